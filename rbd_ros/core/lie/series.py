@@ -10,6 +10,8 @@ with ' = d/dx. For instance c' = −(2θ − 3 sinθ + θ cosθ)/2θ⁵, which i
 at θ = 0.01. Below the switch every coefficient is its Taylor series in x, above it the closed form, and both
 hold full double precision where they meet. The derivatives cancel more, so their switch lies farther out.
 
+At the end of the file, the power series in r̂ that the coefficients belong to: s·1 + h r̂ + g r̂².
+
 The argument may be complex (complex step): the switch looks at the real part only.
 """
 from __future__ import annotations
@@ -141,7 +143,7 @@ def sine_defect_ratio_curvature(x: Any) -> Any:
 
 @kernel
 def inverse_ratio(x: Any) -> Any:
-    """Coefficient of dexp⁻¹: 1/θ² − (1 + cosθ)/(2θ sinθ), as (1 − (θ/2) cot(θ/2))/θ², regular at θ = π; poles at 2πk."""
+    """Coefficient of dexp⁻¹: 1/θ² − (1 + cosθ)/(2θ sinθ) = (1 − (θ/2) cot(θ/2))/θ², regular at π."""
     if x.real < SWITCH:
         return _polynomial(_INVERSE, x)
     half = 0.5 * np.sqrt(x)
@@ -155,3 +157,37 @@ def arctangent_ratio(x: Any) -> Any:
         return _polynomial(_ARCTANGENT, x)
     tangent = np.sqrt(x)
     return np.arctan(tangent) / tangent
+
+
+@kernel
+def skew_polynomial(s: Any, h: Any, g: Any, r: Any) -> Any:
+    """s·1 + h r̂ + g r̂² (9-tuple): every power series in r̂ has this form."""
+    x, y, z = r
+    return (s - g * (y * y + z * z), g * x * y - h * z, g * x * z + h * y,
+            g * x * y + h * z, s - g * (x * x + z * z), g * y * z - h * x,
+            g * x * z - h * y, g * y * z + h * x, s - g * (x * x + y * y))
+
+
+@kernel
+def skew_polynomial_slope(h: Any, g: Any, u: Any, w: Any) -> Any:
+    """h û + g (ûŵ + ŵû) (9-tuple): with w = r the slope of h r̂ + g r̂² along u."""
+    ux, uy, uz = u
+    wx, wy, wz = w
+    xy, xz, yz = g * (ux * wy + uy * wx), g * (ux * wz + uz * wx), g * (uy * wz + uz * wy)
+    xx, yy, zz = 2.0 * g * ux * wx, 2.0 * g * uy * wy, 2.0 * g * uz * wz
+    return (-yy - zz, xy - h * uz, xz + h * uy,
+            xy + h * uz, -xx - zz, yz - h * ux,
+            xz - h * uy, yz + h * ux, -xx - yy)
+
+
+@kernel
+def dot(u: Any, w: Any) -> Any:
+    """Scalar product of 3-tuples."""
+    return u[0] * w[0] + u[1] * w[1] + u[2] * w[2]
+
+
+@kernel
+def matrix_sum(m: Any, n: Any) -> Any:
+    """Sum of 9-tuples."""
+    return (m[0] + n[0], m[1] + n[1], m[2] + n[2], m[3] + n[3], m[4] + n[4], m[5] + n[5],
+            m[6] + n[6], m[7] + n[7], m[8] + n[8])

@@ -12,101 +12,64 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from ..compile import kernel
-from .series import (
-    arctangent_ratio,
-    inverse_ratio,
-    sine_defect_ratio,
-    sine_defect_ratio_curvature,
-    sine_defect_ratio_slope,
-    sine_ratio,
-    versine_ratio,
-    versine_ratio_curvature,
-    versine_ratio_slope,
-)
+from ..compile import entry, kernel
+from ..errors import RbdError
+from . import series
 
-# --- kernels ---------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def skew_and_square(s: Any, h: Any, g: Any, r: Any) -> Any:
-    """s·1 + h r̂ + g r̂² (9-tuple): every function of r̂ has this form."""
-    x, y, z = r
-    return (s - g * (y * y + z * z), g * x * y - h * z, g * x * z + h * y,
-            g * x * y + h * z, s - g * (x * x + z * z), g * y * z - h * x,
-            g * x * z - h * y, g * y * z + h * x, s - g * (x * x + y * y))
-
-
-@kernel
-def skew_and_product(h: Any, g: Any, u: Any, w: Any) -> Any:
-    """h û + g (ûŵ + ŵû) (9-tuple)."""
-    ux, uy, uz = u
-    wx, wy, wz = w
-    xy, xz, yz = g * (ux * wy + uy * wx), g * (ux * wz + uz * wx), g * (uy * wz + uz * wy)
-    xx, yy, zz = 2.0 * g * ux * wx, 2.0 * g * uy * wy, 2.0 * g * uz * wz
-    return (-yy - zz, xy - h * uz, xz + h * uy,
-            xy + h * uz, -xx - zz, yz - h * ux,
-            xz - h * uy, yz + h * ux, -xx - yy)
-
-
-@kernel
-def _dot(u: Any, w: Any) -> Any:
-    return u[0] * w[0] + u[1] * w[1] + u[2] * w[2]
-
-
-@kernel
-def _sum(m: Any, n: Any) -> Any:
-    return (m[0] + n[0], m[1] + n[1], m[2] + n[2], m[3] + n[3], m[4] + n[4], m[5] + n[5],
-            m[6] + n[6], m[7] + n[7], m[8] + n[8])
-
+# kernels
 
 @kernel
 def exp_map(r: Any) -> Any:
     """R = exp(r̂) = 1 + a r̂ + b r̂² (M eq. 7)."""
-    x = _dot(r, r)
-    return skew_and_square(1.0, sine_ratio(x), versine_ratio(x), r)
+    x = series.dot(r, r)
+    return series.skew_polynomial(1.0, series.sine_ratio(x), series.versine_ratio(x), r)
 
 
 @kernel
 def right_jacobian(r: Any) -> Any:
     """J(r) = 1 − b r̂ + c r̂², ω = J ṙ with ω̂ = RᵀṘ, R = exp(r̂)."""
-    x = _dot(r, r)
-    return skew_and_square(1.0, -versine_ratio(x), sine_defect_ratio(x), r)
+    x = series.dot(r, r)
+    return series.skew_polynomial(1.0, -series.versine_ratio(x), series.sine_defect_ratio(x), r)
 
 
 @kernel
 def right_jacobian_inverse(r: Any) -> Any:
     """J⁻¹(r) = 1 + r̂/2 + (1/θ² − (1 + cosθ)/(2θ sinθ)) r̂²; singular at |r| = 2π, 4π, …."""
-    return skew_and_square(1.0, 0.5, inverse_ratio(_dot(r, r)), r)
+    return series.skew_polynomial(1.0, 0.5, series.inverse_ratio(series.dot(r, r)), r)
 
 
 @kernel
 def right_jacobian_dot(r: Any, rdot: Any) -> Any:
     """d/dt J(r(t)), linear in ṙ: −b'ẋ r̂ − b ṙ̂ + c'ẋ r̂² + c (ṙ̂r̂ + r̂ṙ̂) with x = r·r."""
-    x = _dot(r, r)
-    rate = 2.0 * _dot(r, rdot)
-    return _sum(skew_and_square(0.0, -versine_ratio_slope(x) * rate, sine_defect_ratio_slope(x) * rate, r),
-                skew_and_product(-versine_ratio(x), sine_defect_ratio(x), rdot, r))
+    x = series.dot(r, r)
+    rate = 2.0 * series.dot(r, rdot)
+    b1, c1 = series.versine_ratio_slope(x), series.sine_defect_ratio_slope(x)
+    return series.matrix_sum(
+        series.skew_polynomial(0.0, -b1 * rate, c1 * rate, r),
+        series.skew_polynomial_slope(-series.versine_ratio(x), series.sine_defect_ratio(x), rdot, r))
 
 
 @kernel
 def right_jacobian_second(r: Any, u: Any, w: Any) -> Any:
     """Second directional derivative ∂²J(r + αu + βw)/∂α∂β at α = β = 0, bilinear and symmetric in u, w."""
-    x = _dot(r, r)
-    xu, xw, xuw = 2.0 * _dot(r, u), 2.0 * _dot(r, w), 2.0 * _dot(u, w)
-    b, b1, b2 = versine_ratio(x), versine_ratio_slope(x), versine_ratio_curvature(x)
-    c, c1, c2 = sine_defect_ratio(x), sine_defect_ratio_slope(x), sine_defect_ratio_curvature(x)
-    product = skew_and_product(0.0 * b, c, u, w)
-    along = _sum(skew_and_product(-b1 * xw, c1 * xw, u, r), skew_and_product(-b1 * xu, c1 * xu, w, r))
-    return _sum(_sum(skew_and_square(0.0, -(b2 * xu * xw + b1 * xuw), c2 * xu * xw + c1 * xuw, r), along), product)
+    x = series.dot(r, r)
+    xu, xw, xuw = 2.0 * series.dot(r, u), 2.0 * series.dot(r, w), 2.0 * series.dot(u, w)
+    b1, b2 = series.versine_ratio_slope(x), series.versine_ratio_curvature(x)
+    c, c1, c2 = series.sine_defect_ratio(x), series.sine_defect_ratio_slope(x), series.sine_defect_ratio_curvature(x)
+    along_u = series.skew_polynomial_slope(-b1 * xw, c1 * xw, u, r)
+    along_w = series.skew_polynomial_slope(-b1 * xu, c1 * xu, w, r)
+    along_r = series.skew_polynomial(0.0, -(b2 * xu * xw + b1 * xuw), c2 * xu * xw + c1 * xuw, r)
+    across = series.skew_polynomial_slope(0.0 * c, c, u, w)
+    return series.matrix_sum(series.matrix_sum(along_r, across), series.matrix_sum(along_u, along_w))
 
 
 @kernel
 def quaternion_to_matrix(x: Any, y: Any, z: Any, w: Any) -> Any:
     """Rotation matrix of the quaternion; divides by the squared norm, so that any non-zero one gives a rotation."""
     scale = 2.0 / (x * x + y * y + z * z + w * w)
-    return skew_and_square(1.0, scale * w, scale, (x, y, z))
+    return series.skew_polynomial(1.0, scale * w, scale, (x, y, z))
 
 
 @kernel
@@ -123,9 +86,9 @@ def quaternion_multiply(p: Any, q: Any) -> Any:
 @kernel
 def quaternion_exp(r: Any) -> Any:
     """Unit quaternion (x, y, z, w) of the rotation vector r: (r sin(θ/2)/θ, cos(θ/2)); w < 0 where θ > π."""
-    quarter = 0.25 * _dot(r, r)
-    scale = 0.5 * sine_ratio(quarter)
-    return scale * r[0], scale * r[1], scale * r[2], 1.0 - quarter * versine_ratio(quarter)
+    quarter = 0.25 * series.dot(r, r)
+    scale = 0.5 * series.sine_ratio(quarter)
+    return scale * r[0], scale * r[1], scale * r[2], 1.0 - quarter * series.versine_ratio(quarter)
 
 
 @kernel
@@ -135,7 +98,7 @@ def quaternion_log(x: Any, y: Any, z: Any, w: Any) -> Any:
     sign = -1.0 if w.real < 0.0 else 1.0
     positive = sign * w
     if positive.real * positive.real > square.real:
-        scale = 2.0 * arctangent_ratio(square / (w * w)) / positive
+        scale = 2.0 * series.arctangent_ratio(square / (w * w)) / positive
     else:
         norm = np.sqrt(square)
         scale = (np.pi - 2.0 * np.arctan(positive / norm)) / norm
@@ -144,7 +107,7 @@ def quaternion_log(x: Any, y: Any, z: Any, w: Any) -> Any:
 
 
 @kernel
-def quaternion_from_matrix(m: Any) -> Any:
+def matrix_to_quaternion(m: Any) -> Any:
     """Unit quaternion of a rotation matrix, dividing by its largest component, which is at least 1/2 (Shepperd)."""
     xx, xy, xz, yx, yy, yz, zx, zy, zz = m
     trace = xx + yy + zz
@@ -162,3 +125,167 @@ def quaternion_from_matrix(m: Any) -> Any:
         x, y, z, w = xz + zx, yz + zy, t, yx - xy
     scale = 1.0 / np.sqrt(x * x + y * y + z * z + w * w)
     return scale * x, scale * y, scale * z, scale * w
+
+
+@kernel
+def _store(out: Any, row: Any, values: Any) -> None:
+    for k in range(len(values)):
+        out[row, k] = values[k]
+
+
+_EXP, _DEXP, _DEXP_INV, _DEXP_DOT, _DEXP_SECOND, _FROM_QUATERNION, _TO_QUATERNION, _EXP_QUATERNION, _LOG_QUATERNION, \
+    _LOG = range(10)
+
+
+@entry("void(int64, float64[:, ::1], float64[:, ::1])")
+def so3_rows(operation: Any, rows: Any, out: Any) -> None:
+    """One of the kernels above over the rows of an array."""
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        r = (row[0], row[1], row[2])
+        if operation == _EXP:
+            _store(out, i, exp_map(r))
+        elif operation == _DEXP:
+            _store(out, i, right_jacobian(r))
+        elif operation == _DEXP_INV:
+            _store(out, i, right_jacobian_inverse(r))
+        elif operation == _DEXP_DOT:
+            _store(out, i, right_jacobian_dot(r, (row[3], row[4], row[5])))
+        elif operation == _DEXP_SECOND:
+            _store(out, i, right_jacobian_second(r, (row[3], row[4], row[5]), (row[6], row[7], row[8])))
+        elif operation == _FROM_QUATERNION:
+            _store(out, i, quaternion_to_matrix(row[0], row[1], row[2], row[3]))
+        elif operation == _EXP_QUATERNION:
+            _store(out, i, quaternion_exp(r))
+        elif operation == _LOG_QUATERNION:
+            _store(out, i, quaternion_log(row[0], row[1], row[2], row[3]))
+        else:
+            q = matrix_to_quaternion((row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8]))
+            if operation == _TO_QUATERNION:
+                _store(out, i, q)
+            else:
+                _store(out, i, quaternion_log(q[0], q[1], q[2], q[3]))
+
+
+# public functions
+
+Array = NDArray[np.float64]
+
+
+def checked(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """`value` as a finite float array whose last axes are `shape`; raises `RbdError` otherwise."""
+    wanted = f"(…, {', '.join(map(str, shape))})"
+    try:
+        array = np.asarray(value).astype(np.float64, casting="same_kind")
+    except (TypeError, ValueError) as reason:
+        raise RbdError(f"{name}: expected real numbers of shape {wanted}; {reason}") from None
+    if array.shape[-len(shape):] != shape:
+        raise RbdError(f"{name}: expected shape {wanted}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise RbdError(f"{name}: expected finite numbers, got {array[~np.isfinite(array)][0]}")
+    return array
+
+
+def checked_rotation(name: str, value: ArrayLike) -> Array:
+    """`value` as rotation matrices (…, 3, 3), orthogonal to 1e-6 with determinant +1."""
+    R = checked(name, value, (3, 3))
+    error = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(initial=0.0)
+    if error > 1e-6 or (np.linalg.det(R) < 0.0).any():
+        raise RbdError(f"{name}: expected a rotation matrix, got one with |RᵀR − 1| = {error:.2g}"
+                       f" and determinant {np.linalg.det(R).min(initial=1.0):.3g}")
+    return R
+
+
+def _rows(operation: int, size: tuple[int, ...], *arrays: Array) -> Array:
+    """Kernel `operation` over the leading axes of `arrays` (vectors, or matrices), results of shape `size`."""
+    if operation in (_LOG, _TO_QUATERNION):
+        arrays = (arrays[0].reshape((*arrays[0].shape[:-2], 9)),)
+    lead = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+    packed = np.concatenate([np.broadcast_to(array, lead + array.shape[-1:]) for array in arrays], axis=-1)
+    rows = np.ascontiguousarray(packed.reshape(-1, packed.shape[-1]))
+    out = np.empty((len(rows), int(np.prod(size))))
+    so3_rows(operation, rows, out)
+    return out.reshape(lead + size)
+
+
+def hat(r: ArrayLike) -> Array:
+    """Skew matrix r̂ (…, 3, 3) of r (…, 3): r̂ y = r × y."""
+    x, y, z = np.moveaxis(checked("r", r, (3,)), -1, 0)
+    o = np.zeros_like(x)
+    return np.stack([o, -z, y, z, o, -x, -y, x, o], axis=-1).reshape((*x.shape, 3, 3))
+
+
+def vee(matrix: ArrayLike) -> Array:
+    """Inverse of `hat`: (…, 3, 3) skew → (…, 3)."""
+    m = checked("matrix", matrix, (3, 3))
+    if np.abs(m + np.swapaxes(m, -1, -2)).max(initial=0.0) > 1e-9 * (1.0 + np.abs(m).max(initial=0.0)):
+        raise RbdError("matrix: expected skew-symmetric (matrixᵀ = −matrix)")
+    return np.stack([m[..., 2, 1], m[..., 0, 2], m[..., 1, 0]], axis=-1)
+
+
+def exp(r: ArrayLike) -> Array:
+    """Rotation matrix (…, 3, 3) of the rotation vector r (…, 3) in rad: exp(r̂) (M eq. 7)."""
+    return _rows(_EXP, (3, 3), checked("r", r, (3,)))
+
+
+def log(R: ArrayLike) -> Array:
+    """Shortest rotation vector (…, 3) in rad of R (…, 3, 3), |r| ≤ π; precise at 0 and at π, where r and −r are one."""
+    return _rows(_LOG, (3,), checked_rotation("R", R))
+
+
+def dexp(r: ArrayLike) -> Array:
+    """Right Jacobian J(r) (…, 3, 3): RᵀṘ = (J(r) ṙ)^ for R = exp(r); the left one is J(−r)."""
+    return _rows(_DEXP, (3, 3), checked("r", r, (3,)))
+
+
+def dexp_inv(r: ArrayLike) -> Array:
+    """J⁻¹(r) (…, 3, 3): ṙ = J⁻¹(r) ω; raises where |r| is a multiple 2π, 4π, … and J is singular."""
+    r = checked("r", r, (3,))
+    angle = np.linalg.norm(r, axis=-1)
+    if ((angle > 1.0) & (np.abs(np.sin(0.5 * angle)) < 1e-9)).any():
+        raise RbdError("r: dexp(r) is singular at |r| = 2π, 4π, …; expected another rotation vector, e.g. log(exp(r))")
+    return _rows(_DEXP_INV, (3, 3), r)
+
+
+def dexp_dot(r: ArrayLike, rdot: ArrayLike) -> Array:
+    """d/dt J(r(t)) (…, 3, 3) for r, ṙ (…, 3): ω̇ = J r̈ + J̇ ṙ."""
+    return _rows(_DEXP_DOT, (3, 3), checked("r", r, (3,)), checked("rdot", rdot, (3,)))
+
+
+def dexp_second(r: ArrayLike, u: ArrayLike, w: ArrayLike) -> Array:
+    """∂²J(r + αu + βw)/∂α∂β (…, 3, 3) at α = β = 0: symmetric in u, w (…, 3)."""
+    return _rows(_DEXP_SECOND, (3, 3), checked("r", r, (3,)), checked("u", u, (3,)), checked("w", w, (3,)))
+
+
+def _checked_quaternion(value: ArrayLike) -> Array:
+    q = checked("quaternion", value, (4,))
+    if (np.linalg.norm(q, axis=-1) < 1e-6).any():
+        raise RbdError("quaternion: expected a unit one (x, y, z, w), got one of length zero")
+    return q
+
+
+def from_quaternion(quaternion: ArrayLike) -> Array:
+    """Rotation matrix (…, 3, 3) of a quaternion (…, 4) in the order x, y, z, w; its length does not matter."""
+    return _rows(_FROM_QUATERNION, (3, 3), _checked_quaternion(quaternion))
+
+
+def to_quaternion(R: ArrayLike) -> Array:
+    """Unit quaternion (…, 4) in the order x, y, z, w of R (…, 3, 3); one of the two signs."""
+    return _rows(_TO_QUATERNION, (4,), checked_rotation("R", R))
+
+
+def exp_quaternion(r: ArrayLike) -> Array:
+    """Unit quaternion (…, 4), x, y, z, w, of the rotation vector r (…, 3) in rad: (r sin(θ/2)/θ, cos(θ/2))."""
+    return _rows(_EXP_QUATERNION, (4,), checked("r", r, (3,)))
+
+
+def log_quaternion(quaternion: ArrayLike) -> Array:
+    """Shortest rotation vector (…, 3) in rad, |r| ≤ π, of a quaternion (…, 4), x, y, z, w, of either sign."""
+    return _rows(_LOG_QUATERNION, (3,), _checked_quaternion(quaternion))
+
+
+def from_rpy(rpy: ArrayLike) -> Array:
+    """R = R_z(yaw) R_y(pitch) R_x(roll) (…, 3, 3) of (roll, pitch, yaw) (…, 3) in rad, the angles of URDF."""
+    angles = checked("rpy", rpy, (3,))
+    x, y, z = (exp(angles[..., k, None] * np.eye(3)[k]) for k in range(3))
+    return z @ y @ x
