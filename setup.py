@@ -1,0 +1,36 @@
+"""Install rbd_ros, as an ament_python package (colcon) or with pip."""
+
+from glob import glob
+
+from setuptools import find_packages, setup
+
+NAME = "rbd_ros"
+SHARE = f"share/{NAME}"
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    description="Rigid-body dynamics for feed-forward control, and the ROS 2 nodes that use it",
+    license="Apache-2.0",
+    maintainer="rbd_ros developers",
+    maintainer_email="rbd_ros@example.com",
+    python_requires=">=3.10",
+    packages=find_packages(include=[NAME, f"{NAME}.*"]),
+    package_data={NAME: ["py.typed", "**/*.urdf", "**/*.yaml"]},
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (SHARE, ["package.xml"]),
+        (f"{SHARE}/launch", glob("launch/*.launch.py")),
+        (f"{SHARE}/config", glob("config/*.*")),
+    ],
+    install_requires=["setuptools", "numpy", "scipy", "numba", "pyyaml", "urdf-parser-py"],
+    extras_require={"test": ["pytest", "hypothesis"]},
+    zip_safe=False,
+    entry_points={
+        "console_scripts": [
+            "rbd = rbd_ros.cli.main:main",
+            "feedforward = rbd_ros.nodes.feedforward:main",
+            "simulator = rbd_ros.nodes.simulator:main",
+        ],
+    },
+)
