@@ -1,11 +1,21 @@
 """Install rbd_ros, as an ament_python package (colcon) or with pip."""
 
-from glob import glob
+from pathlib import Path
 
 from setuptools import find_packages, setup
 
 NAME = "rbd_ros"
 SHARE = f"share/{NAME}"
+
+
+def tree(folder: str) -> list[tuple[str, list[str]]]:
+    """The files of a folder and of those below it, as data files that keep this structure."""
+    files: dict[str, list[str]] = {}
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file() and path.suffix != ".pyc":
+            files.setdefault(f"{SHARE}/{path.parent.as_posix()}", []).append(str(path))
+    return list(files.items())
+
 
 setup(
     name=NAME,
@@ -20,8 +30,8 @@ setup(
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (SHARE, ["package.xml"]),
-        (f"{SHARE}/launch", glob("launch/*.launch.py")),
-        (f"{SHARE}/config", glob("config/*.*")),
+        *tree("launch"),
+        *tree("config"),
     ],
     install_requires=["setuptools", "numpy", "scipy", "numba", "pyyaml", "urdf-parser-py"],
     extras_require={"test": ["pytest", "hypothesis"]},
