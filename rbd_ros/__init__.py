@@ -1,1 +1,26 @@
-"""Rigid-body dynamics for feed-forward control."""
+"""Rigid-body dynamics for robot control, in the Lie-group formulation: `import rbd_ros as rbd`.
+
+Everything here is free of ROS; the nodes in `rbd_ros.nodes` wrap it. Conventions: twists (ω, v) and wrenches (m, f)
+angular part first, in body axes; SI units; quaternions x, y, z, w; every function takes one state or a batch.
+"""
+from .core.compile import COMPILED, compile_all
+from .core.dynamics.energy import center_of_mass, centroidal_momentum, kinetic_energy, potential_energy
+from .core.dynamics.forward import forward_dynamics
+from .core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
+from .core.dynamics.kinematics import body_accelerations, body_velocities, forward_kinematics, jacobian
+from .core.dynamics.mass_matrix import mass_matrix
+from .core.errors import RbdError, RbdWarning
+from .core.model.assembly import Description
+from .core.model.inertia import Inertia
+from .core.model.joints import JOINT_TYPES, Joint, JointSpec, Mimic, Primitive
+from .core.model.robot_model import RobotModel
+from .core.model.samples import sample, sample_names, sample_path
+from .core.model.urdf import load_urdf
+
+__all__ = [
+    "COMPILED", "JOINT_TYPES", "Description", "Inertia", "Joint", "JointSpec", "Mimic", "Primitive", "RbdError",
+    "RbdWarning", "RobotModel", "bias_effort", "body_accelerations", "body_velocities", "center_of_mass",
+    "centroidal_momentum", "compile_all", "forward_dynamics", "forward_kinematics", "gravity_effort",
+    "inverse_dynamics", "jacobian", "kinetic_energy", "load_urdf", "mass_matrix", "potential_energy", "sample",
+    "sample_names", "sample_path",
+]

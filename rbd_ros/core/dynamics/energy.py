@@ -1,0 +1,95 @@
+"""Kinetic and potential energy, momentum: K eq. 15, 23."""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compile import entry, kernel
+from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
+from ..model.block import ARMATURE, GRAVITY, INERTIA, IV, MASS, MOMENT, NODES, NQ, NV, dof, kind, matrix, node, six, vector
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import states
+from .kinematics import _OMEGA, _P, _R, _V, SIZE, node_motion
+
+# results of one state: kinetic, potential, mass, first moment (3), angular momentum about the origin (3), linear (3)
+_KINETIC, _POTENTIAL, _MASS, _MOMENT, _ANGULAR, _LINEAR, RESULTS = 0, 1, 2, 3, 6, 9, 12
+
+
+@kernel
+def totals(M, q, k, v, j, W, out, at):
+    """Sums over all moving bodies, in world axes about the world's origin."""
+    node_motion(M, q, k, v, v, j, 1, W)
+    z = 0.0 * v[j]
+    kinetic = z
+    mass = z
+    first = (z, z, z)
+    linear = (z, z, z)
+    angular = (z, z, z)
+    for i in range(int(M[NODES].real)):
+        o = node(i)
+        w = SIZE * i
+        R = matrix(W, w + _R)
+        p = vector(W, w + _P)
+        omega = vector(W, w + _OMEGA)
+        velo = vector(W, w + _V)
+        m = M[o + MASS]
+        h = vector(M, o + MOMENT)
+        N = add(symmetric_times(six(M, o + INERTIA), omega), cross(h, velo))
+        F = sub(scale(m, velo), cross(h, omega))
+        kinetic += 0.5 * (dot(omega, N) + dot(velo, F))
+        for c in range(dof(kind(M, o))):
+            rate = v[j + int(M[o + IV].real) + c]
+            kinetic += 0.5 * M[o + ARMATURE + c] * rate * rate
+        mass += m
+        first = add(first, add(rotate(R, h), scale(m, p)))
+        f = rotate(R, F)
+        linear = add(linear, f)
+        angular = add(angular, add(rotate(R, N), cross(p, f)))
+    out[at + _KINETIC] = kinetic
+    out[at + _POTENTIAL] = z - dot(vector(M, GRAVITY), first)
+    out[at + _MASS] = mass
+    for r in range(3):
+        out[at + _MOMENT + r] = first[r]
+        out[at + _ANGULAR + r] = angular[r]
+        out[at + _LINEAR + r] = linear[r]
+
+
+@entry("void(float64[::1], float64[::1], float64[::1], float64[::1])", nogil=True)
+def totals_batch(M, q, v, out):
+    nq = int(M[NQ])
+    nv = int(M[NV])
+    W = np.empty(SIZE * int(M[NODES]))
+    for s in range(out.shape[0] // RESULTS):
+        totals(M, q, s * nq, v, s * nv, W, out, RESULTS * s)
+
+
+def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
+    given = states(model, q=q, v=v)
+    out = given.empty(RESULTS)
+    totals_batch.call(model._block, *given.flat, out.reshape(-1))
+    return out
+
+
+def kinetic_energy(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
+    """Kinetic energy `½ vᵀ M v` (J), rotors included: a number, or (N,)."""
+    return _totals(model, q, v)[..., _KINETIC]
+
+
+def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
+    """Potential energy (J) of all moving bodies, zero with the centre of mass at the world's origin: a number, or (N,)."""
+    return _totals(model, q, model._zeros)[..., _POTENTIAL]
+
+
+def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
+    """Centre of mass of all moving bodies (3,) or (N, 3), m, world axes."""
+    out = _totals(model, q, model._zeros)
+    return out[..., _MOMENT:_MOMENT + 3] / out[..., _MASS, None]
+
+
+def centroidal_momentum(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
+    """Momentum (6,) or (N, 6) of all moving bodies: angular about the centre of mass, then linear, world axes."""
+    out = _totals(model, q, v)
+    linear = out[..., _LINEAR:]
+    com = out[..., _MOMENT:_MOMENT + 3] / out[..., _MASS, None]
+    return np.concatenate([out[..., _ANGULAR:_LINEAR] - np.cross(com, linear), linear], axis=-1)

@@ -1,0 +1,211 @@
+"""Poses, twists, accelerations and Jacobians of every link: K eq. 37, 41."""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compile import entry, kernel
+from ..errors import RbdError
+from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
+from ..model.block import (
+    IQ, IV, LINK, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, LINKS, NODES, NQ, NV,
+    column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, put, put_matrix, vector,
+)
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import states
+
+# per node: world pose; twist (ω, v), angular acceleration and acceleration of the origin, in node axes
+_R, _P, _OMEGA, _V, _ALPHA, _ACCEL, SIZE = 0, 9, 12, 15, 18, 21, 24
+
+
+@kernel
+def node_motion(M, q, k, v, a, j, order, W):
+    """Fill W: world poses (order 0), twists (1), accelerations without gravity (2)."""
+    for i in range(int(M[NODES].real)):
+        o = node(i)
+        w = SIZE * i
+        iq = k + int(M[o + IQ].real)
+        R, p = joint_pose(M, o, q, iq)
+        h = parent(M, o)
+        x = SIZE * h
+        if h < 0:
+            put_matrix(W, w + _R, R)
+            put(W, w + _P, p)
+        else:
+            R_h = matrix(W, x + _R)
+            put_matrix(W, w + _R, compose(R_h, R))
+            put(W, w + _P, add(rotate(R_h, p), vector(W, x + _P)))
+        if order == 0:
+            continue
+        iv = j + int(M[o + IV].real)
+        z = 0.0 * v[j]
+        omega_h = (z, z, z)
+        velo_h = (z, z, z)
+        if h >= 0:
+            omega_h = vector(W, x + _OMEGA)
+            velo_h = vector(W, x + _V)
+        omega_r, velo_r = joint_twist(M, o, q, iq, v, iv)
+        omega = rotate_back(R, omega_h)
+        put(W, w + _OMEGA, add(omega, omega_r))
+        put(W, w + _V, add(rotate_back(R, add(velo_h, cross(omega_h, p))), velo_r))
+        if order == 1:
+            continue
+        alpha_h = (z, z, z)
+        accel_h = (z, z, z)
+        if h >= 0:
+            alpha_h = vector(W, x + _ALPHA)
+            accel_h = vector(W, x + _ACCEL)
+        alpha_r, accel_r = joint_twist(M, o, q, iq, a, iv)
+        alpha_r = add(alpha_r, joint_bias(M, o, q, iq, v, iv))
+        put(W, w + _ALPHA, add(rotate_back(R, alpha_h), add(alpha_r, cross(omega, omega_r))))
+        put(W, w + _ACCEL, add(rotate_back(R, add(accel_h, add(cross(alpha_h, p), cross(omega_h, cross(omega_h, p))))),
+                               add(accel_r, cross(add(scale(2.0, omega), omega_r), velo_r))))
+
+
+@entry("void(float64[::1], float64[::1], float64[::1])", nogil=True)
+def poses_batch(M, q, out):
+    nq = int(M[NQ])
+    links = int(M[LINKS])
+    W = np.empty(SIZE * int(M[NODES]))
+    for s in range(out.shape[0] // (16 * links)):
+        node_motion(M, q, s * nq, M, M, 0, 0, W)
+        for i in range(links):
+            o = int(M[LINK_START]) + LINK * i
+            R = matrix(M, o + LINK_ROTATION)
+            p = vector(M, o + LINK_POSITION)
+            h = int(M[o + LINK_NODE])
+            if h >= 0:
+                R_h = matrix(W, SIZE * h + _R)
+                R = compose(R_h, R)
+                p = add(rotate(R_h, p), vector(W, SIZE * h + _P))
+            k = 16 * (s * links + i)
+            for r in range(3):
+                out[k + 4 * r] = R[3 * r]
+                out[k + 4 * r + 1] = R[3 * r + 1]
+                out[k + 4 * r + 2] = R[3 * r + 2]
+                out[k + 4 * r + 3] = p[r]
+                out[k + 12 + r] = 0.0
+            out[k + 15] = 1.0
+
+
+@entry("void(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
+def motions_batch(M, q, v, a, order, out):
+    """Per link V (order 1) or V̇ (order 2), (angular, linear) in link axes."""
+    nq = int(M[NQ])
+    nv = int(M[NV])
+    links = int(M[LINKS])
+    W = np.empty(SIZE * int(M[NODES]))
+    for s in range(out.shape[0] // (6 * links)):
+        node_motion(M, q, s * nq, v, a, s * nv, order, W)
+        for i in range(links):
+            o = int(M[LINK_START]) + LINK * i
+            h = int(M[o + LINK_NODE])
+            k = 6 * (s * links + i)
+            if h < 0:
+                out[k:k + 6] = 0.0
+                continue
+            R = matrix(M, o + LINK_ROTATION)
+            p = vector(M, o + LINK_POSITION)
+            w = SIZE * h
+            omega = vector(W, w + _OMEGA)
+            velo = add(vector(W, w + _V), cross(omega, p))
+            if order == 1:
+                put(out, k, rotate_back(R, omega))
+                put(out, k + 3, rotate_back(R, velo))
+            else:
+                alpha = vector(W, w + _ALPHA)
+                accel = add(vector(W, w + _ACCEL), add(cross(alpha, p), cross(omega, cross(omega, p))))
+                put(out, k, rotate_back(R, alpha))
+                put(out, k + 3, rotate_back(R, sub(accel, cross(omega, velo))))
+
+
+@kernel
+def jacobian_recursion(M, q, k, link, frame, J, at):
+    """Columns of the link's Jacobian from the link up to the root. frame: 0 body, 1 world, 2 aligned."""
+    nv = int(M[NV].real)
+    for c in range(6 * nv):
+        J[at + c] = 0.0 * M[0]
+    o = int(M[LINK_START].real) + LINK * link
+    R = matrix(M, o + LINK_ROTATION)    # pose of the link in the node at hand
+    p = vector(M, o + LINK_POSITION)
+    i = int(M[o + LINK_NODE].real)
+    while i >= 0:
+        o = node(i)
+        iq = k + int(M[o + IQ].real)
+        for c in range(dof(kind(M, o))):
+            sa, sl = column(M, o, q, iq, c)
+            b = at + int(M[o + IV].real) + c
+            va = rotate_back(R, sa)
+            vl = rotate_back(R, add(sl, cross(sa, p)))
+            for r in range(3):
+                J[b + r * nv] += va[r]
+                J[b + (r + 3) * nv] += vl[r]
+        Rj, pj = joint_pose(M, o, q, iq)
+        p = add(rotate(Rj, p), pj)
+        R = compose(Rj, R)
+        i = parent(M, o)
+    if frame > 0:
+        for c in range(nv):
+            b = at + c
+            va = rotate(R, (J[b], J[b + nv], J[b + 2 * nv]))
+            vl = rotate(R, (J[b + 3 * nv], J[b + 4 * nv], J[b + 5 * nv]))
+            if frame == 1:
+                vl = add(vl, cross(p, va))
+            for r in range(3):
+                J[b + r * nv] = va[r]
+                J[b + (r + 3) * nv] = vl[r]
+
+
+@entry("void(float64[::1], float64[::1], int64, int64, float64[::1])", nogil=True)
+def jacobian_batch(M, q, link, frame, J):
+    nq = int(M[NQ])
+    nv = int(M[NV])
+    for s in range(J.shape[0] // (6 * nv)):
+        jacobian_recursion(M, q, s * nq, link, frame, J, s * 6 * nv)
+
+
+def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
+    """Poses (nb, 4, 4) or (N, nb, 4, 4) of all links, world from body, in the order of `model.body_names`."""
+    given = states(model, q=q)
+    out = given.empty(len(model.body_names), 4, 4)
+    poses_batch.call(model._block, *given.flat, out.reshape(-1))
+    return out
+
+
+def body_velocities(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
+    """Body twists V (nb, 6) or (N, nb, 6): (ω, v) of each link in its own frame, K eq. 37."""
+    given = states(model, q=q, v=v)
+    out = given.empty(len(model.body_names), 6)
+    q, v = given.flat
+    motions_batch.call(model._block, q, v, v, 1, out.reshape(-1))
+    return out
+
+
+def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+    """Component derivatives V̇ (nb, 6) or (N, nb, 6) of the body twists, gravity left out, K eq. 41.
+
+    The acceleration of a link's origin in link axes is `V̇[3:] + ω × V[3:]`.
+    """
+    given = states(model, q=q, v=v, a=a)
+    out = given.empty(len(model.body_names), 6)
+    motions_batch.call(model._block, *given.flat, 2, out.reshape(-1))
+    return out
+
+
+FRAMES = ("body", "world", "aligned")
+
+
+def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") -> Array:
+    """Jacobian (6, nv) or (N, 6, nv) of a link, angular rows first: twist = J v.
+
+    frame "body": body twist, link axes; "world": spatial twist, world axes, about the world's origin; "aligned":
+    velocity of the link's origin in world axes.
+    """
+    if frame not in FRAMES:
+        raise RbdError(f"frame is {frame!r}, expected one of {', '.join(FRAMES)}")
+    index = model.body_index(body)
+    given = states(model, q=q)
+    J = given.empty(6, model.nv)
+    jacobian_batch.call(model._block, *given.flat, index, FRAMES.index(frame), J.reshape(-1))
+    return J

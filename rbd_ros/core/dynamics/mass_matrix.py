@@ -1,0 +1,108 @@
+"""Mass matrix of trees: composite inertias, K eq. 32 with M_ij = S_iᵀ Ad* Î_composite S_j."""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compile import entry, kernel
+from ..lie.spatial import add, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times
+from ..model.block import (
+    ARMATURE, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV,
+    column, dof, joint_pose, kind, matrix, node, parent, put, put_add, put_matrix, put_six, six, vector,
+)
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import states
+
+_R, _P, _MASS, _H, _I, SIZE = 0, 9, 12, 13, 16, 22
+
+
+@kernel
+def composite_inertias(M, q, k, W):
+    """Poses and, per node, mass, first moment and inertia about its origin of all that moves with it."""
+    n = int(M[NODES].real)
+    for i in range(n):
+        o = node(i)
+        w = SIZE * i
+        R, p = joint_pose(M, o, q, k + int(M[o + IQ].real))
+        put_matrix(W, w + _R, R)
+        put(W, w + _P, p)
+        W[w + _MASS] = M[o + MASS]
+        put(W, w + _H, vector(M, o + MOMENT))
+        put_six(W, w + _I, six(M, o + INERTIA))
+    for i in range(n - 1, -1, -1):
+        h = parent(M, node(i))
+        if h < 0:
+            continue
+        w = SIZE * i
+        x = SIZE * h
+        R = matrix(W, w + _R)
+        p = vector(W, w + _P)
+        m = W[w + _MASS]
+        c = rotate(R, vector(W, w + _H))
+        I = rotate_symmetric(R, six(W, w + _I))
+        g = add(scale(2.0, c), scale(m, p))
+        s = dot(p, g)    # 2 p·c + m p·p
+        d = add(c, scale(m, p))
+        W[x + _MASS] += m
+        put_add(W, x + _H, d)
+        # 1 s − p cᵀ − c pᵀ − m p pᵀ
+        W[x + _I] += I[0] + s - p[0] * g[0]
+        W[x + _I + 1] += I[1] - p[0] * c[1] - d[0] * p[1]
+        W[x + _I + 2] += I[2] - p[0] * c[2] - d[0] * p[2]
+        W[x + _I + 3] += I[3] + s - p[1] * g[1]
+        W[x + _I + 4] += I[4] - p[1] * c[2] - d[1] * p[2]
+        W[x + _I + 5] += I[5] + s - p[2] * g[2]
+
+
+@kernel
+def mass_matrix_recursion(M, q, k, W, H, at):
+    """H[at:] takes the nv × nv matrix, row by row."""
+    n = int(M[NODES].real)
+    nv = int(M[NV].real)
+    for i in range(nv * nv):
+        H[at + i] = 0.0 * M[0]
+    composite_inertias(M, q, k, W)
+    for i in range(n):
+        o = node(i)
+        w = SIZE * i
+        iv = int(M[o + IV].real)
+        for c in range(dof(kind(M, o))):
+            sa, sl = column(M, o, q, k + int(M[o + IQ].real), c)
+            mass = W[w + _MASS]
+            h = vector(W, w + _H)
+            # momentum of the composite body moving with this column
+            N = add(symmetric_times(six(W, w + _I), sa), cross(h, sl))
+            F = sub(scale(mass, sl), cross(h, sa))
+            H[at + (iv + c) * nv + iv + c] += M[o + ARMATURE + c]
+            j = i
+            while j >= 0:
+                oj = node(j)
+                jv = int(M[oj + IV].real)
+                for d in range(dof(kind(M, oj))):
+                    ta, tl = column(M, oj, q, k + int(M[oj + IQ].real), d)
+                    x = dot(ta, N) + dot(tl, F)
+                    H[at + (iv + c) * nv + jv + d] += x
+                    if j != i:
+                        H[at + (jv + d) * nv + iv + c] += x
+                R = matrix(W, SIZE * j + _R)
+                F = rotate(R, F)
+                N = add(rotate(R, N), cross(vector(W, SIZE * j + _P), F))
+                j = parent(M, oj)
+
+
+@entry("void(float64[::1], float64[::1], float64[::1])", nogil=True)
+def mass_matrix_batch(M, q, H):
+    nq = int(M[NQ])
+    nv = int(M[NV])
+    W = np.empty(SIZE * int(M[NODES]))
+    for s in range(H.shape[0] // (nv * nv)):
+        mass_matrix_recursion(M, q, s * nq, W, H, s * nv * nv)
+
+
+def mass_matrix(model: RobotModel, q: ArrayLike) -> Array:
+    """Mass matrix M(q) (nv, nv) or (N, nv, nv), symmetric, rotor inertia included: K eq. 32."""
+    given = states(model, q=q)
+    H = given.empty(model.nv, model.nv)
+    mass_matrix_batch.call(model._block, *given.flat, H.reshape(-1))
+    return H

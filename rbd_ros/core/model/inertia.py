@@ -1,0 +1,97 @@
+"""Mass, centre of mass and rotational inertia of a link, and whether a real body could have them."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import RbdError
+
+Array = NDArray[np.float64]
+
+
+def read_only(array: object) -> Array:
+    """A float64 copy that cannot be written to."""
+    copy = np.array(array, dtype=np.float64)
+    copy.flags.writeable = False
+    return copy
+
+
+@dataclass(frozen=True, eq=False)
+class Inertia:
+    """Inertia of a link: `mass` (kg), `com` (3,) (m, link frame), `matrix` (3, 3) (kg m², about the centre of mass,
+    link axes). Its generalized inertia about the link's origin is K eq. 22.
+    """
+
+    mass: float
+    com: Array
+    matrix: Array
+
+    def __post_init__(self) -> None:
+        for name, shape in (("com", (3,)), ("matrix", (3, 3))):
+            value = read_only(getattr(self, name))
+            if value.shape != shape:
+                raise RbdError(f"inertia: {name} has shape {value.shape}, expected {shape}")
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "mass", float(self.mass))
+        if not (np.isfinite(self.mass) and np.isfinite(self.com).all() and np.isfinite(self.matrix).all()):
+            raise RbdError("inertia: mass, centre of mass or inertia matrix is not finite")
+        if not np.allclose(self.matrix, self.matrix.T, rtol=1e-9, atol=1e-12):
+            raise RbdError("inertia: the inertia matrix is not symmetric")
+
+    @classmethod
+    def zero(cls) -> Inertia:
+        """No mass at all."""
+        return cls(0.0, np.zeros(3), np.zeros((3, 3)))
+
+    @property
+    def is_zero(self) -> bool:
+        return self.mass == 0.0 and not self.matrix.any()
+
+    @property
+    def moment(self) -> Array:
+        """First moment of mass `m c` (3,), kg m."""
+        return self.mass * self.com
+
+    @property
+    def about_origin(self) -> Array:
+        """Rotational inertia about the link's origin (3, 3), kg m²."""
+        c = self.com
+        return self.matrix + self.mass * (c @ c * np.eye(3) - np.outer(c, c))
+
+    def transformed(self, R: Array, p: Array) -> Inertia:
+        """The same body seen from a frame in which this link's frame has pose `(R, p)`."""
+        matrix = R @ self.matrix @ R.T
+        return Inertia(self.mass, R @ self.com + p, (matrix + matrix.T) / 2)
+
+    def problems(self) -> list[str]:
+        """What no rigid body can have, in words; empty where nothing is wrong."""
+        if self.is_zero:
+            return []
+        found = []
+        if self.mass < 0.0:
+            found.append(f"mass is {self.mass:g} kg, must be positive")
+        elif self.mass == 0.0:
+            found.append("mass is 0 but the inertia matrix is not")
+        moments = np.linalg.eigvalsh(self.matrix)
+        size = max(float(np.abs(moments).max()), 1e-300)
+        if moments[0] < -1e-9 * size:
+            found.append(f"inertia matrix is not positive definite (principal moments "
+                         f"{', '.join(f'{m:.3g}' for m in moments)} kg m²)")
+        elif moments[0] <= 1e-9 * size:
+            found.append(f"inertia matrix is singular (principal moments {', '.join(f'{m:.3g}' for m in moments)} kg m²)")
+        if moments[0] + moments[1] < moments[2] * (1 - 1e-6):
+            found.append("principal moments break the triangle inequality "
+                         f"({moments[0]:.3g} + {moments[1]:.3g} < {moments[2]:.3g} kg m²)")
+        return found
+
+
+def combine(parts: list[Inertia]) -> Inertia:
+    """The rigid union of inertias that are given in one frame."""
+    mass = sum(part.mass for part in parts)
+    moment = np.sum([part.moment for part in parts], axis=0) if parts else np.zeros(3)
+    about = np.sum([part.about_origin for part in parts], axis=0) if parts else np.zeros((3, 3))
+    com = moment / mass if mass else np.zeros(3)
+    matrix = about - mass * (com @ com * np.eye(3) - np.outer(com, com))
+    return Inertia(mass, com, (matrix + matrix.T) / 2)

@@ -1,0 +1,205 @@
+"""`RobotModel`: a robot as frozen data. Names, limits, topology, and the packed array that kernels read."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import RbdError, unknown_name
+from . import block
+from .assembly import Assembly, Description, assemble
+from .configuration import difference_entry, integrate_entry
+from .inertia import Array, Inertia, read_only
+from .joints import Joint, Mimic
+from .state import states
+
+
+@dataclass(frozen=True, eq=False)
+class RobotModel:
+    """A tree of rigid bodies: nq position and nv velocity coordinates, in the order of `joints`.
+
+    Made by `load_urdf`, `sample` or `RobotModel.from_description`; all arrays are read-only, changed copies come
+    from `with_` and `with_body`. SI units; `gravity` (3,) in world axes.
+    """
+
+    name: str
+    nq: int
+    nv: int
+    joints: tuple[Joint, ...]
+    mimics: tuple[Mimic, ...]
+    body_names: tuple[str, ...]
+    gravity: Array
+    position_lower: Array
+    position_upper: Array
+    velocity_limit: Array
+    effort_limit: Array
+    damping: Array
+    friction: Array
+    armature: Array
+    description: Description = dataclasses.field(repr=False)
+    _block: Array = dataclasses.field(repr=False)
+
+    @classmethod
+    def from_description(cls, description: Description) -> RobotModel:
+        """Assemble a model; raises `RbdError` naming what is wrong with the tree, a joint or a link."""
+        gravity = read_only(description.gravity)
+        if gravity.shape != (3,) or not np.isfinite(gravity).all():
+            raise RbdError(f"gravity must be three finite numbers, got {description.gravity!r}")
+        made: Assembly = assemble(description)
+        joints = tuple(made.joints)
+
+        def gather(field: str) -> Array:
+            return read_only(np.concatenate([getattr(joint, field) for joint in joints] or [np.zeros(0)]))
+
+        return cls(
+            name=description.name, nq=int(made.block[block.NQ]), nv=int(made.block[block.NV]), joints=joints,
+            mimics=tuple(made.mimics), body_names=tuple(made.link_names), gravity=gravity,
+            position_lower=gather("lower"), position_upper=gather("upper"), velocity_limit=gather("velocity"),
+            effort_limit=gather("effort"), damping=gather("damping"), friction=gather("friction"),
+            armature=read_only(made.armature), description=description, _block=made.block)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RobotModel.from_description, (self.description,)
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the moving, independent joints."""
+        return tuple(joint.name for joint in self.joints)
+
+    @cached_property
+    def velocity_names(self) -> tuple[str, ...]:
+        """A name per velocity coordinate: the joint's, or `joint/k` where it has several."""
+        return tuple(joint.name if joint.nv == 1 else f"{joint.name}/{k}"
+                     for joint in self.joints for k in range(joint.nv))
+
+    @cached_property
+    def total_mass(self) -> float:
+        """Mass of all links (kg), a fixed base included."""
+        return float(sum(inertia.mass for inertia in self.description.links.values()))
+
+    def joint(self, name: str) -> Joint:
+        """The joint of this name; `RbdError` lists the valid names."""
+        if name not in self._joint_by_name:
+            raise unknown_name("joint", name, self.joint_names)
+        return self._joint_by_name[name]
+
+    @cached_property
+    def _joint_by_name(self) -> dict[str, Joint]:
+        return {joint.name: joint for joint in self.joints}
+
+    def body_index(self, name: str) -> int:
+        """Position of a body in `body_names`; `RbdError` lists the valid names."""
+        if name not in self._body_by_name:
+            raise unknown_name("body", name, self.body_names)
+        return self._body_by_name[name]
+
+    @cached_property
+    def _body_by_name(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.body_names)}
+
+    def neutral(self) -> Array:
+        """Positions (nq,) at zero, quaternions at the identity."""
+        q = np.zeros(self.nq)
+        for at in self._quaternions:
+            q[at + 3] = 1.0
+        return q
+
+    def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
+        """Positions (nq,) uniform within the limits (±π, or ±1 m, where there are none), quaternions uniform."""
+        rng = np.random.default_rng(rng)
+        q = self.neutral()
+        for i, (low, high) in enumerate(zip(self.position_lower, self.position_upper, strict=True)):
+            reach = 1.0 if self._is_length[i] else np.pi
+            q[i] = rng.uniform(low if np.isfinite(low) else -reach, high if np.isfinite(high) else reach)
+        for at in self._quaternions:
+            x = rng.normal(size=4)
+            q[at:at + 4] = x / np.linalg.norm(x)
+        return q
+
+    @cached_property
+    def _node_rows(self) -> Array:
+        count = int(self._block[block.NODES])
+        return self._block[block.HEADER:block.HEADER + count * block.NODE].reshape(count, block.NODE)
+
+    @cached_property
+    def _quaternions(self) -> tuple[int, ...]:
+        return tuple(int(row[block.IQ]) + (3 if row[block.TYPE] == block.FREE else 0) for row in self._node_rows
+                     if row[block.TYPE] in (block.FREE, block.SPHERICAL))
+
+    @cached_property
+    def _is_length(self) -> NDArray[np.bool_]:
+        lengths = np.zeros(self.nq, dtype=bool)
+        for row in self._node_rows:
+            at = int(row[block.IQ])
+            if row[block.TYPE] == block.PRISMATIC:
+                lengths[at] = True
+            elif row[block.TYPE] == block.FREE:
+                lengths[at:at + 3] = True
+        return lengths
+
+    @cached_property
+    def _zeros(self) -> Array:
+        """(nv,) zeros for kernels; never written to."""
+        return np.zeros(self.nv)
+
+    def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
+        """`q ⊕ dv` (nq,) or (N, nq): move from q along velocity coordinates dv = v·dt, quaternions on the group."""
+        given = states(self, q=q, dv=dv)
+        out = np.empty_like(given.arrays[0])
+        integrate_entry.call(self._block, *given.flat, out.reshape(-1))
+        return out
+
+    def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
+        """The dv (nv,) or (N, nv) with `integrate(q0, dv) = q1`, the shortest one for rotations."""
+        given = states(self, q0=q0, q1=q1)
+        out = np.empty((*given.arrays[0].shape[:-1], self.nv))
+        difference_entry.call(self._block, *given.flat, out.reshape(-1))
+        return out
+
+    def with_(self, *, gravity: Sequence[float] | Array | None = None, **coordinates: ArrayLike) -> RobotModel:
+        """A changed copy: `gravity` (3,), and per velocity coordinate (nv,) or one number for all of them:
+        `damping`, `friction`, `armature`, `velocity_limit`, `effort_limit`.
+        """
+        fields = {"damping": "damping", "friction": "friction", "armature": "rotor_inertia",
+                  "velocity_limit": "velocity", "effort_limit": "effort"}
+        specs = {spec.name: spec for spec in self.description.joints}
+        for name, value in coordinates.items():
+            if name not in fields:
+                raise unknown_name("model field", name, ["gravity", *fields])
+            array = np.asarray(value, dtype=float)
+            if array.ndim == 0:
+                array = np.full(self.nv, float(array))
+            if array.shape != (self.nv,) or np.isnan(array).any():
+                raise RbdError(f"{name}: expected one number or {self.nv} (one per velocity coordinate), none NaN; "
+                               f"got shape {array.shape}")
+            for joint in self.joints:
+                if joint.name in specs:
+                    part = array[joint.idx_v:joint.idx_v + joint.nv]
+                    specs[joint.name] = dataclasses.replace(specs[joint.name], **{fields[name]: part})
+        description = dataclasses.replace(self.description, joints=tuple(specs.values()))
+        if gravity is not None:
+            description = dataclasses.replace(description, gravity=tuple(np.asarray(gravity, dtype=float)))
+        return RobotModel.from_description(description)
+
+    def with_body(self, name: str, *, mass: float | None = None, com: ArrayLike | None = None,
+                  inertia: ArrayLike | None = None) -> RobotModel:
+        """A copy in which this link has other inertial data (kg, m, kg m² about the centre of mass, link frame)."""
+        self.body_index(name)
+        old = self.description.links[name]
+        new = Inertia(old.mass if mass is None else mass, old.com if com is None else np.asarray(com, dtype=float),
+                      old.matrix if inertia is None else np.asarray(inertia, dtype=float))
+        links = {**self.description.links, name: new}
+        return RobotModel.from_description(dataclasses.replace(self.description, links=links))
+
+    def with_scaled_masses(self, factor: float) -> RobotModel:
+        """A copy in which every mass and inertia is multiplied by `factor`."""
+        if not (np.isfinite(factor) and factor > 0.0):
+            raise RbdError(f"mass factor must be positive and finite, got {factor!r}")
+        links = {name: Inertia(factor * old.mass, old.com, factor * old.matrix)
+                 for name, old in self.description.links.items()}
+        return RobotModel.from_description(dataclasses.replace(self.description, links=links))

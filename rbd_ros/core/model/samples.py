@@ -1,0 +1,29 @@
+"""Robots that come with the package, as URDF files."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..errors import unknown_name
+from .robot_model import RobotModel
+from .urdf import load_urdf
+
+_DATA = Path(__file__).parent / "data"
+
+
+def sample_names() -> tuple[str, ...]:
+    """Names that `sample` takes."""
+    return tuple(sorted(path.stem for path in _DATA.glob("*.urdf")))
+
+
+def sample_path(name: str) -> Path:
+    """The URDF file of a sample robot."""
+    path = _DATA / f"{name}.urdf"
+    if name not in sample_names():
+        raise unknown_name("sample", name, sample_names())
+    return path
+
+
+def sample(name: str, **options: Any) -> RobotModel:
+    """A sample robot; options as in `load_urdf`. "iiwa": KUKA LBR iiwa 14 of M Table 1; "two_link": a planar 2R arm."""
+    return load_urdf(sample_path(name), **options)

@@ -1,0 +1,142 @@
+"""The one check of states that every public function makes: shapes, finiteness, names, single or batch."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..compile import entry
+from ..errors import RbdError, unknown_name
+from . import block
+from .inertia import Array
+
+if TYPE_CHECKING:
+    from .robot_model import RobotModel
+
+
+@dataclass(frozen=True)
+class States:
+    """Checked inputs: C-contiguous float64 arrays of one batch size (None: a single state)."""
+
+    arrays: tuple[Array, ...]
+    batch: int | None
+
+    @property
+    def flat(self) -> tuple[Array, ...]:
+        return tuple(array.reshape(-1) for array in self.arrays)
+
+    def empty(self, *shape: int) -> Array:
+        """An uninitialised result with the batch axis where there is one."""
+        return np.empty(shape if self.batch is None else (self.batch, *shape))
+
+
+def states(model: RobotModel, **inputs: Any) -> States:
+    """Check named inputs: names beginning with q are positions (nq), all others velocity-like (nv).
+
+    A single state in a batch is repeated. Raises `RbdError` naming the input, what it was and what was expected.
+    """
+    arrays = {name: checked(model, name, value) for name, value in inputs.items()}
+    sizes = {name: len(array) for name, array in arrays.items() if array.ndim == 2}
+    if not sizes:
+        return States(tuple(arrays.values()), None)
+    if len(set(sizes.values())) > 1:
+        raise RbdError("batches of different length: " + ", ".join(f"{name} has {n}" for name, n in sizes.items()))
+    count = next(iter(sizes.values()))
+    full = (array if array.ndim == 2 else np.ascontiguousarray(np.broadcast_to(array, (count, len(array))))
+            for array in arrays.values())
+    return States(tuple(full), count)
+
+
+def checked(model: RobotModel, name: str, value: Any) -> Array:
+    """One input as a contiguous float64 array (size,) or (N, size)."""
+    position = name.startswith("q")
+    size = model.nq if position else model.nv
+    try:
+        array = np.ascontiguousarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise RbdError(f"{name}: expected numbers of shape ({size},) or (N, {size}), got {type(value).__name__} "
+                       f"({error})") from None
+    if np.iscomplexobj(value):
+        raise RbdError(f"{name}: expected real numbers, got complex")
+    if array.ndim not in (1, 2) or array.shape[-1] != size:
+        raise RbdError(f"{name} has shape {np.shape(value)}, expected ({size},) or (N, {size}): model '{model.name}' has "
+                       f"{size} {'position' if position else 'velocity'} coordinates, joints {_shown(model.joint_names)}")
+    finite = np.isfinite(array)
+    if not finite.all():
+        at = np.argwhere(~finite)[0]
+        where = f"{name}[{', '.join(map(str, at))}]"
+        raise RbdError(f"{where} is {array[tuple(at)]} (joint '{_owner(model, int(at[-1]), position)}'): "
+                       "inputs must be finite")
+    if position:
+        for at in model._quaternions:
+            norm = np.linalg.norm(array[..., at:at + 4], axis=-1)
+            if np.any(np.abs(norm - 1.0) > 1e-2):
+                raise RbdError(f"{name}[{at}:{at + 4}] (joint '{_owner(model, at, True)}') is not a unit quaternion "
+                               f"x, y, z, w: its norm is {float(np.ravel(norm)[np.argmax(np.abs(np.ravel(norm) - 1))]):g}")
+    return array
+
+
+def _owner(model: RobotModel, index: int, position: bool) -> str:
+    for joint in model.joints:
+        start, count = (joint.idx_q, joint.nq) if position else (joint.idx_v, joint.nv)
+        if start <= index < start + count:
+            return joint.name
+    return "?"
+
+
+def _shown(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+
+
+def node_wrenches(model: RobotModel, wrenches: Any, batch: int | None) -> Array:
+    """External wrenches `{body: (6,)}` or (nb, 6) (a batch adds a leading axis) in URDF link frames, angular first,
+    summed per node about the node's origin: flat, N·nodes·6, or empty where there are none.
+    """
+    if wrenches is None:
+        return np.empty(0)
+    count = 1 if batch is None else batch
+    nb = len(model.body_names)
+    if isinstance(wrenches, Mapping):
+        full = np.zeros((count, nb, 6))
+        for name, value in wrenches.items():
+            if name not in model._body_by_name:
+                raise unknown_name("body in external_wrenches", name, model.body_names)
+            array = np.asarray(value, dtype=np.float64)
+            if array.shape not in ((6,), (count, 6)):
+                raise RbdError(f"external_wrenches['{name}'] has shape {array.shape}, expected (6,)"
+                               + ("" if batch is None else f" or ({count}, 6)") + ": moment, then force")
+            full[:, model.body_index(name)] += array
+    else:
+        array = np.asarray(wrenches, dtype=np.float64)
+        if array.shape not in ((nb, 6), (count, nb, 6)):
+            raise RbdError(f"external_wrenches has shape {array.shape}, expected {{body: (6,)}} or ({nb}, 6)"
+                           + ("" if batch is None else f" or ({count}, {nb}, 6)"))
+        full = np.array(np.broadcast_to(array, (count, nb, 6)))
+    if not np.isfinite(full).all():
+        raise RbdError(f"external_wrenches: wrench on body '{model.body_names[np.argwhere(~np.isfinite(full))[0][1]]}' "
+                       "is not finite")
+    out = np.zeros(count * int(model._block[block.NODES]) * 6)
+    gather_wrenches.call(model._block, np.ascontiguousarray(full).reshape(-1), out)
+    return out
+
+
+@entry("void(float64[::1], float64[::1], float64[::1])")
+def gather_wrenches(M, wrenches, out):
+    """Sum link wrenches into their nodes: `F_node = Ad*_{T⁻¹} F_link`."""
+    links = int(M[block.LINKS])
+    nodes = int(M[block.NODES])
+    start = int(M[block.LINK_START])
+    for s in range(wrenches.shape[0] // (6 * links)):
+        for i in range(links):
+            o = start + block.LINK * i
+            n = int(M[o + block.LINK_NODE])
+            if n >= 0:
+                R = block.matrix(M, o + block.LINK_ROTATION)
+                p = block.vector(M, o + block.LINK_POSITION)
+                k = 6 * (s * links + i)
+                f = block.rotate(R, block.vector(wrenches, k + 3))
+                j = 6 * (s * nodes + n)
+                block.put_add(out, j, block.add(block.rotate(R, block.vector(wrenches, k)), block.cross(p, f)))
+                block.put_add(out, j + 3, f)

@@ -1,0 +1,206 @@
+"""URDF → model, the only parser of robot descriptions. Reading is urdf_parser_py's; meaning is given here.
+
+Only what moves and weighs is read: visuals, collisions, materials, transmissions and vendor tags never stop a robot
+from loading. A link without `<inertial>` is massless; children of fixed joints are lumped into their parent.
+"""
+from __future__ import annotations
+
+import copy
+import dataclasses
+import os
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from ..errors import RbdError, RbdWarning, unknown_name
+from ..lie.so3 import from_rpy
+from .assembly import Description
+from .inertia import Inertia
+from .joints import JointSpec
+from .robot_model import RobotModel
+
+URDF_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+_KEPT = {"link": {"inertial"}, "joint": {"origin", "axis", "parent", "child", "limit", "dynamics", "mimic"}}
+_LOCK = threading.Lock()    # urdf_parser_py reports through one module-level function
+
+
+def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
+              gravity: Sequence[float] = (0.0, 0.0, -9.81), locked: Mapping[str, float | Sequence[float]] | None = None,
+              mimic: str = "project", rotor_inertia: Mapping[str, float] | None = None) -> RobotModel:
+    """Model of a robot described in URDF, given as a file's path or as the XML text.
+
+    root: "fixed", or "floating" (q = [xyz, quaternion xyzw, joints], v = [ω, v, joints], body twist of the root link).
+    gravity (3,): m/s², world axes. locked: joints frozen at these positions. mimic: "project" couples mimic joints to
+    the joint they follow in every algorithm, "independent" treats them as free. rotor_inertia: per joint, kg m² (kg)
+    after the reduction. Raises `RbdError` naming what is wrong; warns (`RbdWarning`) of inertias no body can have.
+    """
+    text, source = _read(path_or_xml)
+    description, notes = parse_urdf(text, source)
+    for note in notes:
+        warnings.warn(note, RbdWarning, stacklevel=2)
+    joints = {joint.name: joint for joint in description.joints}
+    for name, value in (rotor_inertia or {}).items():
+        if name not in joints:
+            raise unknown_name("joint in rotor_inertia", name, joints)
+        joints[name] = dataclasses.replace(joints[name], rotor_inertia=float(value))
+    return RobotModel.from_description(dataclasses.replace(
+        description, joints=tuple(joints.values()), root=root, gravity=tuple(gravity), locked=dict(locked or {}),
+        mimic=mimic))
+
+
+def _read(path_or_xml: str | os.PathLike[str]) -> tuple[str, str]:
+    """The XML text and a name for it in messages."""
+    if isinstance(path_or_xml, str) and "<" in path_or_xml:
+        return path_or_xml, "URDF text"
+    if not isinstance(path_or_xml, (str, os.PathLike)):
+        raise RbdError(f"expected a URDF file's path or its XML text, got {type(path_or_xml).__name__}")
+    path = Path(path_or_xml)
+    if path.suffix == ".xacro":
+        raise RbdError(f"'{path}' is a xacro file: expand it first (`xacro {path.name} > robot.urdf`)")
+    try:
+        return path.read_text(encoding="utf-8", errors="replace"), f"'{path}'"
+    except (OSError, ValueError) as error:
+        raise RbdError(f"cannot read URDF '{path}': {getattr(error, 'strerror', None) or error}") from None
+
+
+def parse_urdf(text: str, source: str = "URDF text") -> tuple[Description, list[str]]:
+    """What the text says, and in words what no real robot could have."""
+    try:
+        tree = ElementTree.fromstring(text.strip())
+    except (ElementTree.ParseError, ValueError) as error:
+        raise RbdError(f"{source} is not well-formed XML: {error}") from None
+    if tree.tag != "robot":
+        raise RbdError(f"{source}: the root element is <{tree.tag}>, expected <robot>")
+    robot = _parse(_stripped(tree, source), source)
+    links: dict[str, Inertia] = {}
+    notes: list[str] = []
+    for link in robot.links:
+        if link.name in links:
+            raise RbdError(f"{source}: duplicate link name '{link.name}'")
+        links[link.name] = _inertia(link, source)
+        notes += [f"link '{link.name}': {problem}" for problem in links[link.name].problems()]
+    joints = tuple(_joint(joint, source) for joint in robot.joints)
+    return Description(robot.name or "robot", links, joints), notes
+
+
+def _stripped(tree: ElementTree.Element, source: str) -> ElementTree.Element:
+    """A copy with links and joints only, and of those only what dynamics needs; required parts are checked."""
+    out = ElementTree.Element("robot", {"name": tree.get("name") or "robot"})
+    for element in tree:
+        kept = _KEPT.get(element.tag)
+        if kept is None:
+            continue
+        name = element.get("name")
+        if not name:
+            raise RbdError(f"{source}: a <{element.tag}> has no name")
+        attributes = {"name": name}
+        if element.tag == "joint":
+            kind = element.get("type")
+            if kind not in URDF_TYPES:
+                raise unknown_name(f"type of joint '{name}'", kind, URDF_TYPES)
+            attributes["type"] = kind
+            for end in ("parent", "child"):
+                found = element.find(end)
+                if found is None or not found.get("link"):
+                    raise RbdError(f"{source}: joint '{name}' has no <{end} link=\"…\"/>")
+        new = ElementTree.SubElement(out, element.tag, attributes)
+        seen = set()
+        for child in element:
+            if child.tag in kept and child.tag not in seen:
+                seen.add(child.tag)
+                new.append(copy.deepcopy(child))
+    return out
+
+
+def _parse(tree: ElementTree.Element, source: str) -> Any:
+    """urdf_parser_py's objects; its complaints about unknown attributes are of no interest here."""
+    try:
+        from urdf_parser_py import urdf
+        from urdf_parser_py.xml_reflection import core
+    except ImportError:
+        raise RbdError("reading URDF needs the package urdf_parser_py, which is not installed") from None
+    with _LOCK:
+        report, core.on_error = core.on_error, lambda message: None
+        try:
+            return urdf.URDF.from_xml_string(ElementTree.tostring(tree))
+        except Exception as error:    # the parser raises bare exceptions, assertion errors, key errors …
+            raise RbdError(f"{source}: {_described(error)}") from None
+        finally:
+            core.on_error = report
+
+
+def _described(error: Exception) -> str:
+    """What went wrong and at which element, as far as the parser says it."""
+    cause = getattr(error, "exc", error)
+    path = getattr(error, "path", None)
+    where = f" at {path}" if path is not None else ""
+    return f"invalid value{where}: {cause}" if str(cause) else f"invalid value{where} ({type(cause).__name__})"
+
+
+def _finite(values: Any, what: str, source: str, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise RbdError(f"{source}: {what} must be {count} number(s), got {values!r}") from None
+    if array.shape != (count,) or not np.isfinite(array).all():
+        raise RbdError(f"{source}: {what} must be {count} finite number(s), got {values!r}")
+    return array
+
+
+def _origin(origin: Any, what: str, source: str) -> tuple[Any, Any]:
+    if origin is None:
+        return np.eye(3), np.zeros(3)
+    xyz = _finite([0, 0, 0] if origin.xyz is None else origin.xyz, f"{what}: origin xyz", source, 3)
+    rpy = _finite([0, 0, 0] if origin.rpy is None else origin.rpy, f"{what}: origin rpy", source, 3)
+    return (np.eye(3) if not rpy.any() else from_rpy(rpy)), xyz
+
+
+def _inertia(link: Any, source: str) -> Inertia:
+    if link.inertial is None:
+        return Inertia.zero()
+    what = f"inertial of link '{link.name}'"
+    mass = _finite([link.inertial.mass], f"{what}: mass", source, 1)[0]
+    I = link.inertial.inertia
+    entries = _finite([0.0] * 6 if I is None else [I.ixx, I.ixy, I.ixz, I.iyy, I.iyz, I.izz], f"{what}: inertia", source, 6)
+    matrix = np.zeros((3, 3))
+    matrix[np.triu_indices(3)] = entries
+    matrix = matrix + np.triu(matrix, 1).T
+    R, p = _origin(link.inertial.origin, what, source)
+    return Inertia(mass, p, _symmetric(R @ matrix @ R.T) if link.inertial.origin is not None else matrix)
+
+
+def _symmetric(matrix: Any) -> Any:
+    return (matrix + matrix.T) / 2
+
+
+def _joint(joint: Any, source: str) -> JointSpec:
+    what = f"joint '{joint.name}'"
+    R, p = _origin(joint.origin, what, source)
+    moving = joint.type in ("revolute", "continuous", "prismatic", "planar")
+    axis = (1.0, 0.0, 0.0) if joint.axis is None or not moving else tuple(
+        _finite(joint.axis, f"{what}: axis", source, 3).tolist())
+    limits: dict[str, Any] = {}
+    if joint.limit is not None and moving and joint.type != "planar":
+        for field in ("velocity", "effort", *(("lower", "upper") if joint.type != "continuous" else ())):
+            value = getattr(joint.limit, field)
+            if value is not None:
+                if np.isnan(value):
+                    raise RbdError(f"{source}: {what}: limit {field} is NaN")
+                limits[field] = float(value)
+    dynamics = {}
+    if joint.dynamics is not None and moving:
+        for field in ("damping", "friction"):
+            value = getattr(joint.dynamics, field)
+            dynamics[field] = 0.0 if value is None else float(_finite([value], f"{what}: {field}", source, 1)[0])
+    mimic = None
+    if joint.mimic is not None and moving:
+        ratio = 1.0 if joint.mimic.multiplier is None else joint.mimic.multiplier
+        offset = 0.0 if joint.mimic.offset is None else joint.mimic.offset
+        mimic = (joint.mimic.joint, *(_finite([ratio, offset], f"{what}: mimic", source, 2).tolist()))
+    return JointSpec(joint.name, joint.type, joint.parent, joint.child, R, p, axis, mimic=mimic,    # type: ignore[arg-type]
+                     **limits, **dynamics)
