@@ -1,12 +1,17 @@
 """Kinetic and potential energy, momentum: K eq. 15, 23."""
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import entry, kernel
 from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
-from ..model.block import ARMATURE, GRAVITY, INERTIA, IV, MASS, MOMENT, NODES, NQ, NV, dof, kind, matrix, node, six, vector
+from ..model.block import (
+    ARMATURE, GRAVITY, INERTIA, IV, MASS, MOMENT, NODES, NQ, NV,
+    dof, kind, matrix, node, positions_valid, rates_valid, six, vector,
+)
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import states
@@ -55,19 +60,29 @@ def totals(M, q, k, v, j, W, out, at):
         out[at + _LINEAR + r] = linear[r]
 
 
-@entry("void(float64[::1], float64[::1], float64[::1], float64[::1])", nogil=True)
-def totals_batch(M, q, v, out):
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1])", nogil=True)
+def totals_entry(M, q, v, out):
+    """Any number of states, checked; out is (N, RESULTS)."""
     nq = int(M[NQ])
     nv = int(M[NV])
+    states = out.shape[0]
+    if not (positions_valid(M, q, states) and rates_valid(M, v, states)):
+        return False
+    flat = out.reshape(-1)
     W = np.empty(SIZE * int(M[NODES]))
-    for s in range(out.shape[0] // RESULTS):
-        totals(M, q, s * nq, v, s * nv, W, out, RESULTS * s)
+    for s in range(states):
+        totals(M, q, s * nq, v, s * nv, W, flat, RESULTS * s)
+    return True
 
 
 def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
+    with suppress(TypeError):
+        out = np.empty((1, RESULTS))
+        if totals_entry.call(model._block, q, v, out):
+            return out[0]
     given = states(model, q=q, v=v)
     out = given.empty(RESULTS)
-    totals_batch.call(model._block, *given.flat, out.reshape(-1))
+    totals_entry.call(model._block, *given.flat, out.reshape(-1, RESULTS))
     return out
 
 
@@ -77,7 +92,7 @@ def kinetic_energy(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
 
 
 def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
-    """Potential energy (J) of all moving bodies, zero with the centre of mass at the world's origin: a number, or (N,)."""
+    """Potential energy (J) of the moving bodies: a number or (N,); zero where their centre of mass is at the origin."""
     return _totals(model, q, model._zeros)[..., _POTENTIAL]
 
 

@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike
 from ..compile import entry, kernel
 from ..errors import RbdError
 from ..lie.spatial import (
-    add, compose, cross, dot, hat_times, rotate, rotate_back, rotate_matrix, rotate_symmetric, scale, symmetric_times,
+    add, cross, dot, hat_times, rotate, rotate_back, rotate_matrix, rotate_symmetric, scale, symmetric_times,
 )
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV, RATIO, REVOLUTE, SHARED,
-    column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, put, put_add, put_matrix, put_six, six,
-    state_valid, vector,
+    column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, put, put_add,
+    put_matrix, put_six, rates_valid, six, vector,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -216,7 +216,7 @@ def to_parent(R, p, A, B, C):
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
 def forward_dynamics_entry(M, q, v, tau, out):
     """One state, checked: 0, or -1 where the input is not what the model takes, or the singular node + 1."""
-    if M[SHARED] > 0.0 or not state_valid(M, q, v, tau):
+    if M[SHARED] > 0.0 or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
         return -1
     W = np.empty(SIZE * int(M[NODES]))
     mask = np.empty(0, np.bool_)
@@ -253,7 +253,7 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
                 return out
             if found > 0:
                 raise singular(model, found - 1)
-        except (TypeError, AttributeError):
+        except TypeError:
             pass    # lists, integers, batches, …: looked at more closely below
     given = states(model, q=q, v=v, tau=tau)
     if model.mimics:
@@ -276,12 +276,12 @@ def _dense(model: RobotModel, given: States, external_wrenches: Any) -> Array:
     except np.linalg.LinAlgError:
         raise RbdError(f"model '{model.name}': the mass matrix is singular or indefinite; a body without inertia or "
                        "with a broken one moves freely (`rbd doctor` names it)") from None
-    return np.linalg.solve(matrix, rest)[..., 0]
+    return np.asarray(np.linalg.solve(matrix, rest)[..., 0], dtype=np.float64)
 
 
 def singular(model: RobotModel, node_index: int) -> RbdError:
     """The error for a joint that moves no inertia."""
     row = model._node_rows[node_index]
     name = next((joint.name for joint in model.joints if joint.idx_v <= int(row[IV]) < joint.idx_v + joint.nv), "?")
-    return RbdError(f"model '{model.name}': the mass matrix is singular at joint '{name}': nothing behind it has inertia "
-                    "about or along its axis. Give its links an <inertial>, a rotor inertia, or lock the joint")
+    return RbdError(f"model '{model.name}': the mass matrix is singular at joint '{name}': nothing behind it has "
+                    "inertia about or along its axis. Give its links an <inertial>, a rotor inertia, or lock the joint")

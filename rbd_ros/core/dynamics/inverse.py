@@ -15,8 +15,8 @@ from ..compile import entry, kernel
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV, RATIO, REVOLUTE,
-    dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, project, put, put_add, put_matrix, six,
-    state_valid, vector,
+    dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, project, put, put_add,
+    put_matrix, rates_valid, six, vector,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -102,7 +102,7 @@ def inverse_dynamics_recursion(M, q, k, v, a, j, wrench, e, W, tau):
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
 def inverse_dynamics_entry(M, q, v, a, tau):
     """One state, checked; False where the input is not what the model takes."""
-    if not state_valid(M, q, v, a):
+    if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)):
         return False
     W = np.empty(SIZE * int(M[NODES]))
     inverse_dynamics_recursion(M, q, 0, v, a, 0, W[:0], 0, W, tau)
@@ -132,7 +132,7 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
             tau = np.empty(model.nv)
             if inverse_dynamics_entry.call(model._block, q, v, a, tau):
                 return tau
-        except (TypeError, AttributeError):
+        except TypeError:
             pass    # lists, integers, batches, …: looked at more closely below
     given = states(model, q=q, v=v, a=a)
     tau = given.empty(model.nv)

@@ -1,6 +1,8 @@
 """Poses, twists, accelerations and Jacobians of every link: K eq. 37, 41."""
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -9,7 +11,8 @@ from ..errors import RbdError
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
     IQ, IV, LINK, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, LINKS, NODES, NQ, NV,
-    column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, put, put_matrix, vector,
+    column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, put, put_matrix,
+    rates_valid, vector,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -63,12 +66,17 @@ def node_motion(M, q, k, v, a, j, order, W):
                                add(accel_r, cross(add(scale(2.0, omega), omega_r), velo_r))))
 
 
-@entry("void(float64[::1], float64[::1], float64[::1])", nogil=True)
-def poses_batch(M, q, out):
+@entry("boolean(float64[::1], float64[::1], float64[:, :, ::1])", nogil=True)
+def poses_entry(M, q, poses):
+    """Any number of states, checked; poses is (N·links, 4, 4)."""
     nq = int(M[NQ])
     links = int(M[LINKS])
+    states = poses.shape[0] // links
+    if not positions_valid(M, q, states):
+        return False
+    out = poses.reshape(-1)
     W = np.empty(SIZE * int(M[NODES]))
-    for s in range(out.shape[0] // (16 * links)):
+    for s in range(states):
         node_motion(M, q, s * nq, M, M, 0, 0, W)
         for i in range(links):
             o = int(M[LINK_START]) + LINK * i
@@ -87,16 +95,21 @@ def poses_batch(M, q, out):
                 out[k + 4 * r + 3] = p[r]
                 out[k + 12 + r] = 0.0
             out[k + 15] = 1.0
+    return True
 
 
-@entry("void(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
-def motions_batch(M, q, v, a, order, out):
-    """Per link V (order 1) or V̇ (order 2), (angular, linear) in link axes."""
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[:, ::1])", nogil=True)
+def motions_entry(M, q, v, a, order, motions):
+    """Per link V (order 1) or V̇ (order 2), (angular, linear) in link axes; motions is (N·links, 6)."""
     nq = int(M[NQ])
     nv = int(M[NV])
     links = int(M[LINKS])
+    states = motions.shape[0] // links
+    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
+        return False
+    out = motions.reshape(-1)
     W = np.empty(SIZE * int(M[NODES]))
-    for s in range(out.shape[0] // (6 * links)):
+    for s in range(states):
         node_motion(M, q, s * nq, v, a, s * nv, order, W)
         for i in range(links):
             o = int(M[LINK_START]) + LINK * i
@@ -118,6 +131,7 @@ def motions_batch(M, q, v, a, order, out):
                 accel = add(vector(W, w + _ACCEL), add(cross(alpha, p), cross(omega, cross(omega, p))))
                 put(out, k, rotate_back(R, alpha))
                 put(out, k + 3, rotate_back(R, sub(accel, cross(omega, velo))))
+    return True
 
 
 @kernel
@@ -157,29 +171,36 @@ def jacobian_recursion(M, q, k, link, frame, J, at):
                 J[b + (r + 3) * nv] = vl[r]
 
 
-@entry("void(float64[::1], float64[::1], int64, int64, float64[::1])", nogil=True)
-def jacobian_batch(M, q, link, frame, J):
+@entry("boolean(float64[::1], float64[::1], int64, int64, float64[:, ::1])", nogil=True)
+def jacobian_entry(M, q, link, frame, J):
+    """Any number of states, checked; J is (N·6, nv)."""
     nq = int(M[NQ])
     nv = int(M[NV])
-    for s in range(J.shape[0] // (6 * nv)):
-        jacobian_recursion(M, q, s * nq, link, frame, J, s * 6 * nv)
+    states = J.shape[0] // 6
+    if not positions_valid(M, q, states):
+        return False
+    flat = J.reshape(-1)
+    for s in range(states):
+        jacobian_recursion(M, q, s * nq, link, frame, flat, s * 6 * nv)
+    return True
 
 
 def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
     """Poses (nb, 4, 4) or (N, nb, 4, 4) of all links, world from body, in the order of `model.body_names`."""
+    count = len(model.body_names)
+    with suppress(TypeError):
+        out = np.empty((count, 4, 4))
+        if poses_entry.call(model._block, q, out):
+            return out
     given = states(model, q=q)
-    out = given.empty(len(model.body_names), 4, 4)
-    poses_batch.call(model._block, *given.flat, out.reshape(-1))
+    out = given.empty(count, 4, 4)
+    poses_entry.call(model._block, *given.flat, out.reshape(-1, 4, 4))
     return out
 
 
 def body_velocities(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Body twists V (nb, 6) or (N, nb, 6): (ω, v) of each link in its own frame, K eq. 37."""
-    given = states(model, q=q, v=v)
-    out = given.empty(len(model.body_names), 6)
-    q, v = given.flat
-    motions_batch.call(model._block, q, v, v, 1, out.reshape(-1))
-    return out
+    return _motions(model, q, v, v, 1)
 
 
 def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
@@ -187,13 +208,22 @@ def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
 
     The acceleration of a link's origin in link axes is `V̇[3:] + ω × V[3:]`.
     """
+    return _motions(model, q, v, a, 2)
+
+
+def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order: int) -> Array:
+    count = len(model.body_names)
+    with suppress(TypeError):
+        out = np.empty((count, 6))
+        if motions_entry.call(model._block, q, v, a, order, out):
+            return out
     given = states(model, q=q, v=v, a=a)
-    out = given.empty(len(model.body_names), 6)
-    motions_batch.call(model._block, *given.flat, 2, out.reshape(-1))
+    out = given.empty(count, 6)
+    motions_entry.call(model._block, *given.flat, order, out.reshape(-1, 6))
     return out
 
 
-FRAMES = ("body", "world", "aligned")
+FRAMES = {"body": 0, "world": 1, "aligned": 2}
 
 
 def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") -> Array:
@@ -202,10 +232,15 @@ def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") ->
     frame "body": body twist, link axes; "world": spatial twist, world axes, about the world's origin; "aligned":
     velocity of the link's origin in world axes.
     """
-    if frame not in FRAMES:
+    choice = FRAMES.get(frame)
+    if choice is None:
         raise RbdError(f"frame is {frame!r}, expected one of {', '.join(FRAMES)}")
     index = model.body_index(body)
+    with suppress(TypeError):
+        J = np.empty((6, model.nv))
+        if jacobian_entry.call(model._block, q, index, choice, J):
+            return J
     given = states(model, q=q)
     J = given.empty(6, model.nv)
-    jacobian_batch.call(model._block, *given.flat, index, FRAMES.index(frame), J.reshape(-1))
+    jacobian_entry.call(model._block, *given.flat, index, choice, J.reshape(-1, model.nv))
     return J

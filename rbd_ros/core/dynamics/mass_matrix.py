@@ -1,6 +1,8 @@
 """Mass matrix of trees: composite inertias, K eq. 32 with M_ij = S_iᵀ Ad* Î_composite S_j."""
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -8,7 +10,8 @@ from ..compile import entry, kernel
 from ..lie.spatial import add, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV,
-    column, dof, joint_pose, kind, matrix, node, parent, put, put_add, put_matrix, put_six, six, vector,
+    column, dof, joint_pose, kind, matrix, node, parent, positions_valid, put, put_add, put_matrix, put_six, six,
+    vector,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -91,18 +94,31 @@ def mass_matrix_recursion(M, q, k, W, H, at):
                 j = parent(M, oj)
 
 
-@entry("void(float64[::1], float64[::1], float64[::1])", nogil=True)
-def mass_matrix_batch(M, q, H):
+@entry("boolean(float64[::1], float64[::1], float64[:, ::1])", nogil=True)
+def mass_matrix_entry(M, q, H):
+    """Any number of states, checked; H is (N·nv, nv). False where the input is not what the model takes."""
     nq = int(M[NQ])
     nv = int(M[NV])
+    states = H.shape[0] // nv
+    if not positions_valid(M, q, states):
+        return False
     W = np.empty(SIZE * int(M[NODES]))
-    for s in range(H.shape[0] // (nv * nv)):
-        mass_matrix_recursion(M, q, s * nq, W, H, s * nv * nv)
+    flat = H.reshape(-1)
+    for s in range(states):
+        mass_matrix_recursion(M, q, s * nq, W, flat, s * nv * nv)
+    return True
 
 
 def mass_matrix(model: RobotModel, q: ArrayLike) -> Array:
-    """Mass matrix M(q) (nv, nv) or (N, nv, nv), symmetric, rotor inertia included: K eq. 32."""
+    """Mass matrix M(q) (nv, nv) or (N, nv, nv), symmetric, rotor inertia included: K eq. 32.
+
+    q (nq,) or (N, nq). Raises `RbdError` for a wrong shape or non-finite numbers.
+    """
+    with suppress(TypeError):
+        H = np.empty((model.nv, model.nv))
+        if mass_matrix_entry.call(model._block, q, H):
+            return H
     given = states(model, q=q)
     H = given.empty(model.nv, model.nv)
-    mass_matrix_batch.call(model._block, *given.flat, H.reshape(-1))
+    mass_matrix_entry.call(model._block, *given.flat, H.reshape(-1, model.nv))
     return H

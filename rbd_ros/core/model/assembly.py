@@ -24,7 +24,7 @@ class Description:
     links: Mapping[str, Inertia]
     joints: tuple[JointSpec, ...]
     root: str = "fixed"
-    gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+    gravity: Sequence[float] | Array = (0.0, 0.0, -9.81)
     locked: Mapping[str, float | Sequence[float]] = field(default_factory=dict)
     mimic: str = "project"
 
@@ -57,16 +57,16 @@ def depth_first(description: Description) -> tuple[str, list[JointSpec]]:
             if link not in links:
                 raise unknown_name(f"{end} link of joint '{joint.name}'", link, links)
         if joint.child in above:
-            raise RbdError(f"link '{joint.child}' has two parent joints: '{above[joint.child].name}' and '{joint.name}'; "
-                           "a closed loop needs a cut joint declared as a constraint")
+            raise RbdError(f"link '{joint.child}' has two parent joints: '{above[joint.child].name}' and "
+                           f"'{joint.name}'; a closed loop needs a cut joint declared as a constraint")
         above[joint.child] = joint
         below[joint.parent].append(joint)
     roots = [name for name in links if name not in above]
     if not roots:
         raise RbdError(f"model '{description.name}': the joints form a cycle, no link is the root")
     if len(roots) > 1:
-        raise RbdError(f"model '{description.name}': the tree is disconnected, {len(roots)} links have no parent joint: "
-                       + ", ".join(roots[:8]))
+        raise RbdError(f"model '{description.name}': the tree is disconnected, {len(roots)} links have no parent "
+                       "joint: " + ", ".join(roots[:8]))
     order: list[JointSpec] = []
     stack = list(reversed(below[roots[0]]))
     while stack:
@@ -198,8 +198,8 @@ class _Assembler:
             node, R, p = self.place[name]
             if node >= 0 and not inertia.is_zero:
                 self.parts[node].append(inertia.transformed(R, p))
-        for row, parts in zip(self.rows, self.parts, strict=True):
-            self._store_inertia(row, parts)
+        for record, parts in zip(self.rows, self.parts, strict=True):
+            self._store_inertia(record, parts)
         names = list(self.description.links)
         return Assembly(self.joints, list(self.mimics.values()), names, [self.place[name][0] for name in names],
                         np.array(self.armature), self._pack(names))

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..compile import kernel
 from ..lie.so3 import exp_map, quaternion_to_matrix, right_jacobian, right_jacobian_dot
-from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale
+from ..lie.spatial import add, compose, rotate, rotate_back, scale
 
 # header
 NODES, NQ, NV, GRAVITY, LINKS, SHARED, LINK_START, HEADER = 0, 1, 2, 3, 6, 7, 8, 10
@@ -203,30 +203,36 @@ def project(M, o, q, k, n, f, out, j):
 
 
 @kernel
-def quaternions_valid(M, q, k):
-    """Whether every quaternion in q[k:] has norm one within 1 %."""
-    for i in range(int(M[NODES])):
-        o = node(i)
-        t = kind(M, o)
-        if t == SPHERICAL or t == FREE:
-            j = k + int(M[o + IQ]) + (3 if t == FREE else 0)
-            norm = np.sqrt(q[j] * q[j] + q[j + 1] * q[j + 1] + q[j + 2] * q[j + 2] + q[j + 3] * q[j + 3])
-            if not abs(norm - 1.0) <= 1e-2:
-                return False
-    return True
-
-
-@kernel
-def state_valid(M, q, v, a):
-    """Whether one state (q, v, and a or τ) has the model's sizes, finite numbers and unit quaternions."""
-    nv = int(M[NV])
-    if q.shape[0] != int(M[NQ]) or v.shape[0] != nv or a.shape[0] != nv:
+def positions_valid(M, q, states):
+    """Whether q holds this many states of the model: size, finite numbers, quaternions of norm one within 1 %."""
+    nq = int(M[NQ])
+    if q.shape[0] != states * nq:
         return False
     zero = 0.0
-    for i in range(nv):
-        zero += 0.0 * v[i] + 0.0 * a[i]
     for i in range(q.shape[0]):
         zero += 0.0 * q[i]
     if zero != 0.0:
         return False
-    return q.shape[0] == nv or quaternions_valid(M, q, 0)
+    if nq == int(M[NV]):
+        return True
+    for s in range(states):
+        for i in range(int(M[NODES])):
+            o = node(i)
+            t = kind(M, o)
+            if t in (SPHERICAL, FREE):
+                j = s * nq + int(M[o + IQ]) + (3 if t == FREE else 0)
+                norm = np.sqrt(q[j] * q[j] + q[j + 1] * q[j + 1] + q[j + 2] * q[j + 2] + q[j + 3] * q[j + 3])
+                if not abs(norm - 1.0) <= 1e-2:
+                    return False
+    return True
+
+
+@kernel
+def rates_valid(M, v, states):
+    """Whether v (or a, τ) holds this many states of the model: size and finite numbers."""
+    if v.shape[0] != states * int(M[NV]):
+        return False
+    zero = 0.0
+    for i in range(v.shape[0]):
+        zero += 0.0 * v[i]
+    return zero == 0.0

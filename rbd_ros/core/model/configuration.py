@@ -6,7 +6,7 @@ import numpy as np
 from ..compile import entry, kernel
 from ..lie.series import inverse_ratio
 from ..lie.so3 import (
-    exp_map, quaternion_exp, quaternion_log, quaternion_multiply, quaternion_to_matrix, right_jacobian,
+    quaternion_exp, quaternion_log, quaternion_multiply, quaternion_to_matrix, right_jacobian,
 )
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
 from .block import FREE, IQ, IV, NODES, NQ, NV, OWNER, SPHERICAL, dof, kind, node, put, vector

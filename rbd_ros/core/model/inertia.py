@@ -80,7 +80,8 @@ class Inertia:
             found.append(f"inertia matrix is not positive definite (principal moments "
                          f"{', '.join(f'{m:.3g}' for m in moments)} kg m²)")
         elif moments[0] <= 1e-9 * size:
-            found.append(f"inertia matrix is singular (principal moments {', '.join(f'{m:.3g}' for m in moments)} kg m²)")
+            found.append("inertia matrix is singular (principal moments "
+                         f"{', '.join(f'{m:.3g}' for m in moments)} kg m²)")
         if moments[0] + moments[1] < moments[2] * (1 - 1e-6):
             found.append("principal moments break the triangle inequality "
                          f"({moments[0]:.3g} + {moments[1]:.3g} < {moments[2]:.3g} kg m²)")

@@ -180,7 +180,8 @@ class RobotModel:
             for joint in self.joints:
                 if joint.name in specs:
                     part = array[joint.idx_v:joint.idx_v + joint.nv]
-                    specs[joint.name] = dataclasses.replace(specs[joint.name], **{fields[name]: part})
+                    change: dict[str, Any] = {fields[name]: part}
+                    specs[joint.name] = dataclasses.replace(specs[joint.name], **change)
         description = dataclasses.replace(self.description, joints=tuple(specs.values()))
         if gravity is not None:
             description = dataclasses.replace(description, gravity=tuple(np.asarray(gravity, dtype=float)))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..compile import entry
 from ..errors import RbdError, unknown_name
+from ..lie.spatial import add, cross, rotate
 from . import block
 from .inertia import Array
 
@@ -61,8 +62,9 @@ def checked(model: RobotModel, name: str, value: Any) -> Array:
     if np.iscomplexobj(value):
         raise RbdError(f"{name}: expected real numbers, got complex")
     if array.ndim not in (1, 2) or array.shape[-1] != size:
-        raise RbdError(f"{name} has shape {np.shape(value)}, expected ({size},) or (N, {size}): model '{model.name}' has "
-                       f"{size} {'position' if position else 'velocity'} coordinates, joints {_shown(model.joint_names)}")
+        raise RbdError(f"{name} has shape {np.shape(value)}, expected ({size},) or (N, {size}): model '{model.name}' "
+                       f"has {size} {'position' if position else 'velocity'} coordinates, joints "
+                       f"{_shown(model.joint_names)}")
     finite = np.isfinite(array)
     if not finite.all():
         at = np.argwhere(~finite)[0]
@@ -71,10 +73,10 @@ def checked(model: RobotModel, name: str, value: Any) -> Array:
                        "inputs must be finite")
     if position:
         for at in model._quaternions:
-            norm = np.linalg.norm(array[..., at:at + 4], axis=-1)
-            if np.any(np.abs(norm - 1.0) > 1e-2):
+            norms = np.linalg.norm(array[..., at:at + 4], axis=-1).reshape(-1)
+            if norms.size and np.abs(norms - 1.0).max() > 1e-2:
                 raise RbdError(f"{name}[{at}:{at + 4}] (joint '{_owner(model, at, True)}') is not a unit quaternion "
-                               f"x, y, z, w: its norm is {float(np.ravel(norm)[np.argmax(np.abs(np.ravel(norm) - 1))]):g}")
+                               f"x, y, z, w: its norm is {norms[np.argmax(np.abs(norms - 1.0))]:g}")
     return array
 
 
@@ -136,7 +138,7 @@ def gather_wrenches(M, wrenches, out):
                 R = block.matrix(M, o + block.LINK_ROTATION)
                 p = block.vector(M, o + block.LINK_POSITION)
                 k = 6 * (s * links + i)
-                f = block.rotate(R, block.vector(wrenches, k + 3))
+                f = rotate(R, block.vector(wrenches, k + 3))
                 j = 6 * (s * nodes + n)
-                block.put_add(out, j, block.add(block.rotate(R, block.vector(wrenches, k)), block.cross(p, f)))
+                block.put_add(out, j, add(rotate(R, block.vector(wrenches, k)), cross(p, f)))
                 block.put_add(out, j + 3, f)

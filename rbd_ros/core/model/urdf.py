@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import RbdError, RbdWarning, unknown_name
 from ..lie.so3 import from_rpy
 from .assembly import Description
-from .inertia import Inertia
+from .inertia import Array, Inertia
 from .joints import JointSpec
 from .robot_model import RobotModel
 
@@ -30,7 +30,8 @@ _LOCK = threading.Lock()    # urdf_parser_py reports through one module-level fu
 
 
 def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
-              gravity: Sequence[float] = (0.0, 0.0, -9.81), locked: Mapping[str, float | Sequence[float]] | None = None,
+              gravity: Sequence[float] | Array = (0.0, 0.0, -9.81),
+              locked: Mapping[str, float | Sequence[float]] | None = None,
               mimic: str = "project", rotor_inertia: Mapping[str, float] | None = None) -> RobotModel:
     """Model of a robot described in URDF, given as a file's path or as the XML text.
 
@@ -166,7 +167,8 @@ def _inertia(link: Any, source: str) -> Inertia:
     what = f"inertial of link '{link.name}'"
     mass = _finite([link.inertial.mass], f"{what}: mass", source, 1)[0]
     I = link.inertial.inertia
-    entries = _finite([0.0] * 6 if I is None else [I.ixx, I.ixy, I.ixz, I.iyy, I.iyz, I.izz], f"{what}: inertia", source, 6)
+    entries = _finite([0.0] * 6 if I is None else [I.ixx, I.ixy, I.ixz, I.iyy, I.iyz, I.izz],
+                      f"{what}: inertia", source, 6)
     matrix = np.zeros((3, 3))
     matrix[np.triu_indices(3)] = entries
     matrix = matrix + np.triu(matrix, 1).T
@@ -192,7 +194,7 @@ def _joint(joint: Any, source: str) -> JointSpec:
                 if np.isnan(value):
                     raise RbdError(f"{source}: {what}: limit {field} is NaN")
                 limits[field] = float(value)
-    dynamics = {}
+    dynamics: dict[str, Any] = {}
     if joint.dynamics is not None and moving:
         for field in ("damping", "friction"):
             value = getattr(joint.dynamics, field)
