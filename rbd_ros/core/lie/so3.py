@@ -179,7 +179,7 @@ def checked(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
         array = np.asarray(value).astype(np.float64, casting="same_kind")
     except (TypeError, ValueError) as reason:
         raise RbdError(f"{name}: expected real numbers of shape {wanted}; {reason}") from None
-    if array.shape[-len(shape):] != shape:
+    if array.ndim < len(shape) or array.shape[array.ndim - len(shape):] != shape:
         raise RbdError(f"{name}: expected shape {wanted}, got {array.shape}")
     if not np.isfinite(array).all():
         raise RbdError(f"{name}: expected finite numbers, got {array[~np.isfinite(array)][0]}")
