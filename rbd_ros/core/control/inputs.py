@@ -1,0 +1,199 @@
+"""What arrives from outside: rejections counted per kind, names mapped to model order, joint states accepted."""
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import RbdError
+from ..model.robot_model import RobotModel
+
+Array = NDArray[np.float64]
+_EMPTY = np.zeros(0)
+
+
+class Rejected(RbdError):
+    """An input that is not used. `kind` is one of `Rejections.KINDS`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Rejections:
+    """Count of rejected inputs per kind, and the last reason."""
+
+    KINDS = ("wrong_size", "non_finite", "unknown_joint", "missing_joint", "duplicate_joint", "stamp_backwards",
+             "unknown_body", "bad_trajectory")
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter({kind: 0 for kind in self.KINDS})
+        self.last = ""
+
+    def add(self, error: Rejected) -> None:
+        self.counts[error.kind] += 1
+        self.last = str(error)
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+class JointMap:
+    """Maps arrays in the order of a message to model order, and caches the permutation of the last names.
+
+    Joints may come in any order. Extra names are accepted if `extra`; mimic joints always are, and stand in for a
+    source that is missing: q_source = (q_mimic − offset) / multiplier.
+    """
+
+    def __init__(self, model: RobotModel, extra: bool) -> None:
+        self._model = model
+        self._extra = extra
+        self._names: Sequence[str] | None = None
+        self.size = 0
+        self.indices: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+        self.scale: Array | None = None      # of a derived source, None if all are given
+        self.offset: Array = np.zeros(model.nv)
+
+    def update(self, names: Sequence[str]) -> bool:
+        """Prepare for messages with these names; False if none of them belongs to the model."""
+        if names == self._names:
+            return True
+        names = list(names)
+        position = {name: i for i, name in enumerate(names)}
+        model = self._model
+        mimics = {mimic.name: mimic for mimic in model.mimics}
+        if not any(name in position for name in (*model.joint_names, *mimics)):
+            return False
+        if len(position) != len(names):
+            raise Rejected("duplicate_joint", f"joint named twice in {names}")
+        unknown = [name for name in names if name not in model.joint_names and name not in mimics]
+        if unknown and not self._extra:
+            raise Rejected("unknown_joint", f"unknown joint '{unknown[0]}'; joints of the model: "
+                                            f"{', '.join(model.joint_names)}")
+        indices, scale, offset = [], np.ones(model.nv), np.zeros(model.nv)
+        for i, name in enumerate(model.joint_names):
+            stand_in = next((mimics[m] for m in mimics if mimics[m].source == name and m in position
+                             and mimics[m].multiplier != 0.0), None)
+            if name in position:
+                indices.append(position[name])
+            elif stand_in is not None:
+                indices.append(position[stand_in.name])
+                scale[i] = 1.0 / stand_in.multiplier
+                offset[i] = -stand_in.offset / stand_in.multiplier
+            else:
+                raise Rejected("missing_joint", f"joint '{name}' is missing in {names}")
+        self.indices = np.array(indices, dtype=np.intp)
+        self.scale, self.offset = (None if (scale == 1.0).all() else scale), offset
+        self.size, self._names = len(names), names
+        return True
+
+    def positions(self, what: str, values: ArrayLike) -> Array:
+        """Positions in model order; finite or rejected."""
+        q = self._gather(what, values)
+        if self.scale is not None:
+            q = q * self.scale + self.offset
+        self._check_finite(what, q)
+        return q
+
+    def rates(self, what: str, values: ArrayLike) -> Array:
+        """Velocities or accelerations in model order; finite or rejected."""
+        v = self.raw_rates(what, values)
+        self._check_finite(what, v)
+        return v
+
+    def raw_rates(self, what: str, values: ArrayLike) -> Array:
+        """The same, with NaN where the message has it."""
+        v = self._gather(what, values)
+        return v if self.scale is None else v * self.scale
+
+    def _gather(self, what: str, values: ArrayLike) -> Array:
+        given = as_array(values)
+        if given.shape != (self.size,):
+            raise Rejected("wrong_size", f"{what} has {given.size} numbers for {self.size} names")
+        return given[self.indices]
+
+    def _check_finite(self, what: str, values: Array) -> None:
+        if not all_finite(values):
+            name = self._model.joint_names[int(np.argmax(np.abs(np.nan_to_num(values, nan=np.inf))))]
+            raise Rejected("non_finite", f"{what} of joint '{name}' is not finite")
+
+
+def all_finite(values: Array) -> bool:
+    """Whether all numbers are finite (and below 1e150): the square is the cheapest test of all of them at once."""
+    return math.isfinite(values @ values)
+
+
+def as_array(values: Any) -> Array:
+    """float64 array of what a message holds; an `array.array('d')` without a copy."""
+    if values.__class__ is array and values.typecode == "d":
+        return np.frombuffer(values) if values else _EMPTY
+    return np.asarray(values, dtype=np.float64)
+
+
+class StateInput:
+    """The last valid joint state in model order, its stamp (ns) and steady time of reception (s).
+
+    A velocity that is missing or NaN is the difference of positions over the difference of stamps, through a
+    first-order low-pass with cut-off `cutoff` Hz (0: none). A stamp that goes backwards is rejected as long as the
+    last state is fresh; once it is stale, the new time counts as a restart (of a simulation, a driver, a bag).
+    """
+
+    def __init__(self, model: RobotModel, rejections: Rejections, timeout: float, cutoff: float) -> None:
+        self._model = model
+        self._map = JointMap(model, extra=True)
+        self._rejections = rejections
+        self.timeout, self.cutoff = timeout, cutoff
+        self.q, self.v = model.neutral(), np.zeros(model.nv)
+        self.measured_effort: Array | None = None
+        self.stamp_ns, self.received = 0, -math.inf
+        self.restarts = 0
+
+    def age(self, now: float) -> float:
+        """Seconds since the last valid state; infinite before the first one."""
+        return now - self.received
+
+    def accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
+               velocity: ArrayLike = (), effort: ArrayLike = ()) -> bool:
+        """Take a joint state; False if it was rejected or has none of the model's joints."""
+        try:
+            return self._accept(now, stamp_ns, names, position, velocity, effort)
+        except Rejected as error:
+            self._rejections.add(error)
+            return False
+
+    def _accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike,
+                effort: ArrayLike) -> bool:
+        joints = self._map
+        if not joints.update(names):
+            return False
+        q = joints.positions("position", position)
+        v = joints.raw_rates("velocity", velocity) if len(velocity) else None    # type: ignore[arg-type]
+        fresh = now - self.received < self.timeout
+        backwards = 0 < stamp_ns < self.stamp_ns
+        if backwards and fresh:
+            raise Rejected("stamp_backwards", f"stamp of the joint state went back by "
+                                              f"{(self.stamp_ns - stamp_ns) * 1e-9:.6f} s")
+        self.restarts += backwards
+        if v is None or not all_finite(v):
+            elapsed = (stamp_ns - self.stamp_ns) * 1e-9 if stamp_ns else now - self.received
+            estimate = self._estimate(q, elapsed) if fresh else np.zeros(self._model.nv)
+            v = estimate if v is None else np.where(np.isfinite(v), v, estimate)
+        if len(effort):    # type: ignore[arg-type]
+            self.measured_effort = joints.raw_rates("effort", effort)
+        self.q, self.v, self.stamp_ns, self.received = q, v, stamp_ns, now
+        return True
+
+    def _estimate(self, q: Array, elapsed: float) -> Array:
+        if elapsed <= 0.0:
+            return self.v
+        difference = self._model.difference(self.q, q) / elapsed
+        if self.cutoff <= 0.0:
+            return difference
+        weight = 1.0 - math.exp(-2.0 * math.pi * self.cutoff * elapsed)
+        return self.v + weight * (difference - self.v)

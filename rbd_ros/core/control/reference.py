@@ -1,0 +1,115 @@
+"""The desired motion: the newest of a stream of references or a trajectory, sampled at the time of a state."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import RbdError
+from ..model.robot_model import RobotModel
+from .inputs import JointMap, Rejected, Rejections, as_array
+from .trajectory import Reference, Trajectory, Waypoint
+
+Array = NDArray[np.float64]
+
+
+class Point(NamedTuple):
+    """A trajectory point as it arrives: time from start (s) and values in the order of the message's names."""
+
+    time: float
+    position: ArrayLike
+    velocity: ArrayLike = ()
+    acceleration: ArrayLike = ()
+
+
+class ReferenceInput:
+    """The last valid reference. Stale streams turn into standing still at the last position (`timeout`, 0: never)."""
+
+    def __init__(self, model: RobotModel, rejections: Rejections, timeout: float) -> None:
+        self._model = model
+        self._map = JointMap(model, extra=False)
+        self._rejections = rejections
+        self.timeout = timeout
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything: a clock that was reset, a node that was activated anew."""
+        self._stream: Reference | None = None
+        self._trajectory: Trajectory | None = None
+        self._stamp_ns, self._start_ns, self._received = 0, 0, -math.inf
+        self.stale = False
+
+    def sample(self, now: float, stamp_ns: int) -> Reference | None:
+        """What is desired at `stamp_ns` (of the joint state), or None before the first reference."""
+        if self._trajectory is not None:
+            return self._trajectory.sample((stamp_ns - self._start_ns) * 1e-9)
+        self.stale = self._stream is not None and self.timeout > 0.0 and now - self._received > self.timeout
+        if self.stale and self._stream is not None and (self._stream.v.any() or self._stream.a.any()):
+            self._stream = Reference.rest(self._stream.q)
+        return self._stream
+
+    def accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
+               velocity: ArrayLike = (), acceleration: ArrayLike = ()) -> bool:
+        """Take one sample of a stream; velocity and acceleration may be empty, which means zero."""
+        try:
+            self._map_names(names)
+            fresh = self._trajectory is None and (self.timeout <= 0.0 or now - self._received <= self.timeout)
+            if 0 < stamp_ns < self._stamp_ns and fresh:
+                raise Rejected("stamp_backwards", f"stamp of the reference went back by "
+                                                  f"{(self._stamp_ns - stamp_ns) * 1e-9:.6f} s")
+            q = self._map.positions("reference position", position)
+            zero = np.zeros(self._model.nv)
+            v = self._optional("velocity", velocity)
+            a = self._optional("acceleration", acceleration)
+        except Rejected as error:
+            self._rejections.add(error)
+            return False
+        self._stream = Reference(q, zero if v is None else v, zero if a is None else a)
+        self._trajectory, self._stamp_ns, self._received = None, stamp_ns, now
+        return True
+
+    def accept_trajectory(self, now: float, stamp_ns: int, state_stamp_ns: int, names: Sequence[str],
+                          points: Sequence[Point], measured: Array) -> bool:
+        """Take a trajectory that starts at `stamp_ns`, or at the last state if that is 0.
+
+        It starts from the present reference, or from standing still at `measured` (model order) if there is none.
+        Without points it means: stop, and stay there.
+        """
+        present = self.sample(now, state_stamp_ns) or Reference.rest(measured)
+        start_ns = stamp_ns or state_stamp_ns
+        try:
+            if not points:
+                trajectory = Trajectory([Waypoint(0.0, present.q)], present)
+            else:
+                self._map_names(names)
+                trajectory = Trajectory([self._waypoint(i, point) for i, point in enumerate(points)], present)
+                if start_ns + int(trajectory.duration * 1e9) < state_stamp_ns:
+                    raise Rejected("bad_trajectory", "trajectory lies in the past: it ended "
+                                   f"{(state_stamp_ns - start_ns) * 1e-9 - trajectory.duration:.3f} s ago")
+        except Rejected as error:
+            self._rejections.add(error)
+            return False
+        except RbdError as error:
+            self._rejections.add(Rejected("bad_trajectory", str(error)))
+            return False
+        self._trajectory, self._start_ns, self.stale = trajectory, start_ns, False
+        self._stamp_ns = 0
+        return True
+
+    def _map_names(self, names: Sequence[str]) -> None:
+        if not self._map.update(names):
+            raise Rejected("unknown_joint", f"none of the joints {list(names)} belongs to the model; its joints: "
+                                            f"{', '.join(self._model.joint_names)}")
+
+    def _optional(self, what: str, values: ArrayLike) -> Array | None:
+        return self._map.rates(f"reference {what}", values) if len(as_array(values)) else None
+
+    def _waypoint(self, index: int, point: Point) -> Waypoint:
+        if not math.isfinite(point.time):
+            raise Rejected("non_finite", f"time of trajectory point {index} is not finite")
+        return Waypoint(point.time, self._map.positions(f"position in trajectory point {index}", point.position),
+                        self._optional(f"velocity in trajectory point {index}", point.velocity),
+                        self._optional(f"acceleration in trajectory point {index}", point.acceleration))

@@ -1,0 +1,172 @@
+"""The safety filter: a small state machine between a control law and the robot. Time is an argument (s, steady).
+
+Downstream controllers latch the last torque that they received, so silence is not safe. While a robot is active there
+is always an output, and every output is finite, within the effort limits and, if set, within the rate limits.
+
+| mode       | output                                                                                  |
+|------------|-----------------------------------------------------------------------------------------|
+| `inactive` | none                                                                                    |
+| `waiting`  | none before the first joint state; the safe effort while there is no command            |
+| `ramp_in`  | from the safe effort to the command within `ramp_in`                                    |
+| `running`  | the command                                                                             |
+| `ramp_out` | from the command to the safe effort within `ramp_out`, then the safe effort             |
+| `stale`    | no joint state for `state_timeout`: the last safe effort for `hold`, then a ramp to     |
+|            | `fallback` within `fallback_ramp`, and that for ever. A fresh state starts `ramp_in`    |
+| `stopped`  | emergency stop: the safe effort, or as `stale`, until `reset`                           |
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .inputs import all_finite
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SafetySettings:
+    """Limits (nv,) in N m or N and per second, inf for none; times in s."""
+
+    effort_limit: Array
+    rate_limit: Array
+    fallback: Array
+    state_timeout: float = 0.05
+    hold: float = 0.5
+    fallback_ramp: float = 1.0
+    ramp_in: float = 0.5
+    ramp_out: float = 0.5
+
+    @property
+    def limits_rate(self) -> bool:
+        return bool(np.isfinite(self.rate_limit).any())
+
+
+class SafetyFilter:
+    """Filters the commands of one robot: call `update` with each joint state and `watchdog` regularly.
+
+    `safe_effort(at_rest)`: what is safe in the last known state; `at_rest` leaves out damping, for an output that is
+    to be repeated or latched when the velocity is no longer known.
+    """
+
+    def __init__(self, settings: SafetySettings, safe_effort: Callable[[bool], Array]) -> None:
+        self.settings = settings
+        self.mode = "inactive"
+        self.output: Array | None = None     # last one, (nv,)
+        self.clipped = False                 # last output differs from the command
+        self.counts = Counter({"saturated": 0, "rate_limited": 0, "non_finite_command": 0, "timeouts": 0})
+        self._safe_effort = safe_effort
+        self._stale_effort: Array | None = None
+        self._offset: Array | None = None    # command less safe effort when `ramp_out` began
+        self._weight = 0.0                   # of the command
+        self._fresh_at = self._time = self._output_at = 0.0
+
+    # ---- events
+
+    def activate(self, now: float) -> None:
+        """Begin: nothing is known yet."""
+        self.mode, self._weight, self._time, self._output_at = "waiting", 0.0, now, now
+        self.output = self._offset = self._stale_effort = None
+
+    def deactivate(self) -> None:
+        """Begin the way out; `finished` tells when the safe effort is reached."""
+        if self.mode in ("waiting", "ramp_in", "running"):
+            self.mode = "ramp_out"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the command has no influence on the output any more."""
+        return self.mode not in ("ramp_in", "running") and self._weight <= 0.0
+
+    def finish(self, now: float) -> Array | None:
+        """The last output of all, which stays latched downstream: the safe effort at rest. None before any output."""
+        if self.output is not None and self.mode not in ("inactive", "stale"):
+            self._emit(self._finite_safe(True), now)
+        self.mode = "inactive"
+        return self.output
+
+    def stop(self) -> None:
+        """Emergency stop, latched."""
+        if self.mode != "inactive":
+            self.mode, self._weight = "stopped", 0.0
+
+    def reset(self) -> None:
+        """Release the emergency stop: ramp in as after activation."""
+        if self.mode == "stopped":
+            self.mode, self._weight = "waiting", 0.0
+
+    # ---- outputs
+
+    def update(self, now: float, command: Array | None) -> Array:
+        """Output for a fresh joint state; `command` is None as long as there is none."""
+        elapsed, self._time, self._fresh_at = max(now - self._time, 0.0), now, now
+        self._stale_effort = None
+        if command is not None and not all_finite(command):
+            self.counts["non_finite_command"] += 1
+            command = None
+        self._advance(elapsed, command is not None)
+        if self.mode == "running" and command is not None:
+            self._offset = None
+            return self._emit(command, now)
+        safe = self._finite_safe(False)
+        if self.mode == "ramp_in" and command is not None:
+            return self._emit(safe + self._weight * (command - safe), now)
+        if self.mode == "ramp_out" and self._weight > 0.0 and self.output is not None:
+            if self._offset is None:
+                self._offset = (self.output - safe) / self._weight
+            return self._emit(safe + self._weight * self._offset, now)
+        return self._emit(safe, now)
+
+    def _advance(self, elapsed: float, commanded: bool) -> None:
+        s = self.settings
+        if self.mode == "stale" or (self.mode == "waiting" and commanded):
+            self.mode, self._weight = ("ramp_in" if commanded else "waiting"), 0.0
+            elapsed = 0.0
+        elif self.mode in ("ramp_in", "running") and not commanded:
+            self.mode, self._weight = "waiting", 0.0
+        elif self.mode == "ramp_out":
+            self._weight = max(self._weight - elapsed / s.ramp_out, 0.0) if s.ramp_out > 0.0 else 0.0
+        if self.mode == "ramp_in":
+            self._offset = None
+            self._weight = min(self._weight + elapsed / s.ramp_in, 1.0) if s.ramp_in > 0.0 else 1.0
+            if self._weight >= 1.0:
+                self.mode = "running"
+
+    def watchdog(self, now: float) -> Array | None:
+        """Output if the state is stale; None while it is fresh, or before the first one."""
+        s, age = self.settings, now - self._fresh_at
+        if self.mode == "inactive" or self.output is None or age < s.state_timeout:
+            return None
+        if self._stale_effort is None:
+            self.counts["timeouts"] += 1
+            self._stale_effort = self._finite_safe(True)
+        if self.mode not in ("stopped", "ramp_out"):
+            self.mode = "stale"
+        self._weight, self._time = 0.0, now
+        held = age - s.state_timeout - s.hold
+        weight = min(max(held / s.fallback_ramp, 0.0), 1.0) if s.fallback_ramp > 0.0 else float(held >= 0.0)
+        return self._emit((1.0 - weight) * self._stale_effort + weight * s.fallback, now)
+
+    def _finite_safe(self, at_rest: bool) -> Array:
+        safe = self._safe_effort(at_rest)
+        return safe if all_finite(safe) else self.settings.fallback
+
+    def _emit(self, effort: Array, now: float) -> Array:
+        """Saturate, limit the rate by the elapsed time, remember."""
+        s = self.settings
+        limited = np.minimum(np.maximum(effort, -s.effort_limit), s.effort_limit)
+        clipped = not np.array_equal(limited, effort)
+        self.counts["saturated"] += clipped
+        if s.limits_rate and self.output is not None:
+            step = s.rate_limit * max(now - self._output_at, 0.0)
+            within = np.minimum(np.maximum(limited, self.output - step), self.output + step)
+            rated = not np.array_equal(within, limited)
+            self.counts["rate_limited"] += rated
+            clipped, limited = clipped or rated, within
+        self.clipped = clipped or self.mode != "running"
+        self.output, self._output_at = limited, now
+        return limited

@@ -1,0 +1,52 @@
+"""What a node measures about itself: rate, latency, deadline misses."""
+from __future__ import annotations
+
+import numpy as np
+
+
+class CycleStatistics:
+    """Latency and rate of the last `window` cycles. One cycle: a joint state received, its effort published.
+
+    A deadline miss is an effort published later than `period` after its state was received; a late state comes more
+    than two periods after the one before. `period` (s): 1/`rate`, or measured (mean of the intervals) if `rate` is 0.
+    """
+
+    def __init__(self, rate: float = 0.0, window: int = 4096) -> None:
+        self._fixed = rate > 0.0
+        self._latency = np.zeros(window)
+        self.period = 1.0 / rate if self._fixed else 0.0
+        self.cycles = self.deadline_misses = self.late_states = 0
+        self._last = self._mean = 0.0
+        self._intervals = 0
+
+    def received(self, now: float) -> None:
+        """A valid joint state arrived at `now` (s, steady)."""
+        if self._last:
+            interval = now - self._last
+            if self.period and interval > 2.0 * self.period:
+                self.late_states += 1
+            if interval < 10.0 * (self._mean or interval):    # pauses are no period
+                self._intervals += 1
+                self._mean += (interval - self._mean) / min(self._intervals, 256)
+            if not self._fixed and self._intervals >= 8:
+                self.period = self._mean
+        self._last = now
+
+    def published(self, latency: float) -> None:
+        """The effort of that state left `latency` seconds after the state was received."""
+        self._latency[self.cycles % len(self._latency)] = latency
+        self.cycles += 1
+        if self.period and latency > self.period:
+            self.deadline_misses += 1
+
+    @property
+    def rate_hz(self) -> float:
+        return 1.0 / self._mean if self._mean > 0.0 else 0.0
+
+    def latency_us(self) -> tuple[float, float]:
+        """50th and 99th percentile in µs, 0 without data."""
+        values = self._latency[:self.cycles]
+        if not len(values):
+            return 0.0, 0.0
+        p50, p99 = np.percentile(values, (50, 99)) * 1e6
+        return float(p50), float(p99)

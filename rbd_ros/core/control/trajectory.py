@@ -1,0 +1,92 @@
+"""Joint trajectories, interpolated as joint_trajectory_controller does.
+
+Between two points the spline is as smooth as what both of them contain: positions only: linear; velocities too:
+cubic Hermite; accelerations too: quintic Hermite. Before the first point the motion starts from where the robot is
+meant to be; after the last one its position is held.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import RbdError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Desired position, velocity and acceleration of all joints in model order (rad, m and seconds)."""
+
+    q: Array
+    v: Array
+    a: Array
+
+    @staticmethod
+    def rest(q: Array) -> Reference:
+        """Standing still at q."""
+        return Reference(q, np.zeros_like(q), np.zeros_like(q))
+
+
+@dataclass(frozen=True)
+class Waypoint:
+    """A point of a trajectory: time from its start (s), position, and the derivatives where given."""
+
+    time: float
+    q: Array
+    v: Array | None = None
+    a: Array | None = None
+
+
+class Trajectory:
+    """Piecewise polynomial through waypoints with strictly increasing times, the first at or after 0."""
+
+    def __init__(self, waypoints: Sequence[Waypoint], start: Reference) -> None:
+        times = [point.time for point in waypoints]
+        if not waypoints or times[0] < 0.0 or any(b <= a for a, b in zip(times, times[1:], strict=False)):
+            raise RbdError(f"trajectory: times from start must be at least 0 and strictly increase, got {times}")
+        points = list(waypoints)
+        if times[0] > 0.0:
+            points.insert(0, Waypoint(0.0, start.q, start.v, start.a))
+        self.times: Array = np.array([point.time for point in points])
+        self._segments = [_segment(a, b) for a, b in zip(points, points[1:], strict=False)]
+        self.begin, self.end = Reference.rest(points[0].q), Reference.rest(points[-1].q)
+
+    @property
+    def duration(self) -> float:
+        return float(self.times[-1])
+
+    def sample(self, t: float) -> Reference:
+        """The reference at time t (s) from the start; standing still before and after."""
+        if t >= self.times[-1]:
+            return self.end
+        if t < 0.0:
+            return self.begin
+        i = int(np.searchsorted(self.times, t, side="right")) - 1
+        s = t - float(self.times[i])
+        c = self._segments[i]
+        if len(c) == 2:
+            return Reference(c[0] + s * c[1], c[1], np.zeros_like(c[1]))
+        powers = s ** np.arange(len(c))
+        k = np.arange(len(c))
+        return Reference(powers @ c, (k[1:] * powers[:-1]) @ c[1:], (k[2:] * k[1:-1] * powers[:-2]) @ c[2:])
+
+
+def _segment(first: Waypoint, last: Waypoint) -> Array:
+    """Coefficients (degree + 1, nv) of the polynomial in the time since `first`."""
+    T = last.time - first.time
+    q0, D = first.q, last.q - first.q
+    if first.v is None or last.v is None:
+        return np.stack([q0, D / T])
+    v0, v1 = first.v, last.v
+    if first.a is None or last.a is None:
+        return np.stack([q0, v0, (3.0 * D - (2.0 * v0 + v1) * T) / T**2, (-2.0 * D + (v0 + v1) * T) / T**3])
+    a0, a1 = first.a, last.a
+    return np.stack([
+        q0, v0, a0 / 2.0,
+        (20.0 * D - (8.0 * v1 + 12.0 * v0) * T - (3.0 * a0 - a1) * T**2) / (2.0 * T**3),
+        (-30.0 * D + (14.0 * v1 + 16.0 * v0) * T + (3.0 * a0 - 2.0 * a1) * T**2) / (2.0 * T**4),
+        (12.0 * D - 6.0 * (v1 + v0) * T + (a1 - a0) * T**2) / (2.0 * T**5)])
