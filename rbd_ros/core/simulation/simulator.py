@@ -1,0 +1,205 @@
+"""`Simulator`: a robot that moves by its equations of motion, with friction and stops, in fixed steps."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..dynamics.energy import kinetic_energy, potential_energy
+from ..dynamics.forward import forward_dynamics
+from ..dynamics.mass_matrix import mass_matrix
+from ..errors import RbdError, unknown_name
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import states
+from .impulses import impulses_entry
+from .integrators import INTEGRATORS, move
+
+
+class Simulator:
+    """State of a simulated robot: `q` (nq,), `v` (nv,), `time` (s); `step` advances it.
+
+    model: its `damping` (viscous) and `friction` (Coulomb) act on the joints; `model.with_` changes them.
+    step: s. integrator: `semi_implicit` (order 1, damping implicit: stable however stiff it is) or `rk4` (order 4).
+    limits: whether joints stop, inelastically, at their position limits.
+
+    Friction is not smoothed: after each step, impulses bring a coordinate to rest or oppose it (`impulses`), so a
+    joint sticks without creeping, and neither friction nor stops ever add kinetic energy, at any step.
+    """
+
+    def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "semi_implicit",
+                 limits: bool = True, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
+        if not (np.isfinite(step) and step > 0.0):
+            raise RbdError(f"step must be a positive time in seconds, got {step!r}")
+        if integrator not in INTEGRATORS:
+            raise unknown_name("integrator", integrator, INTEGRATORS)
+        self.model = model
+        self.step_size = float(step)
+        self.integrator = integrator
+        self._integrate = INTEGRATORS[integrator]
+        self._implicit = integrator == "semi_implicit"
+        self._damped = bool(model.damping.any())
+        self._friction = self.step_size * model.friction
+        self._rubs = bool(model.friction.any())
+        # coordinates that are plain numbers, whose velocity is their rate: they can stop, and be held exactly
+        plain = [(joint.idx_q + k, joint.idx_v + k) for joint in model.joints if joint.nq == joint.nv
+                 for k in range(joint.nq)]
+        self._plain_q = np.array([i for i, _ in plain], dtype=int)
+        self._plain_v = np.array([i for _, i in plain], dtype=int)
+        self._lower = model.position_lower[self._plain_q] if limits else np.full(len(plain), -np.inf)
+        self._upper = model.position_upper[self._plain_q] if limits else np.full(len(plain), np.inf)
+        self._bounded = bool(np.isfinite(self._lower).any() or np.isfinite(self._upper).any())
+        self.reset(q, v)
+
+    def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
+        """Put the robot into a state at time zero: q (nq,), by default neutral (within the limits); v (nv,), 0."""
+        q = self._start() if q is None else q
+        q, v = states(self.model, q=q, v=np.zeros(self.model.nv) if v is None else v).arrays
+        if q.ndim != 1:
+            raise RbdError(f"a simulator has one state: q has shape {q.shape}, expected ({self.model.nq},)")
+        for i, low, high in zip(self._plain_q, self._lower, self._upper, strict=True):
+            if not low <= q[i] <= high:
+                raise RbdError(f"joint '{self._owner(i, 'q')}' starts at {q[i]:g}, outside its limits "
+                               f"{low:g} … {high:g}")
+        if not self._implicit:
+            self._check_damping(q)
+        self._q, self._v = np.array(q), np.array(v)    # never shared, never changed in place
+        self._steps = 0
+
+    @property
+    def q(self) -> Array:
+        """Positions (nq,), read-only."""
+        return _view(self._q)
+
+    @property
+    def v(self) -> Array:
+        """Velocities (nv,), read-only."""
+        return _view(self._v)
+
+    @property
+    def time(self) -> float:
+        """Simulated time since the last reset (s)."""
+        return self._steps * self.step_size
+
+    @property
+    def steps(self) -> int:
+        """Steps since the last reset."""
+        return self._steps
+
+    @property
+    def energy(self) -> float:
+        """Kinetic and potential energy (J)."""
+        return float(kinetic_energy(self.model, self._q, self._v)) + float(potential_energy(self.model, self._q))
+
+    def step(self, effort: ArrayLike | None = None, n: int = 1, external_wrenches: Any = None) -> None:
+        """Advance n steps with a constant effort (nv,) (N m or N; default 0) and constant external wrenches.
+
+        external_wrenches: `{body: (6,)}` or (nb, 6), moment first, on the body, in the frame of the URDF link.
+        Raises `RbdError`, leaving the last finite state, where a state would not be finite.
+        """
+        tau = np.zeros(self.model.nv) if effort is None else np.array(states(self.model, effort=effort).arrays[0])
+        if tau.ndim != 1:
+            raise RbdError(f"a simulator has one state: effort has shape {tau.shape}, expected ({self.model.nv},)")
+        if n < 1 or int(n) != n:
+            raise RbdError(f"n must be a positive number of steps, got {n!r}")
+        with np.errstate(all="ignore"):
+            for _ in range(int(n)):
+                q, v = self._advance(tau, external_wrenches)
+                if not math.isfinite(q @ q + v @ v):
+                    self._check_finite(q, v)
+                self._q, self._v = q, v
+                self._steps += 1
+
+    def _advance(self, tau: Array, wrenches: Any) -> tuple[Array, Array]:
+        model, h = self.model, self.step_size
+        damping = model.damping
+        explicit = self._damped and not self._implicit
+
+        def acceleration(q: Array, v: Array) -> Array:
+            if not math.isfinite(q @ q + v @ v):
+                self._check_finite(q, v)
+            return forward_dynamics(model, q, v, tau - damping * v if explicit else tau, wrenches)
+
+        q, v = self._integrate(model, acceleration, self._q, self._v, h)
+        implicit = self._damped and self._implicit
+        if not (implicit or self._rubs or self._beyond(q).any()):
+            return q, v
+        M = mass_matrix(model, self._q)
+        W = np.linalg.inv(M + np.diag(h * damping)) if implicit else np.linalg.inv(M)
+        free = W @ (M @ v) if implicit else v
+        return self._with_impulses(np.ascontiguousarray((W + W.T) / 2), q, v, free)
+
+    def _with_impulses(self, W: Array, q_free: Array, v_free: Array, v: Array) -> tuple[Array, Array]:
+        """Positions and velocities after friction and stops; q_free, v_free: without damping and impulses, v: without
+        impulses. A stop that the impulses of others make necessary is added, then all are solved again.
+        """
+        low, high = -self._friction, self._friction.copy()
+        stopped = np.zeros(len(self._plain_q), dtype=bool)
+        free, q = v, q_free
+        for _ in range(len(self._plain_q) + 1):
+            v = np.array(free)
+            if self._rubs or stopped.any():
+                impulses_entry(W.reshape(-1), low, high, v)
+            q = self._position(q_free, v_free, v, bool(stopped.any()))
+            beyond = self._beyond(q)
+            new = beyond & ~stopped
+            if not new.any():
+                break
+            stopped |= new
+            at_low = self._plain_v[new & (q[self._plain_q] < self._lower)]
+            at_high = self._plain_v[new & (q[self._plain_q] > self._upper)]
+            high[at_low] = np.inf
+            low[at_high] = -np.inf
+        return q, v
+
+    def _position(self, q_free: Array, v_free: Array, v: Array, stopped: bool) -> Array:
+        h = self.step_size
+        if self._implicit or stopped:
+            return move(self.model, self._q, h * v)
+        # half of the change of velocity, as if the impulse acted evenly over the step; a resting joint stays put
+        q = move(self.model, q_free, 0.5 * h * (v - v_free))
+        rest = (v[self._plain_v] == 0.0) & (self._v[self._plain_v] == 0.0)
+        q[self._plain_q[rest]] = self._q[self._plain_q[rest]]
+        return q
+
+    def _beyond(self, q: Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which plain coordinates lie outside their limits."""
+        if not self._bounded:
+            return np.zeros(len(self._plain_q), dtype=bool)
+        plain = q[self._plain_q]
+        return (plain < self._lower) | (plain > self._upper)
+
+    def _start(self) -> Array:
+        q = self.model.neutral()
+        q[self._plain_q] = np.clip(q[self._plain_q], self._lower, self._upper)
+        return q
+
+    def _check_finite(self, q: Array, v: Array) -> None:
+        for kind, array in (("v", v), ("q", q)):
+            finite = np.isfinite(array)
+            if not finite.all():
+                i = int(np.argmin(finite))
+                what = "velocity" if kind == "v" else "position"
+                raise RbdError(f"simulation diverged at {self.time:g} s: {what} of joint '{self._owner(i, kind)}' is "
+                               f"{array[i]}; smaller efforts or a smaller step than "
+                               f"{self.step_size:g} s may help")
+
+    def _check_damping(self, q: Array) -> None:
+        rate = self.step_size * self.model.damping * np.diag(np.linalg.inv(mass_matrix(self.model, q)))
+        if rate.size and rate.max() > 1.0:
+            i = int(np.argmax(rate))
+            raise RbdError(f"damping {self.model.damping[i]:g} of joint '{self._owner(i, 'v')}' is too stiff for rk4 "
+                           f"with step {self.step_size:g} s: use a step of at most {self.step_size / rate[i]:.1e} s, or the "
+                           "integrator semi_implicit")
+
+    def _owner(self, index: int, kind: str) -> str:
+        starts = [(joint.idx_q if kind == "q" else joint.idx_v, joint.name) for joint in self.model.joints]
+        return max((start, name) for start, name in starts if start <= index)[1]
+
+
+def _view(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
