@@ -24,7 +24,7 @@ from .se3 import checked_pose
 from .so3 import Array, checked
 
 _ORDER = 24           # of the Taylor series
-_REACH = 0.5          # step of a Taylor series times the largest rate of the motion
+_REACH = 0.6          # step of a Taylor series times the largest rate of the motion
 _TOLERANCE = 1e-10    # of the last Newton step, relative; it converges quadratically
 _SMALLEST_STEP = 5e-3    # of the continuation in the end velocities
 
@@ -168,14 +168,16 @@ def _shoot(r: Array, omega0: Array, omega1: Array) -> Array:
 def _continue(r: Array, omega0: Array, omega1: Array) -> Array | None:
     """(ω̇, ω̈) at the start, from that between ends at rest to that with ω₀, ω₁; None where the branch folds back."""
     unknown = np.concatenate([6.0 * r, -12.0 * r])    # exact when both ends are at rest
+    slope = np.zeros(6)
     reached, step = 0.0, 1.0
     while reached < 1.0:
         share = min(1.0, reached + step)
-        found = _newton(unknown, r, share * omega0, share * omega1)
+        found = _newton(unknown + (share - reached) * slope, r, share * omega0, share * omega1)
         if found is not None:
+            slope = (found - unknown) / (share - reached)
             reached, unknown, step = share, found, 1.5 * step
         elif step > _SMALLEST_STEP:
-            step *= 0.5
+            step *= 0.4
         else:
             return None
     return unknown
