@@ -9,8 +9,8 @@ import numpy as np
 from ..errors import RbdError, unknown_name
 from ..lie import so3
 from . import block
-from .inertia import Array, Inertia, combine
-from .joints import Joint, JointSpec, Mimic, Primitive, aligning_rotation, primitives
+from .inertia import Array, Inertia, combine, finite
+from .joints import Joint, JointSpec, Mimic, Primitive, aligning_rotation, check, check_quaternions, primitives
 
 ROOT_JOINT = "root_joint"
 WORLD = "world"
@@ -53,6 +53,7 @@ def depth_first(description: Description) -> tuple[str, list[JointSpec]]:
         if joint.name in names:
             raise RbdError(f"duplicate joint name '{joint.name}'")
         names.add(joint.name)
+        check(joint)
         for end, link in (("parent", joint.parent), ("child", joint.child)):
             if link not in links:
                 raise unknown_name(f"{end} link of joint '{joint.name}'", link, links)
@@ -124,14 +125,19 @@ def step_pose(primitive: Primitive, q: Array) -> tuple[Array, Array]:
 
 
 def per_coordinate(value: object, count: int, default: float, what: str) -> Array:
-    """A scalar or sequence as one number per coordinate."""
+    """A scalar or sequence as one number per coordinate; only limits can be infinite."""
     if value is None:
         return np.full(count, default)
-    array = np.asarray(value, dtype=float)
+    limit = what.endswith("limit")
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        array = np.full(1, np.nan)
     if array.ndim == 0:
         array = np.full(count, float(array))
-    if array.shape != (count,) or np.isnan(array).any():
-        raise RbdError(f"{what}: expected one number, or {count}, none NaN; got {value!r}")
+    if array.shape != (count,) or np.isnan(array).any() or not (limit or np.isfinite(array).all()):
+        raise RbdError(f"{what}: expected one number{f', or {count},' if count > 1 else ''} "
+                       f"{'not NaN' if limit else 'finite'}; got {value!r}")
     return array
 
 
@@ -144,6 +150,8 @@ class _Assembler:
     def __init__(self, description: Description) -> None:
         self.description = description
         self.root, self.order = depth_first(description)
+        if description.root == "floating" and any(joint.name == ROOT_JOINT for joint in self.order):
+            raise RbdError(f"joint '{ROOT_JOINT}': with a floating root this name is the root's own; rename the joint")
         if description.root not in ("fixed", "floating"):
             raise RbdError(f"root is '{description.root}', expected 'fixed' or 'floating'")
         if description.mimic not in ("project", "independent"):
@@ -165,9 +173,9 @@ class _Assembler:
             if name not in names:
                 raise unknown_name("locked joint", name, names)
             count = sum(p.nq for p in primitives(names[name]))
-            array = np.atleast_1d(np.asarray(value, dtype=float))
-            if array.shape != (count,) or not np.isfinite(array).all():
-                raise RbdError(f"locked joint '{name}': expected {count} finite position(s), got {value!r}")
+            array = finite([value] if np.ndim(value) == 0 else value, (count,),    # type: ignore[arg-type]
+                           f"locked joint '{name}'")
+            check_quaternions(names[name], array)
             if name in self.mimics:
                 raise RbdError(f"locked joint '{name}' mimics '{self.mimics[name].source}': lock that joint instead")
             locked[name] = array

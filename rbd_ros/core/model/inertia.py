@@ -18,6 +18,18 @@ def read_only(array: object) -> Array:
     return copy
 
 
+def finite(value: object, shape: tuple[int, ...], what: str) -> Array:
+    """A read-only float64 copy of this shape; `RbdError` naming `what` for anything else."""
+    expected = {(): "one finite number", (3,): "three finite numbers"}.get(shape, f"finite numbers of shape {shape}")
+    try:
+        array = read_only(value)
+    except (TypeError, ValueError):
+        raise RbdError(f"{what}: expected {expected}, got {value!r}") from None
+    if array.shape != shape or not np.isfinite(array).all():
+        raise RbdError(f"{what}: expected {expected}, got {value!r}")
+    return array
+
+
 @dataclass(frozen=True, eq=False)
 class Inertia:
     """Inertia of a link: `mass` (kg), `com` (3,) (m, link frame), `matrix` (3, 3) (kg m², about the centre of mass,
@@ -29,14 +41,9 @@ class Inertia:
     matrix: Array
 
     def __post_init__(self) -> None:
-        for name, shape in (("com", (3,)), ("matrix", (3, 3))):
-            value = read_only(getattr(self, name))
-            if value.shape != shape:
-                raise RbdError(f"inertia: {name} has shape {value.shape}, expected {shape}")
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "mass", float(self.mass))
-        if not (np.isfinite(self.mass) and np.isfinite(self.com).all() and np.isfinite(self.matrix).all()):
-            raise RbdError("inertia: mass, centre of mass or inertia matrix is not finite")
+        object.__setattr__(self, "com", finite(self.com, (3,), "inertia: centre of mass"))
+        object.__setattr__(self, "matrix", finite(self.matrix, (3, 3), "inertia: inertia matrix"))
+        object.__setattr__(self, "mass", float(finite(self.mass, (), "inertia: mass")))
         if not np.allclose(self.matrix, self.matrix.T, rtol=1e-9, atol=1e-12):
             raise RbdError("inertia: the inertia matrix is not symmetric")
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from ..errors import RbdError, unknown_name
 from . import block
-from .inertia import Array, read_only
+from .inertia import Array, finite, read_only
 
 Z_AXIS = (0.0, 0.0, 1.0)
 
@@ -77,15 +77,39 @@ class JointSpec:
 
 def unit(axis: object, joint: str) -> tuple[float, float, float]:
     """The axis at length one; an axis already within rounding of it is left alone."""
-    a = np.asarray(axis, dtype=float)
-    if a.shape != (3,) or not np.isfinite(a).all():
-        raise RbdError(f"joint '{joint}': axis must be three finite numbers, got {axis!r}")
+    a = finite(axis, (3,), f"joint '{joint}': axis")
+    if np.abs(a).max() > 1e12:
+        raise RbdError(f"joint '{joint}': axis {axis!r} is far from a unit vector")
     length = float(np.linalg.norm(a))
     if length < 1e-9:
         raise RbdError(f"joint '{joint}': axis {axis!r} has length zero")
     if abs(length - 1.0) > 1e-15:
         a = a / length
     return (float(a[0]), float(a[1]), float(a[2]))
+
+
+def check(spec: JointSpec) -> None:
+    """Raise `RbdError` for a placement that is not a pose, or steps that are none."""
+    what = f"joint '{spec.name}'"
+    finite(spec.position, (3,), f"{what}: position")
+    R = finite(spec.rotation, (3, 3), f"{what}: rotation")
+    if np.abs(R @ R.T - np.eye(3)).max() > 1e-6 or np.linalg.det(R) < 0.0:
+        raise RbdError(f"{what}: rotation is not a rotation matrix")
+    finite(spec.pitch, (), f"{what}: pitch")
+    for part in spec.parts:
+        finite(part.pitch, (), f"{what}: pitch")
+
+
+def check_quaternions(spec: JointSpec, q: Array) -> None:
+    """Raise `RbdError` where positions of this joint hold a quaternion that is not of length one."""
+    at = 0
+    for step in primitives(spec):
+        if step.type in (block.FREE, block.SPHERICAL):
+            norm = float(np.linalg.norm(q[at + step.nq - 4:at + step.nq]))
+            if abs(norm - 1.0) > 1e-2:
+                raise RbdError(f"joint '{spec.name}': the last four of {q} are not a unit quaternion x, y, z, w: "
+                               f"its norm is {norm:g}")
+        at += step.nq
 
 
 def aligning_rotation(axis: tuple[float, float, float]) -> Array:

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import RbdError, unknown_name
 from . import block
-from .assembly import Assembly, Description, assemble
+from .assembly import Assembly, Description, assemble, per_coordinate
 from .configuration import difference_entry, integrate_entry
-from .inertia import Array, Inertia, read_only
+from .inertia import Array, Inertia, finite, read_only
 from .joints import Joint, Mimic
 from .state import states
 
@@ -47,9 +47,7 @@ class RobotModel:
     @classmethod
     def from_description(cls, description: Description) -> RobotModel:
         """Assemble a model; raises `RbdError` naming what is wrong with the tree, a joint or a link."""
-        gravity = read_only(description.gravity)
-        if gravity.shape != (3,) or not np.isfinite(gravity).all():
-            raise RbdError(f"gravity must be three finite numbers, got {description.gravity!r}")
+        gravity = finite(description.gravity, (3,), "gravity")
         made: Assembly = assemble(description)
         joints = tuple(made.joints)
 
@@ -171,12 +169,7 @@ class RobotModel:
         for name, value in coordinates.items():
             if name not in fields:
                 raise unknown_name("model field", name, ["gravity", *fields])
-            array = np.asarray(value, dtype=float)
-            if array.ndim == 0:
-                array = np.full(self.nv, float(array))
-            if array.shape != (self.nv,) or np.isnan(array).any():
-                raise RbdError(f"{name}: expected one number or {self.nv} (one per velocity coordinate), none NaN; "
-                               f"got shape {array.shape}")
+            array = per_coordinate(value, self.nv, 0.0, name)
             for joint in self.joints:
                 if joint.name in specs:
                     part = array[joint.idx_v:joint.idx_v + joint.nv]
@@ -184,7 +177,7 @@ class RobotModel:
                     specs[joint.name] = dataclasses.replace(specs[joint.name], **change)
         description = dataclasses.replace(self.description, joints=tuple(specs.values()))
         if gravity is not None:
-            description = dataclasses.replace(description, gravity=tuple(np.asarray(gravity, dtype=float)))
+            description = dataclasses.replace(description, gravity=tuple(finite(gravity, (3,), "gravity")))
         return RobotModel.from_description(description)
 
     def with_body(self, name: str, *, mass: float | None = None, com: ArrayLike | None = None,
@@ -192,15 +185,17 @@ class RobotModel:
         """A copy in which this link has other inertial data (kg, m, kg m² about the centre of mass, link frame)."""
         self.body_index(name)
         old = self.description.links[name]
-        new = Inertia(old.mass if mass is None else mass, old.com if com is None else np.asarray(com, dtype=float),
-                      old.matrix if inertia is None else np.asarray(inertia, dtype=float))
+        new = Inertia(old.mass if mass is None else float(finite(mass, (), f"body '{name}': mass")),
+                      old.com if com is None else finite(com, (3,), f"body '{name}': com"),
+                      old.matrix if inertia is None else finite(inertia, (3, 3), f"body '{name}': inertia"))
         links = {**self.description.links, name: new}
         return RobotModel.from_description(dataclasses.replace(self.description, links=links))
 
     def with_scaled_masses(self, factor: float) -> RobotModel:
         """A copy in which every mass and inertia is multiplied by `factor`."""
-        if not (np.isfinite(factor) and factor > 0.0):
-            raise RbdError(f"mass factor must be positive and finite, got {factor!r}")
+        factor = float(finite(factor, (), "mass factor"))
+        if factor <= 0.0:
+            raise RbdError(f"mass factor must be positive, got {factor!r}")
         links = {name: Inertia(factor * old.mass, old.com, factor * old.matrix)
                  for name, old in self.description.links.items()}
         return RobotModel.from_description(dataclasses.replace(self.description, links=links))

@@ -5,13 +5,11 @@ from loading. A link without `<inertial>` is massless; children of fixed joints 
 """
 from __future__ import annotations
 
-import copy
 import dataclasses
 import os
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -23,9 +21,11 @@ from .assembly import Description
 from .inertia import Array, Inertia
 from .joints import JointSpec
 from .robot_model import RobotModel
+from .urdf_parts import PARTS, UNREAD, checked_part, line, misspelt, parts
+from .xml_tree import Element, parse_xml, read_text
 
 URDF_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
-_KEPT = {"link": {"inertial"}, "joint": {"origin", "axis", "parent", "child", "limit", "dynamics", "mimic"}}
+OTHERS = {"sdf": " (SDF is another format: export URDF)", "mujoco": " (MJCF is another format: export URDF)"}
 _LOCK = threading.Lock()    # urdf_parser_py reports through one module-level function
 
 
@@ -40,81 +40,78 @@ def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
     the joint they follow in every algorithm, "independent" treats them as free. rotor_inertia: per joint, kg m² (kg)
     after the reduction. Raises `RbdError` naming what is wrong; warns (`RbdWarning`) of inertias no body can have.
     """
-    text, source = _read(path_or_xml)
+    text, source = read_text(path_or_xml)
     description, notes = parse_urdf(text, source)
     for note in notes:
         warnings.warn(note, RbdWarning, stacklevel=2)
     joints = {joint.name: joint for joint in description.joints}
+    for what, given in (("locked", locked), ("rotor_inertia", rotor_inertia)):
+        if not isinstance(given, Mapping | None):
+            raise RbdError(f"{what}: expected {{joint name: number}}, got {type(given).__name__}")
     for name, value in (rotor_inertia or {}).items():
         if name not in joints:
             raise unknown_name("joint in rotor_inertia", name, joints)
-        joints[name] = dataclasses.replace(joints[name], rotor_inertia=float(value))
+        joints[name] = dataclasses.replace(joints[name], rotor_inertia=value)
     return RobotModel.from_description(dataclasses.replace(
-        description, joints=tuple(joints.values()), root=root, gravity=tuple(gravity), locked=dict(locked or {}),
-        mimic=mimic))
+        description, joints=tuple(joints.values()), root=root, gravity=gravity,    # type: ignore[arg-type]
+        locked=dict(locked or {}), mimic=mimic))
 
 
-def _read(path_or_xml: str | os.PathLike[str]) -> tuple[str, str]:
-    """The XML text and a name for it in messages."""
-    if isinstance(path_or_xml, str) and "<" in path_or_xml:
-        return path_or_xml, "URDF text"
-    if not isinstance(path_or_xml, (str, os.PathLike)):
-        raise RbdError(f"expected a URDF file's path or its XML text, got {type(path_or_xml).__name__}")
-    path = Path(path_or_xml)
-    if path.suffix == ".xacro":
-        raise RbdError(f"'{path}' is a xacro file: expand it first (`xacro {path.name} > robot.urdf`)")
-    try:
-        return path.read_text(encoding="utf-8", errors="replace"), f"'{path}'"
-    except (OSError, ValueError) as error:
-        raise RbdError(f"cannot read URDF '{path}': {getattr(error, 'strerror', None) or error}") from None
-
-
-def parse_urdf(text: str, source: str = "URDF text") -> tuple[Description, list[str]]:
+def parse_urdf(text: str | bytes, source: str = "URDF text") -> tuple[Description, list[str]]:
     """What the text says, and in words what no real robot could have."""
-    try:
-        tree = ElementTree.fromstring(text.strip())
-    except (ElementTree.ParseError, ValueError) as error:
-        raise RbdError(f"{source} is not well-formed XML: {error}") from None
-    if tree.tag != "robot":
-        raise RbdError(f"{source}: the root element is <{tree.tag}>, expected <robot>")
-    robot = _parse(_stripped(tree, source), source)
-    links: dict[str, Inertia] = {}
+    return describe(parse_xml(text, source), source)
+
+
+def describe(tree: Element, source: str) -> tuple[Description, list[str]]:
+    """The same from an element tree."""
     notes: list[str] = []
+    robot = _parse(_stripped(tree, source, notes), source)
+    links: dict[str, Inertia] = {}
     for link in robot.links:
         if link.name in links:
             raise RbdError(f"{source}: duplicate link name '{link.name}'")
         links[link.name] = _inertia(link, source)
         notes += [f"link '{link.name}': {problem}" for problem in links[link.name].problems()]
-    joints = tuple(_joint(joint, source) for joint in robot.joints)
-    return Description(robot.name or "robot", links, joints), notes
+    joints: dict[str, JointSpec] = {}
+    for joint in robot.joints:
+        if joint.name in joints:
+            raise RbdError(f"{source}: duplicate joint name '{joint.name}'")
+        joints[joint.name] = _joint(joint, source)
+    return Description(robot.name or "robot", links, tuple(joints.values())), notes
 
 
-def _stripped(tree: ElementTree.Element, source: str) -> ElementTree.Element:
-    """A copy with links and joints only, and of those only what dynamics needs; required parts are checked."""
+def _stripped(tree: Element, source: str, notes: list[str]) -> ElementTree.Element:
+    """A copy with links and joints only, and of those only what dynamics needs, all of it checked.
+
+    Names that are nearly those of a part that would be read, and so are probably misspelt, go to `notes`.
+    """
+    if tree.tag != "robot":
+        raise RbdError(f"{source}: the root element is <{tree.tag[:60]}>, expected <robot>{OTHERS.get(tree.tag, '')}")
     out = ElementTree.Element("robot", {"name": tree.get("name") or "robot"})
     for element in tree:
-        kept = _KEPT.get(element.tag)
-        if kept is None:
+        if element.tag.startswith("xacro:"):
+            raise RbdError(f"{source}, line {line(element)}: <{element.tag}> is a xacro command: expand the file first "
+                           "(`xacro robot.xacro > robot.urdf`)")
+        if element.tag not in PARTS:
+            misspelt(element.tag, PARTS, "robot", notes)
             continue
         name = element.get("name")
-        if not name:
-            raise RbdError(f"{source}: a <{element.tag}> has no name")
+        if not name or not name.strip():
+            raise RbdError(f"{source}, line {line(element)}: a <{element.tag}> has no name")
+        what = f"{element.tag} '{name}'"
         attributes = {"name": name}
         if element.tag == "joint":
-            kind = element.get("type")
+            attributes["type"] = kind = element.get("type", "")
+            if not kind:
+                raise RbdError(f"{source}, line {line(element)}: {what} has no type, expected one of "
+                               + ", ".join(URDF_TYPES))
             if kind not in URDF_TYPES:
                 raise unknown_name(f"type of joint '{name}'", kind, URDF_TYPES)
-            attributes["type"] = kind
-            for end in ("parent", "child"):
-                found = element.find(end)
-                if found is None or not found.get("link"):
-                    raise RbdError(f"{source}: joint '{name}' has no <{end} link=\"…\"/>")
         new = ElementTree.SubElement(out, element.tag, attributes)
-        seen = set()
-        for child in element:
-            if child.tag in kept and child.tag not in seen:
-                seen.add(child.tag)
-                new.append(copy.deepcopy(child))
+        for child in parts(element, what, source, notes):
+            if child.tag in UNREAD.get(attributes.get("type", ""), ()):
+                continue
+            new.append(checked_part(child, what, source, notes))
     return out
 
 
