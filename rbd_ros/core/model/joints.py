@@ -116,8 +116,8 @@ def aligning_rotation(axis: tuple[float, float, float]) -> Array:
     """A rotation whose third column is `axis`; exact permutations for the coordinate axes."""
     a = np.asarray(axis, dtype=float)
     k = int(np.argmax(np.abs(a)))
-    if abs(a[k]) == 1.0:
-        sign = a[k]
+    if np.count_nonzero(a) == 1:
+        sign = np.sign(a[k])
         R = np.zeros((3, 3))
         if k == 2:
             R[0, 0], R[1, 1], R[2, 2] = 1.0, sign, sign

@@ -1,0 +1,1 @@
+"""What several tests share: robots, random trees, and independent oracles."""
