@@ -1,8 +1,6 @@
 """Kinetic and potential energy, momentum: K eq. 15, 23."""
 from __future__ import annotations
 
-from contextlib import suppress
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -14,16 +12,16 @@ from ..model.block import (
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import states
+from ..model.state import shaped
 from .kinematics import _OMEGA, _P, _R, _V, SIZE, node_motion
 
-# results of one state: kinetic, potential, mass, first moment (3), angular momentum about the origin (3), linear (3)
+# results of one state: kinetic, potential, mass, first moment (3), angular momentum about the centre of mass (3), linear (3)
 _KINETIC, _POTENTIAL, _MASS, _MOMENT, _ANGULAR, _LINEAR, RESULTS = 0, 1, 2, 3, 6, 9, 12
 
 
 @kernel
 def totals(M, q, k, v, j, W, out, at):
-    """Sums over all moving bodies, in world axes about the world's origin."""
+    """Sums over all moving bodies, in world axes."""
     node_motion(M, q, k, v, v, j, 1, W)
     z = 0.0 * v[j]
     kinetic = z
@@ -54,6 +52,8 @@ def totals(M, q, k, v, j, W, out, at):
     out[at + _KINETIC] = kinetic
     out[at + _POTENTIAL] = z - dot(vector(M, GRAVITY), first)
     out[at + _MASS] = mass
+    if mass.real > 0.0:    # angular momentum about the centre of mass
+        angular = sub(angular, cross(scale(1.0 / mass, first), linear))
     for r in range(3):
         out[at + _MOMENT + r] = first[r]
         out[at + _ANGULAR + r] = angular[r]
@@ -76,13 +76,16 @@ def totals_entry(M, q, v, out):
 
 
 def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
-    with suppress(TypeError):
+    try:
         out = np.empty((1, RESULTS))
         if totals_entry.call(model._block, q, v, out):
             return out[0]
-    given = states(model, q=q, v=v)
+    except TypeError:
+        pass    # not float64 arrays of one state: looked at below
+    given = shaped(model, q=q, v=v)
     out = given.empty(RESULTS)
-    totals_entry.call(model._block, *given.flat, out.reshape(-1, RESULTS))
+    if not totals_entry.call(model._block, *given.flat, out.reshape(-1, RESULTS)):
+        given.check_values()
     return out
 
 
@@ -104,7 +107,4 @@ def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
 
 def centroidal_momentum(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Momentum (6,) or (N, 6) of all moving bodies: angular about the centre of mass, then linear, world axes."""
-    out = _totals(model, q, v)
-    linear = out[..., _LINEAR:]
-    com = out[..., _MOMENT:_MOMENT + 3] / out[..., _MASS, None]
-    return np.concatenate([out[..., _ANGULAR:_LINEAR] - np.cross(com, linear), linear], axis=-1)
+    return _totals(model, q, v)[..., _ANGULAR:]

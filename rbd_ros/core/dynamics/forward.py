@@ -26,7 +26,7 @@ from ..model.block import (
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, states
+from ..model.state import States, node_wrenches, shaped
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 
@@ -63,11 +63,18 @@ def forward_dynamics_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out)
         else:
             omega_p = vector(W, SIZE * h + _OMEGA)
         omega = rotate_back(R, omega_p)
-        omega_r, velo_r = joint_twist(M, o, q, iq, v, iv)
-        put(W, w + _ETA_L, add(rotate_back(R, cross(omega_p, cross(omega_p, p))),
-                               cross(add(scale(2.0, omega), omega_r), velo_r)))
-        put(W, w + _ETA_A, add(joint_bias(M, o, q, iq, v, iv), cross(omega, omega_r)))
-        omega = add(omega, omega_r)
+        eta_l = rotate_back(R, cross(omega_p, cross(omega_p, p)))
+        if kind(M, o) == REVOLUTE:
+            rate = M[o + RATIO] * v[iv]
+            eta_a = (omega[1] * rate, -omega[0] * rate, z)
+            omega = (omega[0], omega[1], omega[2] + rate)
+        else:
+            omega_r, velo_r = joint_twist(M, o, q, iq, v, iv)
+            eta_l = add(eta_l, cross(add(scale(2.0, omega), omega_r), velo_r))
+            eta_a = add(joint_bias(M, o, q, iq, v, iv), cross(omega, omega_r))
+            omega = add(omega, omega_r)
+        put(W, w + _ETA_A, eta_a)
+        put(W, w + _ETA_L, eta_l)
 
         m = M[o + MASS]
         c = vector(M, o + MOMENT)
@@ -100,14 +107,16 @@ def forward_dynamics_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out)
         F = add(F, vector(W, w + _F))
         t = kind(M, o)
         for c in range(dof(t) - 1, -1, -1):
-            sa, sl = column(M, o, q, iq, c)
             if t == REVOLUTE:
                 r = M[o + RATIO]
+                most = r * r * (A[0] + A[3] + A[5])
                 ua = (r * A[2], r * A[4], r * A[5])
                 ul = (r * B[6], r * B[7], r * B[8])
                 left = tau[iv] - r * N[2]
                 size = r * ua[2]
             else:
+                sa, sl = column(M, o, q, iq, c)
+                most = dot(sa, sa) * (A[0] + A[3] + A[5]) + dot(sl, sl) * (C[0] + C[3] + C[5])
                 ua, ul = articulated_times(A, B, C, sa, sl)
                 left = tau[iv + c] - dot(sa, N) - dot(sl, F)
                 size = dot(sa, ua) + dot(sl, ul)
@@ -116,7 +125,7 @@ def forward_dynamics_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out)
                 F = add(F, scale(acc[iv + c], ul))
                 continue
             d = size + M[o + ARMATURE + c]
-            if not d.real > SINGULAR * abs(column_scale(M, o, A, C, sa, sl)):
+            if not d.real > SINGULAR * abs(most):    # what D could be at most
                 return i + 1
             psi = 1.0 / d
             u = w + _U + 8 * c
@@ -161,25 +170,23 @@ def forward_dynamics_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out)
         # without η: it is in the left-over effort already
         alpha = rotate_back(R, alpha_p)
         accel = rotate_back(R, add(accel_p, cross(alpha_p, p)))
-        for c in range(dof(kind(M, o))):
+        t = kind(M, o)
+        for c in range(dof(t)):
             if hybrid and mask[iv + c]:
                 x = acc[iv + c]
             else:
                 u = w + _U + 8 * c
                 x = W[u + 6] * (W[u + 7] - dot(vector(W, u), alpha) - dot(vector(W, u + 3), accel))
             out[iv + c] = x
-            sa, sl = column(M, o, q, iq, c)
-            alpha = add(alpha, scale(x, sa))
-            accel = add(accel, scale(x, sl))
+            if t == REVOLUTE:
+                alpha = (alpha[0], alpha[1], alpha[2] + M[o + RATIO] * x)
+            else:
+                sa, sl = column(M, o, q, iq, c)
+                alpha = add(alpha, scale(x, sa))
+                accel = add(accel, scale(x, sl))
         put(W, w + _ALPHA, add(alpha, vector(W, w + _ETA_A)))
         put(W, w + _ACCEL, add(accel, vector(W, w + _ETA_L)))
     return 0
-
-
-@kernel
-def column_scale(M, o, A, C, sa, sl):
-    """What D would be at most: the scale against which a vanishing pivot is judged."""
-    return dot(sa, sa) * (A[0] + A[3] + A[5]) + dot(sl, sl) * (C[0] + C[3] + C[5])
 
 
 @kernel
@@ -223,15 +230,17 @@ def forward_dynamics_entry(M, q, v, tau, out):
     return forward_dynamics_recursion(M, q, 0, v, tau, 0, mask, v, W[:0], 0, W, out)
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])", nogil=True)
-def forward_dynamics_batch(M, q, v, tau, wrench, out):
-    nq = int(M[NQ])
-    nv = int(M[NV])
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
+def forward_dynamics_batch(M, q, v, tau, wrench, states, out):
+    """This many states one after another, checked, with wrenches (empty: none) in node frames; returns as the entry."""
+    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, tau, states)):
+        return -1
     nodes = int(M[NODES])
     W = np.empty(SIZE * nodes)
     mask = np.empty(0, np.bool_)
-    for s in range(out.shape[0] // nv):
-        found = forward_dynamics_recursion(M, q, s * nq, v, tau, s * nv, mask, v, wrench, 6 * nodes * s, W, out)
+    for s in range(states):
+        found = forward_dynamics_recursion(M, q, s * int(M[NQ]), v, tau, s * int(M[NV]), mask, v, wrench, 6 * nodes * s,
+                                           W, out)
         if found != 0:
             return found
     return 0
@@ -249,20 +258,23 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
         try:
             out = np.empty(model.nv)
             found = forward_dynamics_entry.call(model._block, q, v, tau, out)
-            if found == 0:
-                return out
-            if found > 0:
-                raise singular(model, found - 1)
         except TypeError:
-            pass    # lists, integers, batches, …: looked at more closely below
-    given = states(model, q=q, v=v, tau=tau)
+            found = -1    # not float64 arrays of one state: looked at below
+        if found == 0:
+            return out
+        if found > 0:
+            raise singular(model, found - 1)
+    given = shaped(model, q=q, v=v, tau=tau)
     if model.mimics:
+        given.check_values()
         return _dense(model, given, external_wrenches)
     out = given.empty(model.nv)
     found = forward_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
-                                        out.reshape(-1))
-    if found:
+                                        given.count, out.reshape(-1))
+    if found > 0:
         raise singular(model, found - 1)
+    if found < 0:
+        given.check_values()
     return out
 
 

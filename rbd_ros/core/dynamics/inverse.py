@@ -20,7 +20,7 @@ from ..model.block import (
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import node_wrenches, states
+from ..model.state import node_wrenches, shaped
 
 # workspace of one node
 _R, _P, _OMEGA, _ALPHA, _ACCEL, _N, _F, SIZE = 0, 9, 12, 15, 18, 21, 24, 27
@@ -109,14 +109,16 @@ def inverse_dynamics_entry(M, q, v, a, tau):
     return True
 
 
-@entry("void(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])", nogil=True)
-def inverse_dynamics_batch(M, q, v, a, wrench, tau):
-    nq = int(M[NQ])
-    nv = int(M[NV])
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
+def inverse_dynamics_batch(M, q, v, a, wrench, states, tau):
+    """This many states one after another, checked, with wrenches (empty: none) in node frames."""
+    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
+        return False
     nodes = int(M[NODES])
     W = np.empty(SIZE * nodes)
-    for s in range(tau.shape[0] // nv):
-        inverse_dynamics_recursion(M, q, s * nq, v, a, s * nv, wrench, 6 * nodes * s, W, tau)
+    for s in range(states):
+        inverse_dynamics_recursion(M, q, s * int(M[NQ]), v, a, s * int(M[NV]), wrench, 6 * nodes * s, W, tau)
+    return True
 
 
 def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
@@ -133,11 +135,12 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
             if inverse_dynamics_entry.call(model._block, q, v, a, tau):
                 return tau
         except TypeError:
-            pass    # lists, integers, batches, …: looked at more closely below
-    given = states(model, q=q, v=v, a=a)
+            pass    # not float64 arrays of one state: looked at below
+    given = shaped(model, q=q, v=v, a=a)
     tau = given.empty(model.nv)
-    inverse_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
-                                tau.reshape(-1))
+    if not inverse_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
+                                       given.count, tau.reshape(-1)):
+        given.check_values()
     return tau
 
 

@@ -1,8 +1,6 @@
 """Poses, twists, accelerations and Jacobians of every link: K eq. 37, 41."""
 from __future__ import annotations
 
-from contextlib import suppress
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -16,7 +14,7 @@ from ..model.block import (
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import states
+from ..model.state import shaped
 
 # per node: world pose; twist (ω, v), angular acceleration and acceleration of the origin, in node axes
 _R, _P, _OMEGA, _V, _ALPHA, _ACCEL, SIZE = 0, 9, 12, 15, 18, 21, 24
@@ -188,13 +186,16 @@ def jacobian_entry(M, q, link, frame, J):
 def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
     """Poses (nb, 4, 4) or (N, nb, 4, 4) of all links, world from body, in the order of `model.body_names`."""
     count = len(model.body_names)
-    with suppress(TypeError):
+    try:
         out = np.empty((count, 4, 4))
         if poses_entry.call(model._block, q, out):
             return out
-    given = states(model, q=q)
+    except TypeError:
+        pass    # not float64 arrays of one state: looked at below
+    given = shaped(model, q=q)
     out = given.empty(count, 4, 4)
-    poses_entry.call(model._block, *given.flat, out.reshape(-1, 4, 4))
+    if not poses_entry.call(model._block, *given.flat, out.reshape(-1, 4, 4)):
+        given.check_values()
     return out
 
 
@@ -213,13 +214,16 @@ def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
 
 def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order: int) -> Array:
     count = len(model.body_names)
-    with suppress(TypeError):
+    try:
         out = np.empty((count, 6))
         if motions_entry.call(model._block, q, v, a, order, out):
             return out
-    given = states(model, q=q, v=v, a=a)
+    except TypeError:
+        pass    # not float64 arrays of one state: looked at below
+    given = shaped(model, q=q, v=v, a=a)
     out = given.empty(count, 6)
-    motions_entry.call(model._block, *given.flat, order, out.reshape(-1, 6))
+    if not motions_entry.call(model._block, *given.flat, order, out.reshape(-1, 6)):
+        given.check_values()
     return out
 
 
@@ -236,11 +240,14 @@ def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") ->
     if choice is None:
         raise RbdError(f"frame is {frame!r}, expected one of {', '.join(FRAMES)}")
     index = model.body_index(body)
-    with suppress(TypeError):
+    try:
         J = np.empty((6, model.nv))
         if jacobian_entry.call(model._block, q, index, choice, J):
             return J
-    given = states(model, q=q)
+    except TypeError:
+        pass    # not float64 arrays of one state: looked at below
+    given = shaped(model, q=q)
     J = given.empty(6, model.nv)
-    jacobian_entry.call(model._block, *given.flat, index, choice, J.reshape(-1, model.nv))
+    if not jacobian_entry.call(model._block, *given.flat, index, choice, J.reshape(-1, model.nv)):
+        given.check_values()
     return J

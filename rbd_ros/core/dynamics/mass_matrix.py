@@ -1,8 +1,6 @@
 """Mass matrix of trees: composite inertias, K eq. 32 with M_ij = S_iᵀ Ad* Î_composite S_j."""
 from __future__ import annotations
 
-from contextlib import suppress
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -15,7 +13,7 @@ from ..model.block import (
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import states
+from ..model.state import shaped
 
 _R, _P, _MASS, _H, _I, SIZE = 0, 9, 12, 13, 16, 22
 
@@ -114,11 +112,14 @@ def mass_matrix(model: RobotModel, q: ArrayLike) -> Array:
 
     q (nq,) or (N, nq). Raises `RbdError` for a wrong shape or non-finite numbers.
     """
-    with suppress(TypeError):
+    try:
         H = np.empty((model.nv, model.nv))
         if mass_matrix_entry.call(model._block, q, H):
             return H
-    given = states(model, q=q)
+    except TypeError:
+        pass    # not float64 arrays of one state: looked at below
+    given = shaped(model, q=q)
     H = given.empty(model.nv, model.nv)
-    mass_matrix_entry.call(model._block, *given.flat, H.reshape(-1, model.nv))
+    if not mass_matrix_entry.call(model._block, *given.flat, H.reshape(-1, model.nv)):
+        given.check_values()
     return H

@@ -203,15 +203,18 @@ def project(M, o, q, k, n, f, out, j):
 
 
 @kernel
+def all_finite(x):
+    finite = True
+    for i in range(x.shape[0]):
+        finite &= x[i] - x[i] == 0.0
+    return finite
+
+
+@kernel
 def positions_valid(M, q, states):
     """Whether q holds this many states of the model: size, finite numbers, quaternions of norm one within 1 %."""
     nq = int(M[NQ])
-    if q.shape[0] != states * nq:
-        return False
-    zero = 0.0
-    for i in range(q.shape[0]):
-        zero += 0.0 * q[i]
-    if zero != 0.0:
+    if q.shape[0] != states * nq or not all_finite(q):
         return False
     if nq == int(M[NV]):
         return True
@@ -230,9 +233,4 @@ def positions_valid(M, q, states):
 @kernel
 def rates_valid(M, v, states):
     """Whether v (or a, τ) holds this many states of the model: size and finite numbers."""
-    if v.shape[0] != states * int(M[NV]):
-        return False
-    zero = 0.0
-    for i in range(v.shape[0]):
-        zero += 0.0 * v[i]
-    return zero == 0.0
+    return v.shape[0] == states * int(M[NV]) and all_finite(v)

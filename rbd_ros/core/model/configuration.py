@@ -9,7 +9,9 @@ from ..lie.so3 import (
     quaternion_exp, quaternion_log, quaternion_multiply, quaternion_to_matrix, right_jacobian,
 )
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
-from .block import FREE, IQ, IV, NODES, NQ, NV, OWNER, SPHERICAL, dof, kind, node, put, vector
+from .block import (
+    FREE, IQ, IV, NODES, NQ, NV, OWNER, SPHERICAL, dof, kind, node, positions_valid, put, rates_valid, vector,
+)
 
 
 @kernel
@@ -56,19 +58,25 @@ def integrate_state(M, q, k, dv, j, out):
                 out[iq + c] = q[iq + c] + dv[iv + c]
 
 
-@entry("void(float64[::1], float64[::1], float64[::1], float64[::1])")
-def integrate_entry(M, q, dv, out):
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64)")
+def integrate_entry(M, q, dv, out, states):
+    """This many states, checked; False where the input is not what the model takes."""
+    if not (positions_valid(M, q, states) and rates_valid(M, dv, states)):
+        return False
     nq = int(M[NQ])
-    nv = int(M[NV])
-    for s in range(out.shape[0] // nq):
-        integrate_state(M, q, s * nq, dv, s * nv, out)
+    for s in range(states):
+        integrate_state(M, q, s * nq, dv, s * int(M[NV]), out)
+    return True
 
 
-@entry("void(float64[::1], float64[::1], float64[::1], float64[::1])")
-def difference_entry(M, q0, q1, out):
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64)")
+def difference_entry(M, q0, q1, out, states):
+    """This many states, checked; False where the input is not what the model takes."""
+    if not (positions_valid(M, q0, states) and positions_valid(M, q1, states)):
+        return False
     nq = int(M[NQ])
     nv = int(M[NV])
-    for s in range(q0.shape[0] // nq):
+    for s in range(states):
         for i in range(int(M[NODES])):
             o = node(i)
             if M[o + OWNER] == 0.0:
@@ -90,3 +98,4 @@ def difference_entry(M, q0, q1, out):
             else:
                 for c in range(dof(t)):
                     out[j + c] = q1[k + c] - q0[k + c]
+    return True

@@ -16,7 +16,7 @@ from .assembly import Assembly, Description, assemble, per_coordinate
 from .configuration import difference_entry, integrate_entry
 from .inertia import Array, Inertia, finite, read_only
 from .joints import Joint, Mimic
-from .state import states
+from .state import shaped
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,16 +147,30 @@ class RobotModel:
 
     def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """`q ⊕ dv` (nq,) or (N, nq): move from q along velocity coordinates dv = v·dt, quaternions on the group."""
-        given = states(self, q=q, dv=dv)
-        out = np.empty_like(given.arrays[0])
-        integrate_entry.call(self._block, *given.flat, out.reshape(-1))
+        try:
+            out = np.empty(self.nq)
+            if integrate_entry.call(self._block, q, dv, out, 1):
+                return out
+        except TypeError:
+            pass    # not float64 arrays of one state: looked at below
+        given = shaped(self, q=q, dv=dv)
+        out = given.empty(self.nq)
+        if not integrate_entry.call(self._block, *given.flat, out.reshape(-1), given.count):
+            given.check_values()
         return out
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """The dv (nv,) or (N, nv) with `integrate(q0, dv) = q1`, the shortest one for rotations."""
-        given = states(self, q0=q0, q1=q1)
-        out = np.empty((*given.arrays[0].shape[:-1], self.nv))
-        difference_entry.call(self._block, *given.flat, out.reshape(-1))
+        try:
+            out = np.empty(self.nv)
+            if difference_entry.call(self._block, q0, q1, out, 1):
+                return out
+        except TypeError:
+            pass    # not float64 arrays of one state: looked at below
+        given = shaped(self, q0=q0, q1=q1)
+        out = given.empty(self.nv)
+        if not difference_entry.call(self._block, *given.flat, out.reshape(-1), given.count):
+            given.check_values()
         return out
 
     def with_(self, *, gravity: Sequence[float] | Array | None = None, **coordinates: ArrayLike) -> RobotModel:

@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class States:
-    """Checked inputs: C-contiguous float64 arrays of one batch size (None: a single state)."""
+    """Inputs by name, C-contiguous float64 arrays of one batch size (None: a single state)."""
 
+    model: RobotModel
+    names: tuple[str, ...]
     arrays: tuple[Array, ...]
     batch: int | None
+
+    @property
+    def count(self) -> int:
+        return 1 if self.batch is None else self.batch
 
     @property
     def flat(self) -> tuple[Array, ...]:
@@ -32,39 +38,56 @@ class States:
         """An uninitialised result with the batch axis where there is one."""
         return np.empty(shape if self.batch is None else (self.batch, *shape))
 
+    def check_values(self) -> None:
+        """Raise `RbdError` naming the first number that is not finite, or the quaternion that is none."""
+        for name, array in zip(self.names, self.arrays, strict=True):
+            _check_values(self.model, name, array)
+
 
 def states(model: RobotModel, **inputs: Any) -> States:
-    """Check named inputs: names beginning with q are positions (nq), all others velocity-like (nv).
+    """Checked inputs: names beginning with q are positions (nq), all others velocity-like (nv).
 
     A single state in a batch is repeated. Raises `RbdError` naming the input, what it was and what was expected.
     """
-    arrays = {name: checked(model, name, value) for name, value in inputs.items()}
+    given = shaped(model, **inputs)
+    given.check_values()
+    return given
+
+
+def shaped(model: RobotModel, **inputs: Any) -> States:
+    """As `states`, for kernels that look at the values themselves: types and shapes only."""
+    arrays = {name: _shaped(model, name, value) for name, value in inputs.items()}
     sizes = {name: len(array) for name, array in arrays.items() if array.ndim == 2}
     if not sizes:
-        return States(tuple(arrays.values()), None)
+        return States(model, tuple(arrays), tuple(arrays.values()), None)
     if len(set(sizes.values())) > 1:
         raise RbdError("batches of different length: " + ", ".join(f"{name} has {n}" for name, n in sizes.items()))
     count = next(iter(sizes.values()))
     full = (array if array.ndim == 2 else np.ascontiguousarray(np.broadcast_to(array, (count, len(array))))
             for array in arrays.values())
-    return States(tuple(full), count)
+    return States(model, tuple(arrays), tuple(full), count)
 
 
-def checked(model: RobotModel, name: str, value: Any) -> Array:
+def _shaped(model: RobotModel, name: str, value: Any) -> Array:
     """One input as a contiguous float64 array (size,) or (N, size)."""
     position = name.startswith("q")
     size = model.nq if position else model.nv
+    if np.iscomplexobj(value):
+        raise RbdError(f"{name}: expected real numbers, got complex")
     try:
         array = np.ascontiguousarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise RbdError(f"{name}: expected numbers of shape ({size},) or (N, {size}), got {type(value).__name__} "
                        f"({error})") from None
-    if np.iscomplexobj(value):
-        raise RbdError(f"{name}: expected real numbers, got complex")
     if array.ndim not in (1, 2) or array.shape[-1] != size:
         raise RbdError(f"{name} has shape {np.shape(value)}, expected ({size},) or (N, {size}): model '{model.name}' "
                        f"has {size} {'position' if position else 'velocity'} coordinates, joints "
                        f"{_shown(model.joint_names)}")
+    return array
+
+
+def _check_values(model: RobotModel, name: str, array: Array) -> None:
+    position = name.startswith("q")
     finite = np.isfinite(array)
     if not finite.all():
         at = np.argwhere(~finite)[0]
@@ -77,7 +100,6 @@ def checked(model: RobotModel, name: str, value: Any) -> Array:
             if norms.size and np.abs(norms - 1.0).max() > 1e-2:
                 raise RbdError(f"{name}[{at}:{at + 4}] (joint '{_owner(model, at, True)}') is not a unit quaternion "
                                f"x, y, z, w: its norm is {norms[np.argmax(np.abs(norms - 1.0))]:g}")
-    return array
 
 
 def _owner(model: RobotModel, index: int, position: bool) -> str:
