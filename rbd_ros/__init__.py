@@ -6,6 +6,7 @@ angular part first, in body axes; SI units; quaternions x, y, z, w; every functi
 from .core.compile import COMPILED, compile_all
 from .core.dynamics.energy import center_of_mass, centroidal_momentum, kinetic_energy, potential_energy
 from .core.dynamics.forward import forward_dynamics
+from .core.dynamics.hybrid import HybridResult, hybrid_dynamics
 from .core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from .core.dynamics.kinematics import body_accelerations, body_velocities, forward_kinematics, jacobian
 from .core.dynamics.mass_matrix import mass_matrix
@@ -18,9 +19,9 @@ from .core.model.samples import sample, sample_names, sample_path
 from .core.model.urdf import load_urdf
 
 __all__ = [
-    "COMPILED", "JOINT_TYPES", "Description", "Inertia", "Joint", "JointSpec", "Mimic", "Primitive", "RbdError",
-    "RbdWarning", "RobotModel", "bias_effort", "body_accelerations", "body_velocities", "center_of_mass",
-    "centroidal_momentum", "compile_all", "forward_dynamics", "forward_kinematics", "gravity_effort",
+    "COMPILED", "JOINT_TYPES", "Description", "HybridResult", "Inertia", "Joint", "JointSpec", "Mimic", "Primitive",
+    "RbdError", "RbdWarning", "RobotModel", "bias_effort", "body_accelerations", "body_velocities", "center_of_mass",
+    "centroidal_momentum", "compile_all", "forward_dynamics", "forward_kinematics", "gravity_effort", "hybrid_dynamics",
     "inverse_dynamics", "jacobian", "kinetic_energy", "load_urdf", "mass_matrix", "potential_energy", "sample",
     "sample_names", "sample_path",
 ]

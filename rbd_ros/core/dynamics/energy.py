@@ -15,7 +15,7 @@ from ..model.robot_model import RobotModel
 from ..model.state import shaped
 from .kinematics import _OMEGA, _P, _R, _V, SIZE, node_motion
 
-# results of one state: kinetic, potential, mass, first moment (3), angular momentum about the centre of mass (3), linear (3)
+# results of one state: kinetic, potential, mass, first moment (3), momentum: angular about the centre of mass, linear
 _KINETIC, _POTENTIAL, _MASS, _MOMENT, _ANGULAR, _LINEAR, RESULTS = 0, 1, 2, 3, 6, 9, 12
 
 

@@ -1,12 +1,4 @@
-"""Forward and hybrid dynamics of trees in O(n): K Tables 3 and 4, coordinate by coordinate.
-
-A joint of several coordinates is eliminated one column of S at a time (the articulated inertia as seen
-through a chain of massless bodies at the same place), so a single boolean per velocity coordinate says
-whether its acceleration is prescribed (K's set u) or its effort (K's set v), also inside one joint.
-
-Articulated inertia: `(m, f) = [[A, B], [Bᵀ, C]] (α, a) + bias` about the node's origin, with A and C
-symmetric. As in `inverse`, linear accelerations are those of the node's origin: `a = v̇ + ω × v`.
-"""
+"""Forward dynamics of trees in O(n): K Table 3, by the articulated-body recursion of `articulated`."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,210 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel
+from ..compile import entry
 from ..errors import RbdError
-from ..lie.spatial import (
-    add, cross, dot, hat_times, rotate, rotate_back, rotate_matrix, rotate_symmetric, scale, symmetric_times,
-)
-from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV, RATIO, REVOLUTE, SHARED,
-    column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, put, put_add,
-    put_matrix, put_six, rates_valid, six, vector,
-)
+from ..model.block import IV, NODES, NQ, NV, SHARED, positions_valid, rates_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped
+from .articulated import SIZE, articulated_recursion
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
-
-# workspace of one node; per column of S: U = IA s (6), 1/D, effort left over
-_R, _P, _OMEGA, _ALPHA, _ACCEL, _ETA_A, _ETA_L, _N, _F, _A, _B, _C, _U, SIZE = (
-    0, 9, 12, 15, 18, 21, 24, 27, 30, 33, 39, 48, 54, 102)
-SINGULAR = 1e-14
-
-
-@kernel
-def articulated_times(A, B, C, a, b):
-    """The articulated inertia times (angular a, linear b)."""
-    return (add(symmetric_times(A, a), rotate(B, b)), add(rotate_back(B, a), symmetric_times(C, b)))
-
-
-@kernel
-def forward_dynamics_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out):
-    """One state. mask: empty, or per coordinate whether `acc` is prescribed. Returns the singular node + 1, or 0.
-
-    out[j:] takes the accelerations (prescribed ones copied).
-    """
-    n = int(M[NODES].real)
-    z = 0.0 * v[j]
-    hybrid = mask.shape[0] > 0
-    for i in range(n):
-        o = node(i)
-        w = SIZE * i
-        iq = k + int(M[o + IQ].real)
-        iv = j + int(M[o + IV].real)
-        R, p = joint_pose(M, o, q, iq)
-        h = parent(M, o)
-        if h < 0:
-            omega_p = (z, z, z)
-        else:
-            omega_p = vector(W, SIZE * h + _OMEGA)
-        omega = rotate_back(R, omega_p)
-        eta_l = rotate_back(R, cross(omega_p, cross(omega_p, p)))
-        if kind(M, o) == REVOLUTE:
-            rate = M[o + RATIO] * v[iv]
-            eta_a = (omega[1] * rate, -omega[0] * rate, z)
-            omega = (omega[0], omega[1], omega[2] + rate)
-        else:
-            omega_r, velo_r = joint_twist(M, o, q, iq, v, iv)
-            eta_l = add(eta_l, cross(add(scale(2.0, omega), omega_r), velo_r))
-            eta_a = add(joint_bias(M, o, q, iq, v, iv), cross(omega, omega_r))
-            omega = add(omega, omega_r)
-        put(W, w + _ETA_A, eta_a)
-        put(W, w + _ETA_L, eta_l)
-
-        m = M[o + MASS]
-        c = vector(M, o + MOMENT)
-        I = six(M, o + INERTIA)
-        moment = cross(omega, symmetric_times(I, omega))
-        force = cross(omega, cross(omega, c))
-        if wrench.shape[0] > 0:
-            moment = add(moment, scale(-1.0, vector(wrench, e + 6 * i)))
-            force = add(force, scale(-1.0, vector(wrench, e + 6 * i + 3)))
-        put_matrix(W, w + _R, R)
-        put(W, w + _P, p)
-        put(W, w + _OMEGA, omega)
-        put(W, w + _N, moment)
-        put(W, w + _F, force)
-        put_six(W, w + _A, I)
-        put_matrix(W, w + _B, (z, -c[2], c[1], c[2], z, -c[0], -c[1], c[0], z))
-        put_six(W, w + _C, (z + m, z, z, z + m, z, z + m))
-
-    for i in range(n - 1, -1, -1):
-        o = node(i)
-        w = SIZE * i
-        iq = k + int(M[o + IQ].real)
-        iv = j + int(M[o + IV].real)
-        A = six(W, w + _A)
-        B = matrix(W, w + _B)
-        C = six(W, w + _C)
-        # bias force with the joint's own bias acceleration: B̂ + Î η
-        N, F = articulated_times(A, B, C, vector(W, w + _ETA_A), vector(W, w + _ETA_L))
-        N = add(N, vector(W, w + _N))
-        F = add(F, vector(W, w + _F))
-        t = kind(M, o)
-        for c in range(dof(t) - 1, -1, -1):
-            if t == REVOLUTE:
-                r = M[o + RATIO]
-                most = r * r * (A[0] + A[3] + A[5])
-                ua = (r * A[2], r * A[4], r * A[5])
-                ul = (r * B[6], r * B[7], r * B[8])
-                left = tau[iv] - r * N[2]
-                size = r * ua[2]
-            else:
-                sa, sl = column(M, o, q, iq, c)
-                most = dot(sa, sa) * (A[0] + A[3] + A[5]) + dot(sl, sl) * (C[0] + C[3] + C[5])
-                ua, ul = articulated_times(A, B, C, sa, sl)
-                left = tau[iv + c] - dot(sa, N) - dot(sl, F)
-                size = dot(sa, ua) + dot(sl, ul)
-            if hybrid and mask[iv + c]:
-                N = add(N, scale(acc[iv + c], ua))
-                F = add(F, scale(acc[iv + c], ul))
-                continue
-            d = size + M[o + ARMATURE + c]
-            if not d.real > SINGULAR * abs(most):    # what D could be at most
-                return i + 1
-            psi = 1.0 / d
-            u = w + _U + 8 * c
-            put(W, u, ua)
-            put(W, u + 3, ul)
-            W[u + 6] = psi
-            W[u + 7] = left
-            # Π = Î − U Ψ Uᵀ, β = B̂ + Î η + U Ψ (τ − …)
-            g = psi * left
-            N = add(N, scale(g, ua))
-            F = add(F, scale(g, ul))
-            A, B, C = downdate(A, B, C, ua, ul, psi)
-        h = parent(M, o)
-        if h >= 0:
-            R = matrix(W, w + _R)
-            p = vector(W, w + _P)
-            f = rotate(R, F)
-            x = SIZE * h
-            put_add(W, x + _F, f)
-            put_add(W, x + _N, add(rotate(R, N), cross(p, f)))
-            A, B, C = to_parent(R, p, A, B, C)
-            for c in range(6):
-                W[x + _A + c] += A[c]
-                W[x + _C + c] += C[c]
-            for c in range(9):
-                W[x + _B + c] += B[c]
-
-    for i in range(n):
-        o = node(i)
-        w = SIZE * i
-        iq = k + int(M[o + IQ].real)
-        iv = j + int(M[o + IV].real)
-        R = matrix(W, w + _R)
-        p = vector(W, w + _P)
-        h = parent(M, o)
-        if h < 0:
-            alpha_p = (z, z, z)
-            accel_p = (z - M[GRAVITY], z - M[GRAVITY + 1], z - M[GRAVITY + 2])
-        else:
-            alpha_p = vector(W, SIZE * h + _ALPHA)
-            accel_p = vector(W, SIZE * h + _ACCEL)
-        # without η: it is in the left-over effort already
-        alpha = rotate_back(R, alpha_p)
-        accel = rotate_back(R, add(accel_p, cross(alpha_p, p)))
-        t = kind(M, o)
-        for c in range(dof(t)):
-            if hybrid and mask[iv + c]:
-                x = acc[iv + c]
-            else:
-                u = w + _U + 8 * c
-                x = W[u + 6] * (W[u + 7] - dot(vector(W, u), alpha) - dot(vector(W, u + 3), accel))
-            out[iv + c] = x
-            if t == REVOLUTE:
-                alpha = (alpha[0], alpha[1], alpha[2] + M[o + RATIO] * x)
-            else:
-                sa, sl = column(M, o, q, iq, c)
-                alpha = add(alpha, scale(x, sa))
-                accel = add(accel, scale(x, sl))
-        put(W, w + _ALPHA, add(alpha, vector(W, w + _ETA_A)))
-        put(W, w + _ACCEL, add(accel, vector(W, w + _ETA_L)))
-    return 0
-
-
-@kernel
-def downdate(A, B, C, a, l, s):
-    """`Î − s U Uᵀ` for U = (a, l)."""
-    x = scale(s, a)
-    y = scale(s, l)
-    return ((A[0] - x[0] * a[0], A[1] - x[0] * a[1], A[2] - x[0] * a[2],
-             A[3] - x[1] * a[1], A[4] - x[1] * a[2], A[5] - x[2] * a[2]),
-            (B[0] - x[0] * l[0], B[1] - x[0] * l[1], B[2] - x[0] * l[2],
-             B[3] - x[1] * l[0], B[4] - x[1] * l[1], B[5] - x[1] * l[2],
-             B[6] - x[2] * l[0], B[7] - x[2] * l[1], B[8] - x[2] * l[2]),
-            (C[0] - y[0] * l[0], C[1] - y[0] * l[1], C[2] - y[0] * l[2],
-             C[3] - y[1] * l[1], C[4] - y[1] * l[2], C[5] - y[2] * l[2]))
-
-
-@kernel
-def to_parent(R, p, A, B, C):
-    """`Ad*_{T⁻¹} Π Ad_{T⁻¹}`: the articulated inertia in the parent's axes, about the parent's origin."""
-    C = rotate_symmetric(R, C)
-    B = rotate_matrix(R, B)
-    A = rotate_symmetric(R, A)
-    D = (C[0], C[1], C[2], C[1], C[3], C[4], C[2], C[4], C[5])
-    X = hat_times(p, D)
-    E = (B[0] + X[0], B[1] + X[1], B[2] + X[2], B[3] + X[3], B[4] + X[4], B[5] + X[5], B[6] + X[6], B[7] + X[7],
-         B[8] + X[8])
-    # A + [p] Bᵀ − E [p]
-    Y = hat_times(p, (B[0], B[3], B[6], B[1], B[4], B[7], B[2], B[5], B[8]))
-    Z = hat_times(p, (E[0], E[3], E[6], E[1], E[4], E[7], E[2], E[5], E[8]))    # [p] Eᵀ = −(E [p])ᵀ
-    return ((A[0] + Y[0] + Z[0], A[1] + Y[1] + Z[3], A[2] + Y[2] + Z[6],
-             A[3] + Y[4] + Z[4], A[4] + Y[5] + Z[7], A[5] + Y[8] + Z[8]), E, C)
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
@@ -227,7 +24,7 @@ def forward_dynamics_entry(M, q, v, tau, out):
         return -1
     W = np.empty(SIZE * int(M[NODES]))
     mask = np.empty(0, np.bool_)
-    return forward_dynamics_recursion(M, q, 0, v, tau, 0, mask, v, W[:0], 0, W, out)
+    return articulated_recursion(M, q, 0, v, tau, 0, mask, v, W[:0], 0, W, out, out)
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
@@ -239,8 +36,8 @@ def forward_dynamics_batch(M, q, v, tau, wrench, states, out):
     W = np.empty(SIZE * nodes)
     mask = np.empty(0, np.bool_)
     for s in range(states):
-        found = forward_dynamics_recursion(M, q, s * int(M[NQ]), v, tau, s * int(M[NV]), mask, v, wrench, 6 * nodes * s,
-                                           W, out)
+        found = articulated_recursion(M, q, s * int(M[NQ]), v, tau, s * int(M[NV]), mask, v, wrench, 6 * nodes * s, W,
+                                      out, out)
         if found != 0:
             return found
     return 0
@@ -267,7 +64,7 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
     given = shaped(model, q=q, v=v, tau=tau)
     if model.mimics:
         given.check_values()
-        return _dense(model, given, external_wrenches)
+        return solve_dense(model, given, external_wrenches)
     out = given.empty(model.nv)
     found = forward_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
                                         given.count, out.reshape(-1))
@@ -278,17 +75,21 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
     return out
 
 
-def _dense(model: RobotModel, given: States, external_wrenches: Any) -> Array:
+def solve_dense(model: RobotModel, given: States, external_wrenches: Any) -> Array:
     """`M a = τ − b` solved by Cholesky, for models whose bodies share coordinates."""
     q, v, tau = given.arrays
-    matrix = mass_matrix(model, q)
     rest = (tau - bias_effort(model, q, v, external_wrenches))[..., None]
+    return solve_mass_matrix(model, mass_matrix(model, q), rest)[..., 0]
+
+
+def solve_mass_matrix(model: RobotModel, matrix: Array, rest: Array) -> Array:
+    """`M⁻¹ rest` for a symmetric positive definite matrix; `RbdError` where it is not."""
     try:
         np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         raise RbdError(f"model '{model.name}': the mass matrix is singular or indefinite; a body without inertia or "
                        "with a broken one moves freely (`rbd doctor` names it)") from None
-    return np.asarray(np.linalg.solve(matrix, rest)[..., 0], dtype=np.float64)
+    return np.asarray(np.linalg.solve(matrix, rest), dtype=np.float64)
 
 
 def singular(model: RobotModel, node_index: int) -> RbdError:

@@ -1,0 +1,122 @@
+"""Hybrid dynamics of trees in O(n): K Table 4, by the articulated-body recursion of `articulated`."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..compile import entry
+from ..errors import RbdError
+from ..model.block import NODES, NQ, NV, SHARED, positions_valid, rates_valid
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import States, node_wrenches, shaped
+from .articulated import SIZE, articulated_recursion
+from .forward import singular, solve_mass_matrix
+from .inverse import bias_effort
+from .mass_matrix import mass_matrix
+
+
+_NO_WRENCH = np.empty(0)
+
+
+class HybridResult(NamedTuple):
+    """Every coordinate's `acceleration` and `effort`, (nv,) or (N, nv) each: what was given, and what follows."""
+
+    acceleration: Array
+    effort: Array
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
+       "float64[::1], float64[::1])", nogil=True)
+def hybrid_dynamics_entry(M, q, v, a, tau, mask, wrench, states, acceleration, effort):
+    """This many states, checked: 0, or -1 where the input is not what the model takes, or the singular node + 1."""
+    nq = int(M[NQ])
+    nv = int(M[NV])
+    if M[SHARED] > 0.0 or mask.shape[0] != nv or not (
+            positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
+            and rates_valid(M, tau, states)):
+        return -1
+    nodes = int(M[NODES])
+    W = np.empty(SIZE * nodes)
+    for s in range(states):
+        j = s * nv
+        found = articulated_recursion(M, q, s * nq, v, tau, j, mask, a, wrench, 6 * nodes * s, W, acceleration, effort)
+        if found != 0:
+            return found
+    return 0
+
+
+def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
+                    prescribed: ArrayLike | Sequence[str], external_wrenches: Any = None) -> HybridResult:
+    """Some accelerations and the other coordinates' efforts given, the rest computed: K Table 4, O(n).
+
+    prescribed: per velocity coordinate whether `a` holds there and `tau` is sought (nv,) bool, or names of joints or
+    coordinates (`model.velocity_names`). Elsewhere `tau` holds and `a` is sought; what is sought may be given as
+    anything finite. All shapes (nv,) or (N, nv); external_wrenches as in `inverse_dynamics`. Raises `RbdError` for
+    wrong input, and where the sought accelerations are not determined, naming the joint.
+    """
+    if external_wrenches is None:
+        try:
+            acceleration = np.empty(model.nv)
+            effort = np.empty(model.nv)
+            found = hybrid_dynamics_entry.call(model._block, q, v, a, tau, prescribed, _NO_WRENCH, 1, acceleration, effort)
+        except TypeError:
+            found = -1    # not float64 arrays of one state and a mask: looked at below
+        if found == 0:
+            return HybridResult(acceleration, effort)
+        if found > 0:
+            raise singular(model, found - 1)
+    mask = prescribed_mask(model, prescribed)
+    given = shaped(model, q=q, v=v, a=a, tau=tau)
+    if model.mimics:
+        given.check_values()
+        return _dense(model, given, mask, external_wrenches)
+    result = HybridResult(given.empty(model.nv), given.empty(model.nv))
+    found = hybrid_dynamics_entry.call(
+        model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
+        result.acceleration.reshape(-1), result.effort.reshape(-1))
+    if found > 0:
+        raise singular(model, found - 1)
+    if found < 0:
+        given.check_values()
+    return result
+
+
+def prescribed_mask(model: RobotModel, prescribed: ArrayLike | Sequence[str]) -> NDArray[np.bool_]:
+    """The boolean mask (nv,) of a mask or of names of joints and velocity coordinates."""
+    if isinstance(prescribed, str):
+        prescribed = [prescribed]
+    array = np.asarray(prescribed)
+    if array.dtype == bool:
+        if array.shape != (model.nv,):
+            raise RbdError(f"prescribed has shape {array.shape}, expected ({model.nv},): a bool per velocity coordinate")
+        return np.ascontiguousarray(array)
+    mask = np.zeros(model.nv, dtype=bool)
+    if array.size == 0:
+        return mask
+    if array.ndim != 1 or array.dtype.kind != "U":
+        raise RbdError(f"prescribed: expected a mask of {model.nv} bools or names of joints, got {prescribed!r}")
+    for name in array.tolist():
+        if name in model.velocity_names:
+            mask[model.velocity_names.index(name)] = True
+        else:
+            joint = model.joint(name)
+            mask[joint.idx_v:joint.idx_v + joint.nv] = True
+    return mask
+
+
+def _dense(model: RobotModel, given: States, mask: NDArray[np.bool_], external_wrenches: Any) -> HybridResult:
+    """K eq. 33, 34 for models whose bodies share coordinates."""
+    q, v, a, tau = given.arrays
+    M = mass_matrix(model, q)
+    free = ~mask
+    bias = bias_effort(model, q, v, external_wrenches)
+    acceleration, effort = a.copy(), tau.copy()
+    rest = tau[..., free] - bias[..., free] - (M[..., free, :][..., mask] @ a[..., mask, None])[..., 0]
+    if free.any():
+        acceleration[..., free] = solve_mass_matrix(model, M[..., free, :][..., free], rest[..., None])[..., 0]
+    effort[..., mask] = ((M @ acceleration[..., None])[..., 0] + bias)[..., mask]
+    return HybridResult(acceleration, effort)
