@@ -83,6 +83,8 @@ class Inertia:
             found.append("mass is 0 but the inertia matrix is not")
         moments = np.linalg.eigvalsh(self.matrix)
         size = max(float(np.abs(moments).max()), 1e-300)
+        if size <= 1e-12 * self.mass:
+            return [f"a mass of {self.mass:g} kg without rotational inertia"]
         if moments[0] < -1e-9 * size:
             found.append(f"inertia matrix is not positive definite (principal moments "
                          f"{', '.join(f'{m:.3g}' for m in moments)} kg m²)")

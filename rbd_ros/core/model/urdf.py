@@ -59,11 +59,13 @@ def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
 
 def parse_urdf(text: str | bytes, source: str = "URDF text") -> tuple[Description, list[str]]:
     """What the text says, and in words what no real robot could have."""
-    return describe(parse_xml(text, source), source)
+    description, notes = describe(parse_xml(text, source), source)
+    return description, notes + [f"link '{name}': {problem}" for name, inertia in description.links.items()
+                                 for problem in inertia.problems()]
 
 
 def describe(tree: Element, source: str) -> tuple[Description, list[str]]:
-    """The same from an element tree."""
+    """What an element tree says, and names in it that are probably misspelt."""
     notes: list[str] = []
     robot = _parse(_stripped(tree, source, notes), source)
     links: dict[str, Inertia] = {}
@@ -71,7 +73,6 @@ def describe(tree: Element, source: str) -> tuple[Description, list[str]]:
         if link.name in links:
             raise RbdError(f"{source}: duplicate link name '{link.name}'")
         links[link.name] = _inertia(link, source)
-        notes += [f"link '{link.name}': {problem}" for problem in links[link.name].problems()]
     joints: dict[str, JointSpec] = {}
     for joint in robot.joints:
         if joint.name in joints:

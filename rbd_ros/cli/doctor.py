@@ -1,0 +1,229 @@
+"""`rbd doctor FILE.urdf`: what a robot description says, and what is wrong with it, by name and with the fix."""
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.dynamics.mass_matrix import mass_matrix
+from ..core.errors import RbdError, RbdWarning
+from ..core.model.assembly import Description
+from ..core.model.conditioning import condition_numbers, conditioning
+from ..core.model.diagnosis import SEVERITIES, Finding, joint_findings, moving_links, structure_findings
+from ..core.model.inertia import Array
+from ..core.model.plausibility import link_findings
+from ..core.model.robot_model import RobotModel
+from ..core.model.urdf import describe
+from ..core.model.xml_tree import Element, parse_xml, read_text
+
+WIDTH = 96
+SAMPLES = 32
+SHOWN = 4    # findings of one kind written out; the others are listed by name
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Everything that the doctor has found; model is None where none can be built."""
+
+    source: str
+    description: Description
+    model: RobotModel | None
+    matrices: Array | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        return all(finding.severity != "error" for finding in self.findings)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rbd doctor`."""
+    parser.add_argument("file", metavar="FILE.urdf", help="robot description; /dev/stdin reads the standard input")
+    parser.add_argument("--root", choices=("fixed", "floating"), default="fixed",
+                        help="how the root link is held (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Print the report; 1 where there are errors, or no robot could be read, else 0."""
+    with contextlib.suppress(AttributeError, ValueError):    # a terminal that is not UTF-8 still gets its report
+        sys.stdout.reconfigure(errors="replace")    # type: ignore[union-attr]
+    try:
+        report = examine(Path(namespace.file), namespace.root)
+    except RbdError as error:
+        if namespace.json:
+            print(json.dumps({"file": namespace.file, "healthy": False, "error": str(error), "findings": []}, indent=1))
+        else:
+            print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps(as_json(report), indent=1, ensure_ascii=False) if namespace.json else as_text(report))
+    return 0 if report.healthy else 1
+
+
+def examine(path: Path, root: str = "fixed") -> Report:
+    """Read and check a file; raises `RbdError` where there is nothing to check."""
+    text, source = read_text(path)
+    tree = parse_xml(text, source)
+    description, misspelt = describe(tree, source)
+    description = dataclasses.replace(description, root=root)
+    findings = [Finding("warning", "not read", subject, message, "correct the name, or remove it")
+                for subject, message in (note.split(": ", 1) for note in misspelt)]
+    findings += joint_findings(description)
+    model: RobotModel | None = None
+    for mimic in ("project", "independent"):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RbdWarning)
+                model = RobotModel.from_description(dataclasses.replace(description, mimic=mimic))
+            break
+        except RbdError as error:
+            if mimic == "project" and not any(f.severity == "error" for f in findings):
+                findings.append(Finding("error", "not loadable", description.name, str(error),
+                                        "correct the description"))
+    matrices = None
+    with contextlib.suppress(RbdError):    # no tree: it has been said
+        findings += structure_findings(description) + link_findings(description)
+    if model is not None and model.nv:
+        rng = np.random.default_rng(0)
+        q = np.stack([model.neutral(), *(model.random_configuration(rng) for _ in range(SAMPLES))])
+        matrices = mass_matrix(model, q)
+        findings += conditioning(model, matrices)
+    findings += mesh_scales(tree)
+    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return Report(source.strip("'"), description, model, matrices, tuple(findings))
+
+
+def mesh_scales(tree: Element) -> list[Finding]:
+    """Scales of meshes other than one: no matter for dynamics, but where millimetres hide."""
+    scales = {" ".join(words) for mesh in tree.iter("mesh") if (words := mesh.get("scale", "").split())
+              if any(word.lstrip("+-").rstrip("0").rstrip(".") != "1" for word in words)}
+    if not scales:
+        return []
+    shown = "; ".join(sorted(scales)[:4]) + ("; …" if len(scales) > 4 else "")
+    return [Finding("note", "scaled meshes", "visuals and collisions", f"mesh scale {shown}: not read by dynamics",
+                    "check that the inertias were not exported in the meshes' unit")]
+
+
+def joint_rows(report: Report) -> list[dict[str, Any]]:
+    """The joint table: one row per joint that moves, in the order of the coordinates, followers last."""
+    model = report.model
+    inertia: dict[str, float] = {}
+    if model is not None and report.matrices is not None:
+        least = np.einsum("nii->ni", report.matrices).min(axis=0)
+        inertia = {joint.name: float(least[joint.idx_v]) for joint in model.joints if joint.nv == 1}
+    specs = {spec.name: spec for spec in report.description.joints if spec.type != "fixed"}
+    names = [name for name in (model.joint_names if model else specs) if name in specs]
+    rows: list[dict[str, Any]] = []
+    for name in [*names, *(name for name in specs if name not in names)]:
+        spec = specs[name]
+        rows.append({"name": name, "type": spec.type, "parent": spec.parent, "child": spec.child,
+                     "lower": _one(spec.lower), "upper": _one(spec.upper), "velocity": _one(spec.velocity),
+                     "effort": _one(spec.effort), "damping": _one(spec.damping), "friction": _one(spec.friction),
+                     "least_inertia": inertia.get(name),
+                     "mimic": list(spec.mimic) if spec.mimic else None})
+    return rows
+
+
+def _one(value: object) -> float | None:
+    if value is None:
+        return None
+    number = float(np.ravel(value)[0])    # type: ignore[call-overload]
+    return number if np.isfinite(number) else None
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report as data; None for what is unbounded or unknown."""
+    model = report.model
+    condition = None
+    if model is not None and report.matrices is not None and np.isfinite(report.matrices).all():
+        condition = _one(condition_numbers(model, report.matrices).max())
+    return {"file": report.source, "name": report.description.name, "root": report.description.root,
+            "healthy": report.healthy, "bodies": list(report.description.links),
+            "mass": sum(inertia.mass for inertia in report.description.links.values()),
+            "nq": model.nq if model else None, "nv": model.nv if model else None, "condition_number": condition,
+            "joints": joint_rows(report), "findings": [dataclasses.asdict(finding) for finding in report.findings]}
+
+
+def as_text(report: Report) -> str:
+    """The report for a terminal."""
+    return "\n".join([*_head(report), "", *_table(report), "", *_findings(report.findings), _verdict(report.findings)])
+
+
+def _head(report: Report) -> list[str]:
+    data = as_json(report)
+    with contextlib.suppress(RbdError):
+        moving = len(moving_links(report.description))
+        mass = sum(report.description.links[name].mass for name in moving_links(report.description))
+        shown = "" if data["nv"] is None else f", {data['nv']} degrees of freedom ({report.description.root} root)"
+        condition = data["condition_number"]
+        return [f"{data['name']}: {len(data['bodies'])} links, {moving} of them move{shown}",
+                f"mass {data['mass']:.4g} kg, of which {mass:.4g} kg move"
+                + ("" if condition is None else f"; condition number of the mass matrix up to {condition:.1e}")]
+    return [f"{data['name']}: {len(data['bodies'])} links"]
+
+
+def _table(report: Report) -> list[str]:
+    rows = joint_rows(report)
+    if not rows:
+        return ["no moving joints"]
+    width = min(max([5, *(len(row["name"]) for row in rows)]), 30)
+    head = f"{'joint':{width}} {'type':10} {'range':>17} {'velocity':>8} {'effort':>8} {'damp':>6} {'frict':>6}  "
+    lines = [head + "inertia"]
+    for row in rows:
+        bounds = ("" if row["type"] in ("continuous", "floating", "planar") else
+                  f"{_shown(row['lower'], '-∞')} … {_shown(row['upper'], '∞')}")
+        line = (f"{_cut(row['name'], width):{width}} {row['type']:10} {bounds:>17} {_shown(row['velocity'], '–'):>8} "
+                f"{_shown(row['effort'], '–'):>8} {_shown(row['damping'] or None, ''):>6} "
+                f"{_shown(row['friction'] or None, ''):>6}  {_shown(row['least_inertia'], '')}")
+        lines.append(line.rstrip())
+        if row["mimic"]:
+            source, ratio, offset = row["mimic"]
+            lines.append(f"  └ mimics {source}: × {ratio:g}" + (f" {offset:+g}" if offset else ""))
+    return [*lines, "(rad, m, s, N m, N; inertia: least M_ii found, kg m² or kg)"]
+
+
+def _shown(number: float | None, none: str) -> str:
+    return none if number is None else f"{number:.3g}"
+
+
+def _cut(name: str, width: int) -> str:
+    return name if len(name) <= width else name[:width - 1] + "…"
+
+
+def _findings(findings: Iterable[Finding]) -> list[str]:
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.severity, finding.topic, finding.fix), []).append(finding)
+    lines: list[str] = []
+    for (severity, topic, fix), group in groups.items():
+        lines.append(f"{severity.upper()}: {topic}" + (f" ({len(group)})" if len(group) > 1 else ""))
+        written = group if len(group) <= SHOWN + 1 else group[:SHOWN]
+        for finding in written:
+            lines += _wrapped(f"{_listed(finding.subject.split(', '))}: {finding.message}", "  ")
+        if len(group) > len(written):
+            lines += _wrapped("also " + _listed([finding.subject for finding in group[len(written):]]), "  ")
+        lines += [*_wrapped(f"→ {fix}", "  "), ""]
+    return lines
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)
+
+
+def _verdict(findings: Iterable[Finding]) -> str:
+    severities = [finding.severity for finding in findings]
+    counts = [f"{severities.count(s)} {s}{'s' * (severities.count(s) != 1)}" for s in SEVERITIES if s in severities]
+    return ", ".join(counts) if counts else "nothing to complain about"

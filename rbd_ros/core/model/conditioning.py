@@ -1,0 +1,98 @@
+"""Which joint makes a mass matrix singular or ill-conditioned. The matrices are given: dynamics is a later layer."""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import block
+from .diagnosis import Finding, extent
+from .inertia import Array
+from .robot_model import RobotModel
+
+NOTHING, SINGULAR, NEARLY, ILL = 1e-13, 1e-12, 1e-7, 1e8
+REMEDY = "give the links behind it an <inertial>, the joint a rotor_inertia, or lock it"
+
+
+def lengths(model: RobotModel) -> NDArray[np.bool_]:
+    """Which velocity coordinates (nv,) are translations."""
+    is_length = np.zeros(model.nv, dtype=bool)
+    for row in model._node_rows:
+        at = int(row[block.IV])
+        if row[block.TYPE] == block.PRISMATIC:
+            is_length[at] = True
+        elif row[block.TYPE] == block.FREE:
+            is_length[at + 3:at + 6] = True
+    return is_length
+
+
+def condition_numbers(model: RobotModel, matrices: Array) -> Array:
+    """Condition number per matrix (N,), translations measured in lengths of the robot so that units agree."""
+    scale = np.where(lengths(model), max(extent(model.description), 0.1), 1.0)
+    values = np.linalg.eigvalsh(matrices * np.outer(scale, scale))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(values[:, 0] > 0.0, values[:, -1] / values[:, 0], np.inf))
+
+
+def conditioning(model: RobotModel, matrices: Array) -> list[Finding]:
+    """Findings on mass matrices (N, nv, nv), the first one at the neutral configuration, the others anywhere."""
+    names = model.velocity_names
+    if not np.isfinite(matrices).all():
+        return [Finding("error", "mass matrix not finite", model.name, "numbers overflow", "check masses and lengths")]
+    diagonal = np.einsum("nii->ni", matrices)
+    largest = diagonal.max()
+    unmoved = (diagonal.min(axis=0) <= NOTHING * largest)
+    found = []
+    for i in np.flatnonzero(unmoved):
+        own = float(diagonal[:, i].min())
+        found.append(Finding("error", "singular mass matrix", names[i],
+                             f"moves no inertia (M_ii = {own:.2g})" if own >= 0.0 else
+                             f"moves a negative inertia (M_ii = {own:.2g})", REMEDY))
+    rest = np.flatnonzero(~unmoved)
+    if not rest.size:
+        return found
+    part = matrices[:, rest][:, :, rest]
+    root = np.sqrt(diagonal[:, rest])
+    values, vectors = np.linalg.eigh(part / (root[:, :, None] * root[:, None, :]))
+    least = values[:, 0]
+    bad = least < SINGULAR
+    worst = int(np.argmin(least[1:])) + 1 if len(least) > 1 and bad[1:].any() else int(np.argmin(least))
+    guilty = _guilty(vectors[worst, :, 0], [names[i] for i in rest])
+    if (least < -1e-9).any():
+        found.append(Finding("error", "indefinite mass matrix", guilty, "a motion of these joints has negative energy",
+                             "a link behind them has a negative mass or an inertia that is not positive definite"))
+    elif bad[1:].any():
+        found.append(Finding("error", "singular mass matrix", guilty, "moved against each other they move no inertia",
+                             REMEDY))
+    elif bad[0]:
+        found.append(Finding("warning", "singular at neutral", guilty, "at the zero position, and not elsewhere, they "
+                             "move the same inertia", "start somewhere else, or give the joints a rotor_inertia"))
+    elif least.min() < NEARLY:
+        found.append(Finding("warning", "nearly singular mass matrix", guilty, "moved against each other they move "
+                             f"{least.min():.1g} of what they move together", REMEDY))
+    elif not found:
+        found += _ill(model, matrices, diagonal)
+    return found
+
+
+def _ill(model: RobotModel, matrices: Array, diagonal: Array) -> list[Finding]:
+    numbers = condition_numbers(model, matrices)
+    worst = int(np.argmax(numbers))
+    if numbers[worst] <= ILL:
+        return []
+    is_length = lengths(model)
+    scale = np.where(is_length, max(extent(model.description), 0.1), 1.0)
+    _, vectors = np.linalg.eigh(matrices[worst] * np.outer(scale, scale))
+    small, big = (int(np.argmax(np.abs(vectors[:, k]))) for k in (0, -1))
+    names = model.velocity_names
+    small_unit, big_unit = ("kg" if is_length[i] else "kg m²" for i in (small, big))
+    return [Finding("warning", "ill-conditioned mass matrix", names[small],
+                    f"condition number {numbers[worst]:.1e}: it moves {diagonal[worst, small]:.2g} {small_unit}, "
+                    f"'{names[big]}' {diagonal[worst, big]:.3g} {big_unit}",
+                    "check the inertia of its links; a real actuator adds rotor_inertia")]
+
+
+def _guilty(vector: Array, names: list[str]) -> str:
+    """Joints that dominate a direction, most first."""
+    weight = np.abs(vector)
+    order = [int(i) for i in np.argsort(-weight) if weight[i] >= 0.3 * weight.max()][:3]
+    return ", ".join(names[i] for i in order)

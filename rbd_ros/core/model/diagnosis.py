@@ -1,0 +1,150 @@
+"""What is suspicious about a robot description: each finding with its severity, its subject and the fix.
+
+Checks of links are in `plausibility`, of the mass matrix in `conditioning`; here those of joints and of the whole.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import RbdError
+from .assembly import Description, depth_first, resolve_mimics
+from .joints import JointSpec
+
+SEVERITIES = ("error", "warning", "note")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """severity: one of `SEVERITIES`; topic: what kind of thing it is, the same for all findings of the kind."""
+
+    severity: str
+    topic: str
+    subject: str
+    message: str
+    fix: str
+
+
+def moving_links(description: Description) -> list[str]:
+    """Links that some coordinate moves, in tree order; `RbdError` where the joints form no tree."""
+    root, order = depth_first(description)
+    moving = {root: description.root == "floating"}
+    for joint in order:
+        moving[joint.child] = moving[joint.parent] or (joint.type != "fixed" and joint.name not in description.locked)
+    return [name for name, moves in moving.items() if moves]
+
+
+def extent(description: Description) -> float:
+    """Length (m) of the longest way from the root to a link, along joint origins, all joints at zero."""
+    root, order = depth_first(description)
+    reach = {root: 0.0}
+    for joint in order:
+        reach[joint.child] = reach[joint.parent] + float(np.linalg.norm(joint.position))
+    return max(reach.values())
+
+
+def joint_findings(description: Description) -> list[Finding]:
+    """Limits, axes and types, joint by joint, and mimic joints."""
+    found = [finding for joint in description.joints for finding in _joint(joint)]
+    return found + mimic_findings(description)
+
+
+def _number(value: object, default: float) -> float:
+    return default if value is None else float(np.ravel(value)[0])    # type: ignore[call-overload]
+
+
+def _joint(joint: JointSpec) -> Iterator[Finding]:
+    name, kind = joint.name, joint.type
+    if kind in ("floating", "planar"):
+        size = "6 velocity and 7 position" if kind == "floating" else "3"
+        yield Finding("note", f"{kind} joint", name, f"adds {size} coordinates; nothing drives it",
+                      "lock it (`locked`) if it stands for a fixed base")
+    if kind not in ("revolute", "continuous", "prismatic"):
+        return
+    length = float(np.linalg.norm(joint.axis))
+    if length < 1e-9:
+        yield Finding("error", "zero axis", name, f"axis {joint.axis} has length zero", "give it a direction")
+    elif abs(length - 1.0) > 1e-3:
+        yield Finding("warning", "axis not of length one", name, f"axis {' '.join(f'{x:g}' for x in joint.axis)} has "
+                      f"length {length:.4g}; normalised here, other tools may scale with it", "write a unit vector")
+    if joint.effort is None or joint.velocity is None:
+        bounded = kind != "continuous"
+        yield Finding("warning" if bounded else "note", "no limits", name,
+                      "<limit> is missing: no bound on " + ("position, " if bounded else "") + "velocity or effort",
+                      "add <limit lower upper velocity effort/> from the data sheet")
+        return
+    lower, upper = _number(joint.lower, -np.inf), _number(joint.upper, np.inf)
+    effort, velocity = _number(joint.effort, np.inf), _number(joint.velocity, np.inf)
+    if lower > upper:
+        yield Finding("error", "lower limit above upper", name, f"lower {lower:g} > upper {upper:g}", "swap them")
+    elif lower == upper and kind != "continuous":
+        yield Finding("warning", "no range", name, f"lower = upper = {lower:g}: it cannot move",
+                      "set both (they default to 0), or make the joint fixed")
+    for what, value in (("effort", effort), ("velocity", velocity)):
+        if value == 0.0:
+            yield Finding("warning", f"{what} limit 0", name, f"{what} limit is 0: saturated to zero",
+                          f"set limit {what} from the data sheet, or override it")
+        elif value < 0.0:
+            yield Finding("error", "negative limit", name, f"{what} limit is {value:g}", "limits are magnitudes")
+        elif np.isinf(value):
+            yield Finding("note", "infinite limit", name, f"{what} limit is infinite: never saturated",
+                          f"set limit {what} from the data sheet")
+    for what, value in (("damping", _number(joint.damping, 0.0)), ("friction", _number(joint.friction, 0.0))):
+        if value < 0.0:
+            yield Finding("error", "negative dissipation", name, f"{what} is {value:g}: it would drive the joint",
+                          f"{what} must not be negative")
+
+
+def mimic_findings(description: Description) -> list[Finding]:
+    """Followers whose own limits do not hold what their source makes them do."""
+    specs = {joint.name: joint for joint in description.joints}
+    try:
+        mimics = resolve_mimics(depth_first(description)[1])
+    except RbdError:
+        return []    # reported by whoever builds the model
+    found = []
+    for mimic in mimics.values():
+        source, follower = specs[mimic.source], specs[mimic.name]
+        if mimic.multiplier == 0.0:
+            found.append(Finding("warning", "mimic multiplier 0", mimic.name, f"does not follow '{mimic.source}': it "
+                                 f"stays at {mimic.offset:g}", "set the multiplier, or make the joint fixed"))
+            continue
+        if source.type == "continuous" or follower.type == "continuous" or source.lower is None or (
+                follower.lower is None):
+            continue
+        ends = sorted(mimic.multiplier * _number(end, 0.0) + mimic.offset for end in (source.lower, source.upper))
+        lower, upper = _number(follower.lower, 0.0), _number(follower.upper, 0.0)
+        slack = 0.02 * max(ends[1] - ends[0], 1e-3)
+        if ends[0] < lower - slack or ends[1] > upper + slack:
+            found.append(Finding("warning", "mimic limits disagree", mimic.name,
+                                 f"'{mimic.source}' moves it over [{ends[0]:.4g}, {ends[1]:.4g}], its own limits are "
+                                 f"[{lower:.4g}, {upper:.4g}]", "narrow the source's limits, or widen the follower's"))
+    return found
+
+
+def structure_findings(description: Description) -> list[Finding]:
+    """Mass that dynamics does not see, and bodies without any."""
+    moving = set(moving_links(description))
+    links = description.links
+    found = []
+    fixed = {name: inertia.mass for name, inertia in links.items() if name not in moving and inertia.mass > 0.0}
+    if fixed and moving:
+        found.append(Finding("note", "mass on the fixed base", ", ".join(fixed),
+                             f"{sum(fixed.values()):.4g} kg do not move and do not enter the dynamics",
+                             "nothing to do for a robot bolted down; --root floating for one that is not"))
+    carried: dict[str, bool] = {}    # per moving joint: whether its body, fixed children included, has mass
+    _, order = depth_first(description)
+    body: dict[str, str] = {}
+    for joint in order:
+        body[joint.child] = body.get(joint.parent, "") if joint.type == "fixed" else joint.name
+        key = body[joint.child]
+        if key:
+            carried[key] = carried.get(key, False) or not links[joint.child].is_zero
+    empty = [name for name, heavy in carried.items() if not heavy]
+    if empty:
+        found.append(Finding("note", "massless bodies", ", ".join(empty),
+                             "the links right behind these joints have no inertia",
+                             "fine for parts of a composed joint, and for frames; else add <inertial>"))
+    return found
