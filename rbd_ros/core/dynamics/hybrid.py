@@ -62,7 +62,8 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         try:
             acceleration = np.empty(model.nv)
             effort = np.empty(model.nv)
-            found = hybrid_dynamics_entry.call(model._block, q, v, a, tau, prescribed, _NO_WRENCH, 1, acceleration, effort)
+            found = hybrid_dynamics_entry.call(model._block, q, v, a, tau, prescribed, _NO_WRENCH, 1,
+                                               acceleration, effort)
         except TypeError:
             found = -1    # not float64 arrays of one state and a mask: looked at below
         if found == 0:
@@ -92,7 +93,7 @@ def prescribed_mask(model: RobotModel, prescribed: ArrayLike | Sequence[str]) ->
     array = np.asarray(prescribed)
     if array.dtype == bool:
         if array.shape != (model.nv,):
-            raise RbdError(f"prescribed has shape {array.shape}, expected ({model.nv},): a bool per velocity coordinate")
+            raise RbdError(f"prescribed has shape {array.shape}, expected ({model.nv},): one per coordinate")
         return np.ascontiguousarray(array)
     mask = np.zeros(model.nv, dtype=bool)
     if array.size == 0:
