@@ -40,6 +40,8 @@ TORQUE_TABLE: Table = (
               read_only=True),
     Parameter("locked.positions", "numbers", (0.0,), "Where they are locked: one number, or one per locked joint; "
               "rad or m.", read_only=True),
+    Parameter("rotor_inertia", "numbers", (-1.0,), "Inertia of the rotors as felt after the gears, kg m² or kg; -1: as "
+              "in the description.", lower=-1.0, upper=1e9, read_only=True),
     Parameter("adapters", "strings", (), "Outputs beside ~/effort.", choices=ADAPTERS, read_only=True),
     Parameter("forward_command.controller", "string", "effort_controller", "Controller that takes "
               "std_msgs/Float64MultiArray on <controller>/commands.", read_only=True),
@@ -149,6 +151,10 @@ def load_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel,
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RbdWarning)
         model = load_urdf(description, gravity=gravity, locked=dict(zip(locked, positions, strict=False)))
+    order = joint_order(values["joints"], model)[2]
+    rotors = per_joint("rotor_inertia", values["rotor_inertia"], order)
+    if (rotors >= 0.0).any() and len(rotors) == model.nv:
+        model = model.with_(armature=np.where(rotors < 0.0, model.armature, rotors))
     notes = [str(warning.message) for warning in caught if issubclass(warning.category, RbdWarning)]
     notes += [f"joint '{name}' has effort limit 0 in the robot description; 'effort_limits.override_zero' replaces it"
               for name, limit in zip(model.velocity_names, model.effort_limit, strict=True) if limit == 0.0]

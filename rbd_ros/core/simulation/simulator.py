@@ -191,8 +191,8 @@ class Simulator:
         if rate.size and rate.max() > 1.0:
             i = int(np.argmax(rate))
             raise RbdError(f"damping {self.model.damping[i]:g} of joint '{self._owner(i, 'v')}' is too stiff for rk4 "
-                           f"with step {self.step_size:g} s: use a step of at most {self.step_size / rate[i]:.1e} s, or the "
-                           "integrator semi_implicit")
+                           f"with step {self.step_size:g} s: use at most {self.step_size / rate[i]:.1e} s, or "
+                           "the integrator semi_implicit")
 
     def _owner(self, index: int, kind: str) -> str:
         starts = [(joint.idx_q if kind == "q" else joint.idx_v, joint.name) for joint in self.model.joints]

@@ -1,0 +1,31 @@
+"""Pacing by absolute deadlines: how many steps should have been made by now. Times are ns of a steady clock."""
+from __future__ import annotations
+
+
+class Pace:
+    """Step k is due at `origin + k · period`, so that delays do not add up.
+
+    period: ns of real time per step. tolerance: ns; a delivery later than that after its deadline is a miss.
+    After a delay of more than `give_up` ns the schedule moves (counted in `skips`) instead of being caught up with.
+    """
+
+    def __init__(self, period: float, tolerance: float, give_up: float = 2.5e8) -> None:
+        self.period, self.tolerance, self.give_up = period, tolerance, give_up
+        self.misses = self.skips = 0
+        self._origin = 0.0
+
+    def start(self, now: int, steps: int = 0) -> None:
+        """`steps` are done and due now."""
+        self._origin = now - steps * self.period
+
+    def due(self, now: int, done: int) -> int:
+        """The number of the last step that is due, at least `done`."""
+        if now - self._origin - done * self.period > self.give_up:
+            self.skips += 1
+            self.start(now - int(self.period), done)
+        return max(int((now - self._origin) / self.period), done)
+
+    def delivered(self, now: int, step: int) -> None:
+        """The result of this step has just been delivered: count it if it is late."""
+        if now - self._origin - step * self.period > self.tolerance:
+            self.misses += 1
