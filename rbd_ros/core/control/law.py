@@ -89,7 +89,8 @@ class Law:
             if feedback is not None:
                 effort = effort + feedback
         else:
-            effort = inverse_dynamics(model, q, v, reference.a if feedback is None else reference.a + feedback, wrenches)
+            acceleration = reference.a if feedback is None else reference.a + feedback
+            effort = inverse_dynamics(model, q, v, acceleration, wrenches)
         if self._friction is not None:
             effort = effort + friction_effort(self._friction, reference.v, s.friction_smoothing)
         return self._without_own(effort, q, v)

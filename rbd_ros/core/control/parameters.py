@@ -81,7 +81,7 @@ def validate(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row.convert(values.get(name, row.default)) for name, row in rows.items()}
 
 
-def per_joint(name: str, values: tuple[float, ...], order: Array) -> Array:
+def per_joint(name: str, values: tuple[float, ...], order: NDArray[np.intp]) -> Array:
     """Read-only array per joint of the model from one number or a list in the order of parameter `joints`.
 
     `order[i]`: where the i-th joint of the model stands in that list.

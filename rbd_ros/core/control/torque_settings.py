@@ -181,5 +181,5 @@ def check_model(model: RobotModel) -> None:
         values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
         if values[0] <= 1e-12:
             names = [model.velocity_names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)]
-            raise RbdError(f"the mass matrix is singular: joints {', '.join(names)} can move against each other without "
-                           "moving any mass. Check the <inertial> of the links between them")
+            raise RbdError(f"the mass matrix is singular: joints {', '.join(names)} can move against each other "
+                           "without moving any mass. Check the <inertial> of the links between them")

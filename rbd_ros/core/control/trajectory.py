@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,13 +47,13 @@ class Trajectory:
 
     def __init__(self, waypoints: Sequence[Waypoint], start: Reference) -> None:
         times = [point.time for point in waypoints]
-        if not waypoints or times[0] < 0.0 or any(b <= a for a, b in zip(times, times[1:], strict=False)):
+        if not waypoints or times[0] < 0.0 or any(b <= a for a, b in pairwise(times)):
             raise RbdError(f"trajectory: times from start must be at least 0 and strictly increase, got {times}")
         points = list(waypoints)
         if times[0] > 0.0:
             points.insert(0, Waypoint(0.0, start.q, start.v, start.a))
         self.times: Array = np.array([point.time for point in points])
-        self._segments = [_segment(a, b) for a, b in zip(points, points[1:], strict=False)]
+        self._segments = [_segment(a, b) for a, b in pairwise(points)]
         self.begin, self.end = Reference.rest(points[0].q), Reference.rest(points[-1].q)
 
     @property

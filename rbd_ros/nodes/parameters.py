@@ -1,0 +1,55 @@
+"""Declaration tables (`core.control.parameters`) as ROS parameters."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rclpy.node import Node
+from rclpy.parameter import Parameter as RosParameter
+
+from ..core.control.parameters import Parameter, Table
+from ..core.errors import RbdError
+
+
+def declare(node: Node, table: Table) -> None:
+    """Declare every row. Types are checked by the table, so that `5` is as good as `5.0` and `[5.0, 5.0]`."""
+    for row in table:
+        if not node.has_parameter(row.name):
+            node.declare_parameter(row.name, _ros_value(row), ParameterDescriptor(
+                description=row.description, additional_constraints=row.constraints, read_only=row.read_only,
+                dynamic_typing=True))
+
+
+def read(node: Node, table: Table) -> dict[str, Any]:
+    """The present values, not yet validated."""
+    return {row.name: node.get_parameter(row.name).value for row in table}
+
+
+def on_change(node: Node, table: Table, check: Callable[[Mapping[str, Any]], Any], apply: Callable[[], None]) -> None:
+    """Call `check` with all values before a change, and refuse it with the text of its `RbdError`; then `apply`."""
+    names = {row.name for row in table}
+
+    def before(changes: list[RosParameter]) -> SetParametersResult:
+        own = {change.name: change.value for change in changes if change.name in names}
+        if own:
+            try:
+                check(read(node, table) | own)
+            except RbdError as error:
+                return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def after(changes: list[RosParameter]) -> None:
+        if any(change.name in names for change in changes):
+            apply()
+
+    node.add_on_set_parameters_callback(before)
+    node.add_post_set_parameters_callback(after)
+
+
+def _ros_value(row: Parameter) -> Any:
+    if row.kind == "numbers":
+        return list(row.default) if len(row.default) > 1 else row.default[0]
+    if row.kind == "strings":
+        return list(row.default) or [""]
+    return row.default

@@ -1,0 +1,34 @@
+"""A private DDS domain per session, so that tests neither hear nor disturb anything else on this machine."""
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def private_domain():
+    saved = {name: os.environ.get(name) for name in ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE")}
+    os.environ["ROS_DOMAIN_ID"] = str(103 + os.getpid() % 98)
+    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    yield
+    for name, value in saved.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_kernels():
+    """Kernels compiled ahead, so that a node under test starts in a second or two."""
+    import numpy as np
+
+    import rbd_ros as rbd
+
+    model = rbd.load_urdf(rbd.sample_path("two_link"))
+    zero = np.zeros(model.nv)
+    rbd.mass_matrix(model, zero)
+    rbd.inverse_dynamics(model, zero, zero, zero)
+    rbd.inverse_dynamics(model, zero, zero, zero, np.zeros((len(model.body_names), 6)))
+    model.difference(zero, zero)

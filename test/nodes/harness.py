@@ -1,0 +1,179 @@
+"""Nodes under test in processes of their own, and a peer in this process that talks to them over DDS."""
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="rclpy is not importable: source ROS 2 or use scripts/test")
+pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
+
+from builtin_interfaces.msg import Time  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
+from rclpy.context import Context  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.parameter_client import AsyncParameterClient  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+
+from rbd_interfaces.msg import JointEffort, JointReference  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 60.0    # s: a deadline against hanging for ever, not an expectation
+RELIABLE = QoSProfile(depth=50)
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+BEST_EFFORT = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+class NodeProcess:
+    """`python -m rbd_ros.nodes.<name>` with parameters; its output is in `output()`."""
+
+    def __init__(self, folder: Path, name: str, arguments: Sequence[str] = (), **parameters: Any) -> None:
+        self._log = folder / f"{name}.log"
+        self._log.write_text("")
+        options = [item for key, value in parameters.items()
+                   for item in ("-p", f"{key.replace('__', '.')}:={_yaml(value)}")]
+        with self._log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", f"rbd_ros.nodes.{name}", "--ros-args", *options, *arguments], cwd=ROOT,
+                stdout=log, stderr=subprocess.STDOUT)
+
+    def output(self) -> str:
+        return self._log.read_text()
+
+    def end(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Send a signal, wait, return the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+def _yaml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_yaml(item) for item in value) + "]"
+    return str(value)
+
+
+class Peer:
+    """Publishes joint states and references to a torque node and hears its efforts and diagnostics."""
+
+    def __init__(self, target: str = "feedforward") -> None:
+        self.target = target
+        self.context = Context()
+        rclpy.init(context=self.context, domain_id=int(os.environ["ROS_DOMAIN_ID"]))
+        self.node = rclpy.create_node(f"peer_of_{target}", context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.efforts: list[JointEffort] = []
+        self.diagnostics: dict[str, str] = {}
+        self.status = ""
+        self._stamps = itertools.count(1_000_000_000_000, 1_000_000)
+        self._states = self.node.create_publisher(JointState, "joint_states", RELIABLE)
+        self._references = self.node.create_publisher(JointReference, f"{target}/reference", RELIABLE)
+        self.node.create_subscription(JointEffort, f"{target}/effort", self.efforts.append, RELIABLE)
+        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, RELIABLE)
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            if status.name.endswith(self.target):
+                self.status = status.message
+                self.diagnostics = {item.key: item.value for item in status.values}
+
+    def spin_until(self, condition: Callable[[], Any], what: str, repeat: Callable[[], Any] | None = None,
+                   patience: float = PATIENCE) -> Any:
+        """Spin until `condition` holds, calling `repeat` every 20 ms; fails after `patience` seconds."""
+        deadline, due = time.monotonic() + patience, 0.0
+        while not (result := condition()):
+            now = time.monotonic()
+            if now > deadline:
+                pytest.fail(f"no {what} within {patience} s; status: {self.status}, {self.diagnostics}")
+            if repeat is not None and now >= due:
+                repeat()
+                due = now + 0.02
+            self.executor.spin_once(timeout_sec=0.01)
+        return result
+
+    def stamp(self) -> Time:
+        """A new stamp, later than all before."""
+        ns = next(self._stamps)
+        return Time(sec=ns // 1_000_000_000, nanosec=ns % 1_000_000_000)
+
+    def send_state(self, names: Sequence[str], q: Any, v: Any = (), effort: Any = (),
+                   stamp: Time | None = None) -> Time:
+        message = JointState(name=list(names), position=list(q), velocity=list(v), effort=list(effort))
+        message.header.stamp = self.stamp() if stamp is None else stamp
+        self._states.publish(message)
+        return message.header.stamp
+
+    def send_reference(self, names: Sequence[str], q: Any, v: Any = (), a: Any = (), stamp: Time | None = None) -> None:
+        message = JointReference(name=list(names), position=list(q), velocity=list(v), acceleration=list(a))
+        message.header.stamp = Time() if stamp is None else stamp
+        self._references.publish(message)
+
+    def answer(self, names: Sequence[str], q: Any, v: Any = ()) -> JointEffort:
+        """The effort that answers this state: the one with its stamp."""
+        sent: list[Time] = []
+        self.efforts.clear()
+        return self.spin_until(
+            lambda: next((effort for effort in reversed(self.efforts) if effort.header.stamp in sent), None), "effort",
+            lambda: sent.append(self.send_state(names, q, v)))
+
+    def answer_close_to(self, expected: Any, names: Sequence[str], q: Any, v: Any = (), tolerance: float = 1e-9,
+                        repeat: Callable[[], Any] | None = None) -> JointEffort:
+        """The first answer to this state that equals `expected`: inputs on other topics may still be on their way."""
+        last: list[JointEffort] = []
+
+        def matches() -> JointEffort | None:
+            last[:] = [self.answer(names, q, v)]
+            return last[0] if np.allclose(last[0].effort, expected, rtol=0.0, atol=tolerance) else None
+
+        deadline = time.monotonic() + PATIENCE
+        while (found := matches()) is None:
+            if time.monotonic() > deadline:
+                pytest.fail(f"effort stays {list(last[0].effort)}, expected {list(expected)}; {self.diagnostics}")
+            if repeat is not None:
+                repeat()
+        return found
+
+    def call(self, kind: Any, service: str, request: Any) -> Any:
+        client = self.node.create_client(kind, service)
+        self.spin_until(client.service_is_ready, f"service {service}")
+        future = client.call_async(request)
+        self.spin_until(future.done, f"answer of {service}")
+        self.node.destroy_client(client)
+        return future.result()
+
+    def set_parameter(self, name: str, value: Any) -> Any:
+        """Result of the attempt: `.successful`, `.reason`."""
+        client = AsyncParameterClient(self.node, self.target)
+        self.spin_until(client.services_are_ready, "parameter services")
+        future = client.set_parameters([Parameter(name, value=value)])
+        self.spin_until(future.done, f"answer about parameter {name}")
+        return future.result().results[0]
