@@ -1,7 +1,10 @@
 """A bare rclpy node: the least that a joint state in and an effort out can cost. Run as a process by `roundtrip`."""
 from __future__ import annotations
 
+import contextlib
+
 import rclpy
+from rclpy.executors import ExternalShutdownException
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
@@ -23,7 +26,8 @@ def main() -> None:
 
     node.create_subscription(JointState, "joint_states", on_state,
                              QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
-    rclpy.spin(node)
+    with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
+        rclpy.spin(node)
 
 
 if __name__ == "__main__":

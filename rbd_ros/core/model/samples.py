@@ -1,10 +1,11 @@
 """Robots that come with the package, as URDF files."""
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
-from ..errors import unknown_name
+from ..errors import RbdWarning, unknown_name
 from .robot_model import RobotModel
 from .urdf import load_urdf
 
@@ -25,5 +26,10 @@ def sample_path(name: str) -> Path:
 
 
 def sample(name: str, **options: Any) -> RobotModel:
-    """A sample robot; options as in `load_urdf`. "iiwa": KUKA LBR iiwa 14 of M Table 1; "two_link": a planar 2R arm."""
-    return load_urdf(sample_path(name), **options)
+    """A sample robot; options as in `load_urdf`. "iiwa": KUKA LBR iiwa 14 of M Table 1; "two_link": a planar 2R arm.
+
+    Does not warn of the iiwa's inertias: they are identified ones, and some are of no real body.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RbdWarning)
+        return load_urdf(sample_path(name), **options)
