@@ -22,7 +22,7 @@ M_FREQUENCY = (1.7073873117335832, 3.079992797637052, 2.1084514453622774, 3.5903
 MASS_SCALE = 1.05
 COULOMB = 0.02    # Coulomb friction over the peak torque of the motion
 VISCOUS = 0.01    # viscous friction at peak speed over the peak torque
-ROTORS = 0.2      # rotor inertia after the gears over the inertia of the links behind the joint
+ROTORS = 0.5      # rotor inertia after the gears over the inertia of the links behind the joint
 BANDWIDTH = 20.0  # of the position loop, rad/s
 DAMPING = 0.7     # its damping ratio
 

@@ -1,0 +1,185 @@
+"""`rbd demo`: a simulated arm follows a trajectory three times: feedback alone, with gravity, with full feed-forward.
+
+Simulator and controller are separate processes, joined by ROS topics, as on a real robot.
+"""
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+import os
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.compile import COMPILED, compile_all
+from ..core.control.torque_settings import check_model
+from ..core.errors import RbdError, RbdWarning
+from ..core.model.robot_model import RobotModel
+from ..core.model.samples import sample_path
+from ..core.model.urdf import load_urdf
+from . import demo_motion, demo_report
+from .compile import import_kernels
+from .processes import NodeProcesses
+
+# key in summary.json → (title, parameter `feedforward` of the node)
+MODES = {"pd": ("PD alone", "none"), "pd_gravity": ("PD + gravity", "gravity"), "pd_full": ("PD + full feed-forward", "full")}
+RELEASED_LATER = 1e12    # a stamp that never comes
+RAMP = 0.2               # s
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rbd demo`."""
+    parser.add_argument("--urdf", metavar="FILE", help="another arm (default: KUKA LBR iiwa 14)")
+    parser.add_argument("--rate", type=float, default=500.0, help="joint states per second (default: %(default)g)")
+    parser.add_argument("--duration", type=float, default=5.0, help="seconds per mode (default: %(default)g)")
+    parser.add_argument("--output", type=Path, default=Path("output/demo"), help="folder (default: %(default)s)")
+    parser.add_argument("--plot", action=argparse.BooleanOptionalAction, default=True, help="draw tracking.png")
+    parser.add_argument("--seed", type=int, default=0, help="of the random motion of another arm (default: %(default)s)")
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Run all modes, print the table, write the files."""
+    begin = time.monotonic()
+    duration, rate = _within("--duration", namespace.duration, 0.2, 60.0), _within("--rate", namespace.rate, 20.0, 2000.0)
+    _check_ros()
+    model, urdf = _load(namespace.urdf)
+    motion = (demo_motion.random_motion(model, duration, namespace.seed) if namespace.urdf
+              else demo_motion.published_motion())
+    scenario = demo_motion.scenario(model, motion, duration)
+    folder: Path = namespace.output
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RbdError(f"cannot make folder {folder}: {error.strerror}") from None
+    signal.signal(signal.SIGTERM, _interrupt)    # so that the children end, too
+    _compile()
+    print(f"{model.name}, {model.nv} joints, {duration:g} s at {rate:g} Hz. The simulated robot differs from the model "
+          f"of the controller: masses {100 * (demo_motion.MASS_SCALE - 1):+.0f} %, Coulomb friction "
+          f"{100 * demo_motion.COULOMB:.0f} % and viscous friction {100 * demo_motion.VISCOUS:.0f} % of the peak torque.")
+    results = {key: _mode(key, model, urdf, scenario, duration, rate, folder) for key in MODES}
+    print("\n" + demo_report.table(results, model.joint_names))
+    print("better: than PD alone. latency: from a joint state to its torque. late: later than one period.")
+    files = [folder / "summary.json"]
+    demo_report.write_summary(files[0], demo_report.summary(results, model.joint_names, {
+        "robot": model.name, "joints": list(model.joint_names), "duration_s": duration, "nominal_rate_hz": rate,
+        "mass_scale": demo_motion.MASS_SCALE, "gains": {"kp": scenario.kp.tolist(), "kd": scenario.kd.tolist()},
+        "rotor_inertia": scenario.rotors.tolist(), "elapsed_s": time.monotonic() - begin}))
+    if namespace.plot:
+        try:
+            demo_report.plot(folder / "tracking.png", results, model.joint_names, model.name)
+            files.append(folder / "tracking.png")
+        except ImportError:
+            print("no plot: matplotlib is not installed", file=sys.stderr)
+    print(f"wrote {' and '.join(map(str, files))} ({time.monotonic() - begin:.0f} s in all)")
+    return 0
+
+
+def _mode(key: str, model: RobotModel, urdf: Path, scenario: demo_motion.Scenario, duration: float, rate: float,
+          folder: Path) -> demo_report.Result:
+    from ..nodes.demo_recorder import DemoRecorder
+
+    title, feedforward = MODES[key]
+    progress = Progress(title)
+    namespace = f"/rbd_demo_{os.getpid()}"
+    motion = scenario.motion
+    common = {"robot_description_file": str(urdf), "rotor_inertia": scenario.rotors.tolist()}
+    with NodeProcesses(folder / "logs" / key, namespace) as processes:
+        processes.start("simulator", common | _plant(scenario, rate))
+        processes.start("feedforward", common | _controller(model, scenario, feedforward, rate, namespace))
+        with DemoRecorder(namespace, model.joint_names, processes.check) as recorder:
+            recorder.wait_until_ready(60.0)
+            t = np.linspace(0.0, duration, math.ceil(100.0 * duration) + 1)
+            recording = recorder.play((t, motion.position(t), motion.velocity(t), motion.acceleration(t)), progress.at)
+        codes = processes.close()
+    if any(codes):
+        print(f"a node ended with code {max(codes, key=abs)}; see {folder / 'logs' / key}", file=sys.stderr)
+    if recording.report.get("rejected_total"):
+        raise RbdError(f"the controller rejected {recording.report['rejected_total']:.0f} inputs: "
+                       f"{processes.last_words('feedforward')}")
+    np.savez_compressed(folder / f"{key}.npz", t=recording.t, q=recording.q, v=recording.v, effort=recording.effort,
+                        reference=motion.position(recording.t))
+    result = demo_report.Result(title, recording.t, recording.q - motion.position(recording.t), recording.report)
+    progress.done(f"RMS error {result.rms:.4f} rad")
+    return result
+
+
+def _plant(scenario: demo_motion.Scenario, rate: float) -> dict[str, Any]:
+    return {"initial_position": scenario.motion.position(0.0).tolist(), "brakes_until": RELEASED_LATER,
+            "publish_rate": rate, "step": 1.0 / (rate * math.ceil(1000.0 / rate)),
+            "mass_scale": demo_motion.MASS_SCALE, "friction.damping": scenario.damping.tolist(),
+            "friction.coulomb": scenario.friction.tolist(), "command_timeout": 0.5}
+
+
+def _controller(model: RobotModel, scenario: demo_motion.Scenario, feedforward: str, rate: float,
+                namespace: str) -> dict[str, Any]:
+    override = np.where(model.effort_limit > 0.0, 0.0, 10.0 * np.maximum(scenario.peak_effort, 1.0))
+    return {"feedforward": feedforward, "gains.kp": scenario.kp.tolist(), "gains.kd": scenario.kd.tolist(),
+            "adapters": ["forward_command"], "forward_command.controller": f"{namespace}/simulator",
+            "effort_limits.override_zero": override.tolist(), "state_rate": rate, "ramp_in": RAMP, "ramp_out": RAMP}
+
+
+class Progress:
+    """One line per mode: a bar on a terminal, plain text elsewhere."""
+
+    def __init__(self, title: str) -> None:
+        self._title, self._tty, self._shown = title.ljust(max(len(title) for title, _ in MODES.values())), \
+            sys.stdout.isatty(), -1
+        self._show("starting …")
+
+    def at(self, fraction: float) -> None:
+        percent = int(100.0 * fraction)
+        if percent != self._shown:
+            self._shown = percent
+            self._show(f"[{'#' * (percent // 4):25}] {percent:3d} %")
+
+    def done(self, text: str) -> None:
+        print(f"\r\033[K{self._title}  {text}" if self._tty else f"{self._title}  {text}", flush=True)
+
+    def _show(self, text: str) -> None:
+        if self._tty:
+            print(f"\r\033[K{self._title}  {text}", end="", flush=True)
+
+
+def _load(file: str | None) -> tuple[RobotModel, Path]:
+    urdf = Path(file or sample_path("iiwa")).resolve()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RbdWarning)    # the nodes log them; `rbd doctor` explains them
+        model = load_urdf(urdf)
+    check_model(model)
+    return model, urdf
+
+
+def _check_ros() -> None:
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    try:
+        importlib.import_module("rclpy")
+        importlib.import_module("rbd_interfaces.msg").JointEffort    # noqa: B018 (a folder of that name is not enough)
+        importlib.import_module("rbd_ros.nodes.demo_recorder")
+    except (ImportError, AttributeError) as error:
+        raise RbdError(f"the demo needs ROS 2 and the package rbd_interfaces, which cannot be imported ({error}). "
+                       "`scripts/demo` installs and runs everything; or source your ROS 2 installation and "
+                       "workspace") from None
+
+
+def _compile() -> None:
+    """Kernels are compiled here, once and visibly, rather than in both children at the same time."""
+    if COMPILED:
+        print("loading the compiled kernels; the first time ever this takes some minutes", flush=True)
+        import_kernels()
+        compile_all(print if sys.stdout.isatty() else None)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _within(name: str, value: float, low: float, high: float) -> float:
+    if not low <= value <= high:
+        raise RbdError(f"{name} is {value:g}, expected {low:g} to {high:g}")
+    return value

@@ -1,0 +1,42 @@
+"""The command `rbd`."""
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from ..core.errors import RbdError
+
+# name → (module with `add_arguments` and `run`, help)
+COMMANDS = {
+    "doctor": ("doctor", "say what a robot description contains and what is wrong with it"),
+    "compile": ("compile", "compile all kernels ahead, so that no program waits for them"),
+    "demo": ("demo", "let a simulated arm follow a trajectory with and without feed-forward"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of `rbd`; returns the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(prog="rbd", description="Rigid-body dynamics for robots.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (module, text) in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        if name in given[:1]:    # the others need not be imported
+            implementation = importlib.import_module(f".{module}", __package__)
+            implementation.add_arguments(command)
+            command.set_defaults(run=implementation.run)
+    namespace = parser.parse_args(given)
+    try:
+        return int(namespace.run(namespace))
+    except RbdError as error:
+        print(f"rbd {namespace.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"\nrbd {namespace.command}: interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

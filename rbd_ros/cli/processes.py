@@ -1,0 +1,71 @@
+"""Child processes that end cleanly: nodes of this package, each with its parameters and its log."""
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..core.errors import RbdError
+
+
+class NodeProcesses:
+    """Nodes in one namespace; a context manager that interrupts them, by process id, in reverse order."""
+
+    def __init__(self, folder: Path, namespace: str, patience: float = 10.0) -> None:
+        self._folder, self._namespace, self._patience = folder, namespace, patience
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> NodeProcesses:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self, name: str, parameters: Mapping[str, Any]) -> None:
+        """Start `rbd_ros.nodes.<name>`; writes `<name>.yaml` and `<name>.log` to the folder."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        file = self._folder / f"{name}.yaml"
+        file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(parameters)}}), encoding="utf-8")
+        command = [sys.executable, "-m", f"rbd_ros.nodes.{name}", "--ros-args", "-r", f"__ns:={self._namespace}",
+                   "--params-file", str(file)]
+        with open(self._log(name), "wb") as log:
+            # A session of its own: Ctrl-C in a terminal reaches this program alone, which then ends its children.
+            self._running[name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
+                                                   stderr=subprocess.STDOUT, start_new_session=True)
+
+    def check(self) -> None:
+        """Raise `RbdError` with the end of its log if a process has ended by itself."""
+        for name, process in self._running.items():
+            if process.poll() is not None:
+                raise RbdError(f"node {name} ended with code {process.returncode}: {self.last_words(name)}")
+
+    def last_words(self, name: str, lines: int = 3) -> str:
+        """The end of a log in one line, and where it is."""
+        text = self._log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return " | ".join(line.strip() for line in text[-lines:]) + f" (all of it in {self._log(name)})"
+
+    def close(self) -> list[int]:
+        """End all; returns their exit codes. One that does not obey is killed."""
+        codes = []
+        for name, process in reversed(list(self._running.items())):
+            with contextlib.suppress(ProcessLookupError):
+                if process.poll() is None:
+                    os.kill(process.pid, signal.SIGINT)
+            try:
+                codes.append(process.wait(self._patience))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                codes.append(process.wait())
+                print(f"node {name} did not end within {self._patience:g} s and was killed", file=sys.stderr)
+        self._running.clear()
+        return codes
+
+    def _log(self, name: str) -> Path:
+        return self._folder / f"{name}.log"

@@ -1,0 +1,178 @@
+"""The third party of the demo: sends the trajectory to the controller and records what the robot does."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import rclpy
+from builtin_interfaces.msg import Duration, Time
+from diagnostic_msgs.msg import DiagnosticArray
+from numpy.typing import NDArray
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import SetParameters
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rbd_interfaces.msg import JointEffort
+
+from ..core.errors import RbdError
+from .conversions import nanoseconds
+
+Array = NDArray[np.float64]
+SECOND = 1_000_000_000
+
+
+@dataclass
+class Recording:
+    """Joint states since the start of the motion: t (N,) in s by their stamps; q, v, effort (N, nv), model order.
+
+    `report`: the controller's diagnostics at the end; counters since the start of the motion.
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    effort: Array
+    report: dict[str, float] = field(default_factory=dict)
+
+
+class DemoRecorder:
+    """Talks to the nodes `simulator` and `feedforward` of one namespace. Closes with `with`."""
+
+    def __init__(self, namespace: str, joints: tuple[str, ...], check: Callable[[], None]) -> None:
+        self._check, self._joints = check, joints
+        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+        self._node = node = rclpy.create_node("demo_recorder", namespace=namespace)
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(node)
+        self._states: list[tuple[int, Any, Any, Any]] = []
+        self._order: NDArray[np.intp] | None = None
+        self._efforts = 0
+        self._reports: list[tuple[int, dict[str, str]]] = []
+        self._name = f"{namespace}/feedforward"
+        node.create_subscription(JointState, "joint_states", self._on_state, 1000)
+        node.create_subscription(JointEffort, "feedforward/effort", self._on_effort, 10)
+        node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        self._trajectory = node.create_publisher(JointTrajectory, "feedforward/joint_trajectory", 1)
+        self._parameters = node.create_client(SetParameters, "simulator/set_parameters")
+
+    def __enter__(self) -> DemoRecorder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._executor.shutdown()
+        self._node.destroy_node()
+        rclpy.try_shutdown()
+
+    # ---- what happens
+
+    def wait_until_ready(self, timeout: float) -> None:
+        """Until the robot publishes its state and the controller answers."""
+        self._wait(lambda: bool(self._states) and self._efforts > 0 and self._reports != [] and
+                   self._trajectory.get_subscription_count() > 0 and self._parameters.service_is_ready(),
+                   timeout, "the nodes to find each other")
+
+    def play(self, points: tuple[Array, Array, Array, Array], progress: Callable[[float], None],
+             lead: float = 0.7) -> Recording:
+        """Release the brakes at the start of a trajectory, and record until its end.
+
+        points: times (N,) from 0, positions, velocities, accelerations (N, nv) in model order. lead: s from now to
+        the start, enough for the controller to ramp in.
+        """
+        start = self._release(lead)
+        self._trajectory.publish(self._message(start, *points))
+        end = start + int(points[0][-1] * SECOND)
+
+        def done() -> bool:
+            progress(float(np.clip((self._now - start) / (end - start), 0.0, 1.0)))
+            return self._now >= end
+
+        self._wait(done, 10.0 + 3.0 * (points[0][-1] + lead), "the motion to end")
+        seen = len(self._reports)
+        self._wait(lambda: len(self._reports) > seen, 5.0, "the diagnostics of the controller")
+        return self._recording(start, end)
+
+    def _release(self, lead: float) -> int:
+        """Tell the simulator when to release the brakes; returns that stamp (ns)."""
+        for _ in range(3):
+            start = self._now + int(lead * SECOND)
+            value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=start / SECOND)
+            future = self._parameters.call_async(SetParameters.Request(
+                parameters=[Parameter(name="brakes_until", value=value)]))
+            self._wait(future.done, 10.0, "the simulator to set its brakes")
+            result = future.result().results[0]
+            if not result.successful:
+                raise RbdError(f"the simulator refuses to release its brakes: {result.reason}")
+            if self._now < start - int(0.6 * lead * SECOND):
+                return start
+        raise RbdError("this machine is too busy: the simulator takes longer than a moment to answer")
+
+    def _message(self, start: int, t: Array, q: Array, v: Array, a: Array) -> JointTrajectory:
+        message = JointTrajectory(joint_names=list(self._joints))
+        message.header.stamp = Time(sec=start // SECOND, nanosec=start % SECOND)
+        for i, at in enumerate(np.round(t * SECOND).astype(int).tolist()):
+            message.points.append(JointTrajectoryPoint(
+                positions=q[i].tolist(), velocities=v[i].tolist(), accelerations=a[i].tolist(),
+                time_from_start=Duration(sec=at // SECOND, nanosec=at % SECOND)))
+        return message
+
+    def _recording(self, start: int, end: int) -> Recording:
+        # With half a microsecond of tolerance: a stamp may fall on the start exactly.
+        chosen = [state for state in self._states if start - 500 <= state[0] <= end + 500]
+        if len(chosen) < 2:
+            raise RbdError("the robot published no states during the motion")
+        t, q, v, effort = (np.array([state[i] for state in chosen]) for i in range(4))
+        order = self._order
+        before = [report for stamp, report in self._reports if stamp <= start]
+        return Recording((t - start) / SECOND, q[:, order], v[:, order], effort[:, order],
+                         _since(before[-1] if before else {}, self._reports[-1][1]))
+
+    # ---- messages
+
+    @property
+    def _now(self) -> int:
+        """Stamp of the last state (ns): the time of the robot."""
+        return self._states[-1][0] if self._states else 0
+
+    def _on_state(self, message: JointState) -> None:
+        if self._order is None:
+            self._order = np.array([list(message.name).index(name) for name in self._joints])
+        self._states.append((nanoseconds(message.header.stamp), message.position, message.velocity, message.effort))
+
+    def _on_effort(self, message: JointEffort) -> None:
+        self._efforts += 1
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            if status.name == self._name and status.values:
+                self._reports.append((self._now, {item.key: item.value for item in status.values}))
+
+    def _wait(self, condition: Callable[[], bool], timeout: float, what: str) -> None:
+        deadline = time.monotonic() + timeout
+        checked = 0.0
+        while not condition():
+            self._executor.spin_once(timeout_sec=0.05)
+            now = time.monotonic()
+            if now > checked + 0.2:
+                self._check()
+                checked = now
+            if now > deadline:
+                raise RbdError(f"waited {timeout:.0f} s in vain for {what}")
+
+
+def _since(before: dict[str, str], after: dict[str, str]) -> dict[str, float]:
+    """Numbers of a report, those that count as differences."""
+    report = {}
+    for key, text in after.items():
+        try:
+            report[key] = float(text)
+        except ValueError:
+            continue
+        if key != "rate_hz" and not key.startswith("latency"):
+            report[key] -= float(before.get(key, 0.0))
+    return report
