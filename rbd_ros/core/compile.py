@@ -30,6 +30,9 @@ except ImportError as reason:
                   "about a thousand times slower. Install numba for control rates.", RbdWarning, stacklevel=2)
 
 COMPILED = numba is not None
+# What the call of an entry raises for arguments it has no version for: numba cannot type an empty list, for one,
+# and plain Python finds no `shape` in any list. Public functions then look at the arguments more closely.
+UNSUITED = (TypeError, ValueError, AttributeError)
 _CORE = Path(__file__).parent
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel
+from ..compile import UNSUITED, entry, kernel
+from ..errors import RbdError
 from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, IV, MASS, MOMENT, NODES, NQ, NV,
@@ -80,7 +81,7 @@ def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
         out = np.empty((1, RESULTS))
         if totals_entry.call(model._block, q, v, out):
             return out[0]
-    except TypeError:
+    except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q, v=v)
     out = given.empty(RESULTS)
@@ -102,6 +103,8 @@ def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
 def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
     """Centre of mass of all moving bodies (3,) or (N, 3), m, world axes."""
     out = _totals(model, q, model._zeros)
+    if np.any(out[..., _MASS] == 0.0):
+        raise RbdError(f"model '{model.name}': nothing that moves has mass, so there is no centre of mass")
     return out[..., _MOMENT:_MOMENT + 3] / out[..., _MASS, None]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry
+from ..compile import UNSUITED, entry
 from ..errors import RbdError
 from ..model.block import IV, NODES, NQ, NV, SHARED, positions_valid, rates_valid
 from ..model.inertia import Array
@@ -55,7 +55,7 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
         try:
             out = np.empty(model.nv)
             found = forward_dynamics_entry.call(model._block, q, v, tau, out)
-        except TypeError:
+        except UNSUITED:
             found = -1    # not float64 arrays of one state: looked at below
         if found == 0:
             return out

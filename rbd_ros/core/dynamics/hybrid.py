@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import entry
+from ..compile import UNSUITED, entry
 from ..errors import RbdError
 from ..model.block import NODES, NQ, NV, SHARED, positions_valid, rates_valid
 from ..model.inertia import Array
@@ -64,7 +64,7 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
             effort = np.empty(model.nv)
             found = hybrid_dynamics_entry.call(model._block, q, v, a, tau, prescribed, _NO_WRENCH, 1,
                                                acceleration, effort)
-        except TypeError:
+        except UNSUITED:
             found = -1    # not float64 arrays of one state and a mask: looked at below
         if found == 0:
             return HybridResult(acceleration, effort)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel
+from ..compile import UNSUITED, entry, kernel
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV, RATIO, REVOLUTE,
@@ -134,7 +134,7 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
             tau = np.empty(model.nv)
             if inverse_dynamics_entry.call(model._block, q, v, a, tau):
                 return tau
-        except TypeError:
+        except UNSUITED:
             pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q, v=v, a=a)
     tau = given.empty(model.nv)

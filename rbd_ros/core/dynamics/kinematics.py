@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel
+from ..compile import UNSUITED, entry, kernel
 from ..errors import RbdError
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
@@ -190,7 +190,7 @@ def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
         out = np.empty((count, 4, 4))
         if poses_entry.call(model._block, q, out):
             return out
-    except TypeError:
+    except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q)
     out = given.empty(count, 4, 4)
@@ -218,7 +218,7 @@ def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order:
         out = np.empty((count, 6))
         if motions_entry.call(model._block, q, v, a, order, out):
             return out
-    except TypeError:
+    except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q, v=v, a=a)
     out = given.empty(count, 6)
@@ -244,10 +244,10 @@ def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") ->
         J = np.empty((6, model.nv))
         if jacobian_entry.call(model._block, q, index, choice, J):
             return J
-    except TypeError:
+    except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q)
     J = given.empty(6, model.nv)
-    if not jacobian_entry.call(model._block, *given.flat, index, choice, J.reshape(-1, model.nv)):
+    if not jacobian_entry.call(model._block, *given.flat, index, choice, J.reshape(given.count * 6, model.nv)):
         given.check_values()
     return J

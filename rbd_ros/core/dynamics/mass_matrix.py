@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel
+from ..compile import UNSUITED, entry, kernel
 from ..lie.spatial import add, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV,
@@ -116,10 +116,10 @@ def mass_matrix(model: RobotModel, q: ArrayLike) -> Array:
         H = np.empty((model.nv, model.nv))
         if mass_matrix_entry.call(model._block, q, H):
             return H
-    except TypeError:
+    except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q)
     H = given.empty(model.nv, model.nv)
-    if not mass_matrix_entry.call(model._block, *given.flat, H.reshape(-1, model.nv)):
+    if not mass_matrix_entry.call(model._block, *given.flat, H.reshape(given.count * model.nv, model.nv)):
         given.check_values()
     return H

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..compile import UNSUITED
 from ..errors import RbdError, unknown_name
 from . import block
 from .assembly import Assembly, Description, assemble, per_coordinate
@@ -151,7 +152,7 @@ class RobotModel:
             out = np.empty(self.nq)
             if integrate_entry.call(self._block, q, dv, out, 1):
                 return out
-        except TypeError:
+        except UNSUITED:
             pass    # not float64 arrays of one state: looked at below
         given = shaped(self, q=q, dv=dv)
         out = given.empty(self.nq)
@@ -165,7 +166,7 @@ class RobotModel:
             out = np.empty(self.nv)
             if difference_entry.call(self._block, q0, q1, out, 1):
                 return out
-        except TypeError:
+        except UNSUITED:
             pass    # not float64 arrays of one state: looked at below
         given = shaped(self, q0=q0, q1=q1)
         out = given.empty(self.nv)

@@ -56,6 +56,8 @@ def states(model: RobotModel, **inputs: Any) -> States:
 
 def shaped(model: RobotModel, **inputs: Any) -> States:
     """As `states`, for kernels that look at the values themselves: types and shapes only."""
+    if not hasattr(model, "_block"):
+        raise TypeError(f"model: expected a RobotModel, as load_urdf returns it, got {type(model).__name__}")
     arrays = {name: _shaped(model, name, value) for name, value in inputs.items()}
     sizes = {name: len(array) for name, array in arrays.items() if array.ndim == 2}
     if not sizes:
@@ -63,7 +65,7 @@ def shaped(model: RobotModel, **inputs: Any) -> States:
     if len(set(sizes.values())) > 1:
         raise RbdError("batches of different length: " + ", ".join(f"{name} has {n}" for name, n in sizes.items()))
     count = next(iter(sizes.values()))
-    full = (array if array.ndim == 2 else np.ascontiguousarray(np.broadcast_to(array, (count, len(array))))
+    full = (array if array.ndim == 2 else np.array(np.broadcast_to(array, (count, len(array))), order="C")
             for array in arrays.values())
     return States(model, tuple(arrays), tuple(full), count)
 
@@ -72,18 +74,23 @@ def _shaped(model: RobotModel, name: str, value: Any) -> Array:
     """One input as a contiguous float64 array (size,) or (N, size)."""
     position = name.startswith("q")
     size = model.nq if position else model.nv
-    if np.iscomplexobj(value):
-        raise RbdError(f"{name}: expected real numbers, got complex")
-    try:
-        array = np.ascontiguousarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise RbdError(f"{name}: expected numbers of shape ({size},) or (N, {size}), got {type(value).__name__} "
-                       f"({error})") from None
+    array = real(value, name, f"({size},) or (N, {size})")
     if array.ndim not in (1, 2) or array.shape[-1] != size:
         raise RbdError(f"{name} has shape {np.shape(value)}, expected ({size},) or (N, {size}): model '{model.name}' "
                        f"has {size} {'position' if position else 'velocity'} coordinates, joints "
                        f"{_shown(model.joint_names)}")
     return array
+
+
+def real(value: Any, name: str, expected: str) -> Array:
+    """Any real numbers as a contiguous float64 array; `expected` says in the error which shape they should have."""
+    try:
+        if np.iscomplexobj(value):
+            raise TypeError("complex numbers")
+        return np.ascontiguousarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise RbdError(f"{name}: expected real numbers of shape {expected}, got {type(value).__name__} "
+                       f"({error})") from None
 
 
 def _check_values(model: RobotModel, name: str, array: Array) -> None:
@@ -127,13 +134,13 @@ def node_wrenches(model: RobotModel, wrenches: Any, batch: int | None) -> Array:
         for name, value in wrenches.items():
             if name not in model._body_by_name:
                 raise unknown_name("body in external_wrenches", name, model.body_names)
-            array = np.asarray(value, dtype=np.float64)
+            array = real(value, f"external_wrenches['{name}']", "(6,)")
             if array.shape not in ((6,), (count, 6)):
                 raise RbdError(f"external_wrenches['{name}'] has shape {array.shape}, expected (6,)"
                                + ("" if batch is None else f" or ({count}, 6)") + ": moment, then force")
             full[:, model.body_index(name)] += array
     else:
-        array = np.asarray(wrenches, dtype=np.float64)
+        array = real(wrenches, "external_wrenches", f"({nb}, 6)")
         if array.shape not in ((nb, 6), (count, nb, 6)):
             raise RbdError(f"external_wrenches has shape {array.shape}, expected {{body: (6,)}} or ({nb}, 6)"
                            + ("" if batch is None else f" or ({count}, {nb}, 6)"))
