@@ -1,0 +1,67 @@
+"""Random trees with joints of every type."""
+
+import numpy as np
+
+import rbd_ros as rbd
+from rbd_ros.core.model import block
+
+TYPES = tuple(kind for kind in rbd.JOINT_TYPES if kind != "fixed")
+
+
+def random_rotation(rng):
+    Q, R = np.linalg.qr(rng.normal(size=(3, 3)))
+    Q = Q * np.sign(np.diag(R))
+    return Q if np.linalg.det(Q) > 0 else Q[:, [1, 0, 2]]
+
+
+def random_inertia(rng):
+    """That of a random cloud of heavy points: any real body."""
+    mass = rng.uniform(0.5, 2.0)
+    points = rng.normal(scale=0.2, size=(6, 3))
+    spread = points - points.mean(axis=0)
+    second = mass * spread.T @ spread / 6
+    return rbd.Inertia(mass, rng.normal(scale=0.2, size=3), np.trace(second) * np.eye(3) - second)
+
+
+def random_axis(rng):
+    """A coordinate axis or any other, as likely."""
+    if rng.random() < 0.5:
+        return tuple(float(x) for x in rng.choice([-1.0, 1.0]) * np.eye(3)[rng.integers(3)])
+    x = rng.normal(size=3)
+    return tuple(float(y) for y in x / np.linalg.norm(x))
+
+
+def random_joint(rng, kind, name, parent, child, rotors=True):
+    options = {}
+    if kind in ("universal", "spherical_euler") and rng.random() < 0.7:
+        axes = random_rotation(rng)[:2 if kind == "universal" else 3]
+        options["axes"] = tuple(tuple(float(x) for x in axis) for axis in axes)
+    if kind == "composite":
+        steps = rng.permutation([block.REVOLUTE, block.PRISMATIC, block.HELICAL])
+        options["parts"] = tuple(rbd.Primitive(int(step), random_axis(rng), 0.1 if step == block.HELICAL else 0.0)
+                                 for step in steps)
+    return rbd.JointSpec(name, kind, parent, child, random_rotation(rng), rng.normal(scale=0.3, size=3),
+                         axis=random_axis(rng), pitch=0.2 if kind == "helical" else 0.0,
+                         rotor_inertia=float(rng.uniform(0.0, 0.1)) if rotors else 0.0, **options)
+
+
+def random_description(seed, kinds, rotors=True, **options):
+    """A tree with these joints in this order, each on a random earlier link; every other one carries a fixed tool."""
+    rng = np.random.default_rng(seed)
+    links, joints = {"base": random_inertia(rng)}, []
+    for i, kind in enumerate(kinds):
+        names = list(links)
+        parent = names[max(0, len(names) - 1 - int(rng.integers(3)))]
+        links[f"link{i}"] = random_inertia(rng)
+        joints.append(random_joint(rng, kind, f"joint{i}", parent, f"link{i}", rotors))
+        if i % 2:
+            links[f"tool{i}"] = random_inertia(rng)
+            joints.append(random_joint(rng, "fixed", f"mount{i}", f"link{i}", f"tool{i}"))
+    return rbd.Description(f"tree{seed}", links, tuple(joints), **options)
+
+
+def random_tree(seed, kinds=None, count=6, **options):
+    """A model of `count` random joints (or of these kinds)."""
+    if kinds is None:
+        kinds = np.random.default_rng((seed, 1)).choice(TYPES, size=count)
+    return rbd.RobotModel.from_description(random_description(seed, kinds, **options))
