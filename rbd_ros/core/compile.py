@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import sys
 import time
@@ -90,7 +91,7 @@ class Entry:
         self._signature = signature
         self._nogil = nogil
         self._generic: Any = None
-        self.call: Callable[..., Any] = self._first_call if COMPILED else function
+        self.call: Callable[..., Any] = self._first_call if COMPILED else _strict(function, signature)
         _ENTRIES.append(self)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -127,6 +128,20 @@ class Entry:
         if self._generic is None:
             self._generic = numba.njit(**_OPTIONS)(self.python) if COMPILED else self.python
         return self._generic
+
+
+def _strict(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
+    """The plain function, refusing arrays that the compiled one would refuse: other types, other dimensions."""
+    kinds = re.findall(r"(\w+)(\[[^]]*\])?", signature.partition("(")[2])
+    arrays = [(i, kind.replace("boolean", "bool"), axes.count(",") + 1) for i, (kind, axes) in enumerate(kinds) if axes]
+
+    def call(*arguments: Any) -> Any:
+        for i, kind, count in arrays:
+            if arguments[i].dtype != kind or arguments[i].ndim != count:
+                _no_match()
+        return function(*arguments)
+
+    return call
 
 
 def _no_match(*arguments: Any, **keywords: Any) -> None:

@@ -96,7 +96,8 @@ ILL = {    # text → severity, topic, subject, words of the message or fix
                 "singular mass matrix", "shoulder, elbow", "against each other"),
     "indefinite": (low('<mass value="-20"/>'), "error", "singular mass matrix", "shoulder", "negative"),
     "conditioned": (arm(lower=link("lower", ROD.replace("0.001", "1e-10")),
-                        elbow=joint("elbow", "upper", "lower", axis="0 0 1")), "warning", "ill-conditioned mass matrix", "elbow", "shoulder"),
+                        elbow=joint("elbow", "upper", "lower", axis="0 0 1")), "warning", "ill-conditioned mass matrix",
+                    "elbow", "shoulder"),
     "scaled": (arm(more='<link name="x"><visual><geometry><mesh filename="x" scale="0.001 0.001 0.001"/></geometry>'
                    '</visual></link>' + joint("f", "lower", "x", type_="fixed")), "note", "scaled meshes",
                "visuals and collisions", "0.001"),
