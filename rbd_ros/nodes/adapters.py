@@ -30,7 +30,7 @@ class Output:
         self._publisher = node.create_publisher(type(message), topic, QoSProfile(depth=1), qos_overriding_options=(
             QoSOverridingOptions.with_default_policies()))
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array, clipped: bool) -> None:
+    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
         raise NotImplementedError
 
     def destroy(self) -> None:
@@ -45,7 +45,7 @@ class EffortOutput(Output):
         self._effort = _shared(message, "effort", len(settings.joints))
         super().__init__(node, message, "~/effort", settings.output)
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array, clipped: bool) -> None:
+    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
         self._effort[:] = effort[self._indices]
         self._message.header.stamp = stamp
         self._publisher.publish(self._message)
@@ -62,7 +62,7 @@ class ForwardCommandOutput(Output):
         self._effort = _shared(message, "data", len(indices))
         super().__init__(node, message, f"{controller}/commands", indices)
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array, clipped: bool) -> None:
+    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
         self._effort[:] = effort[self._indices]
         self._publisher.publish(self._message)
 
@@ -78,7 +78,7 @@ class JointStateOutput(Output):
         self._effort = _shared(message, "effort", count)
         super().__init__(node, message, topic, settings.output)
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array, clipped: bool) -> None:
+    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
         self._position[:] = q[self._indices]
         self._velocity[:] = v[self._indices]
         self._effort[:] = effort[self._indices]
