@@ -1,0 +1,63 @@
+"""Starts the simulated iiwa sample and node feedforward, connected as on a real robot.
+
+    ros2 launch rbd_ros demo.launch.py feedforward:=gravity kp:=200.0 kd:=20.0
+
+Send a reference on /feedforward/reference or a trajectory on /feedforward/joint_trajectory.
+"""
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+from launch_ros.substitutions import FindPackageShare
+
+from rbd_ros import sample_path
+
+ROBOT = {"robot_description_file": str(sample_path("iiwa"))}
+
+
+def arg_feedforward():
+    return DeclareLaunchArgument(
+        "feedforward", default_value="full", choices=["none", "gravity", "full", "computed_torque"],
+        description="Model torque that is added to the feedback.")
+
+
+def arg_kp():
+    return DeclareLaunchArgument("kp", default_value="100.0",
+                                 description="Proportional gain of all joints, N m/rad (1/s^2 with computed_torque).")
+
+
+def arg_kd():
+    return DeclareLaunchArgument("kd", default_value="10.0",
+                                 description="Derivative gain of all joints, N m s/rad (1/s with computed_torque).")
+
+
+def arg_mass_scale():
+    return DeclareLaunchArgument("mass_scale", default_value="1.0",
+                                 description="The simulated robot is this much heavier than its description.")
+
+
+def config(name):
+    return PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", name])
+
+
+def number(name):
+    return ParameterValue(LaunchConfiguration(name), value_type=float)
+
+
+def node_simulator():
+    return Node(package="rbd_ros", executable="simulator", name="simulator", output="screen",
+                parameters=[config("simulator.yaml"), ROBOT, {"mass_scale": number("mass_scale")}])
+
+
+def node_feedforward():
+    return Node(package="rbd_ros", executable="feedforward", name="feedforward", output="screen",
+                parameters=[config("feedforward.yaml"), ROBOT, {
+                    "feedforward": LaunchConfiguration("feedforward"),
+                    "gains.kp": number("kp"), "gains.kd": number("kd"),
+                    "adapters": ["forward_command"], "forward_command.controller": "simulator"}])
+
+
+def generate_launch_description():
+    return LaunchDescription([arg_feedforward(), arg_kp(), arg_kd(), arg_mass_scale(), node_simulator(),
+                              node_feedforward()])

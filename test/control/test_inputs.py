@@ -1,0 +1,174 @@
+"""Joint states and references: any order, gaps filled, everything wrong rejected by kind."""
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+import pytest
+from support.arm import A_REF, MIMIC, NAMES, Q, Q_REF, V, V_REF, arm
+
+from rbd_ros.core.control.inputs import Rejections, StateInput
+from rbd_ros.core.control.reference import Point, ReferenceInput
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def rejections():
+    return Rejections()
+
+
+@pytest.fixture
+def state(rejections):
+    return StateInput(arm(), rejections, timeout=0.05, cutoff=0.0)
+
+
+@pytest.fixture
+def reference(rejections):
+    return ReferenceInput(arm(), rejections, timeout=0.2)
+
+
+def test_order_and_extra_joints(state):
+    assert state.accept(0.0, MS, NAMES, array("d", Q), array("d", V))
+    np.testing.assert_array_equal([state.q, state.v], [Q, V])
+    assert state.accept(0.001, 2 * MS, ["wheel", "elbow", "shoulder"], [9, *Q[::-1]], [9, *V[::-1]], [np.nan] * 3)
+    np.testing.assert_array_equal([state.q, state.v], [Q, V])
+
+
+def test_state_of_other_joints_is_not_ours(state, rejections):
+    assert not state.accept(0.0, MS, ["gripper"], [0.1])
+    assert rejections.total == 0
+
+
+@pytest.mark.parametrize(("kind", "arguments"), [
+    ("wrong_size", (NAMES, [0.1])), ("wrong_size", (NAMES, [])), ("wrong_size", (NAMES, Q, [1.0])),
+    ("wrong_size", (NAMES, Q, V, [1.0])), ("non_finite", (NAMES, [0.1, np.nan])), ("non_finite", (NAMES, [np.inf, 0])),
+    ("missing_joint", (["elbow"], [0.1])), ("duplicate_joint", (["elbow", "elbow", "shoulder"], [0.1] * 3)),
+])
+def test_malformed_states_are_counted_and_leave_the_last_one(state, rejections, kind, arguments):
+    assert state.accept(0.0, MS, NAMES, Q, V)
+    assert not state.accept(0.001, 2 * MS, *arguments)
+    assert rejections.counts[kind] == rejections.total == 1
+    np.testing.assert_array_equal([state.q, state.v], [Q, V])
+    assert state.age(0.03) == 0.03
+
+
+def test_stamps_must_not_go_back_while_the_state_is_fresh(state, rejections):
+    assert state.accept(0.0, 100 * MS, NAMES, Q, V)
+    assert not state.accept(0.001, 99 * MS, NAMES, Q, V)
+    assert rejections.counts["stamp_backwards"] == 1
+    assert state.accept(0.002, 0, NAMES, Q, V)    # no stamp at all
+
+
+def test_clock_that_was_reset_is_accepted_when_the_state_is_stale(state):
+    assert state.accept(0.0, 100 * MS, NAMES, Q, V)
+    assert state.accept(0.1, MS, NAMES, Q, V)
+    assert state.restarts == 1 and state.stamp_ns == MS
+
+
+@pytest.mark.parametrize("velocity", [[], [np.nan, 0.2], [np.nan, np.nan]])
+def test_missing_velocities_are_estimated(state, velocity):
+    assert state.accept(0.0, MS, NAMES, Q - 0.004 * V, velocity)
+    assert state.accept(0.005, 5 * MS, NAMES, Q, velocity)
+    np.testing.assert_allclose(state.v, V)
+
+
+def test_estimated_velocity_is_filtered(state):
+    state.cutoff = 10.0
+    state.accept(0.0, MS, NAMES, Q)
+    state.accept(0.01, 11 * MS, NAMES, Q + 0.01)
+    np.testing.assert_allclose(state.v, 1.0 - np.exp(-2 * np.pi * 10.0 * 0.01))
+
+
+def test_mimic_joint_stands_in_for_its_source(rejections):
+    state = StateInput(arm(extra=MIMIC), rejections, 0.05, 0.0)
+    assert state.accept(0.0, MS, ["shoulder", "finger_joint"], [0.3, 2 * 0.5 + 0.1], [0.0, 0.8])
+    np.testing.assert_allclose([state.q, state.v], [[0.3, 0.5], [0.0, 0.4]])
+    assert state.accept(0.001, 2 * MS, ["finger_joint", *NAMES], [9.0, *Q], [9.0, *V])
+    np.testing.assert_allclose([state.q, state.v], [Q, V])
+
+
+def test_reference_in_any_order(reference):
+    assert reference.sample(0.0, 0) is None
+    assert reference.accept(0.0, 0, NAMES[::-1], Q_REF[::-1], V_REF[::-1], A_REF[::-1])
+    sample = reference.sample(0.1, MS)
+    np.testing.assert_array_equal([sample.q, sample.v, sample.a], [Q_REF, V_REF, A_REF])
+
+
+def test_reference_without_derivatives_is_at_rest(reference):
+    assert reference.accept(0.0, 0, NAMES, Q_REF)
+    sample = reference.sample(0.0, 0)
+    assert not sample.v.any() and not sample.a.any()
+
+
+@pytest.mark.parametrize(("kind", "arguments"), [
+    ("unknown_joint", (["shoulder", "wrist"], Q_REF)), ("unknown_joint", ([], [])), ("wrong_size", (NAMES, [1.0])),
+    ("missing_joint", (["elbow"], [1.0])), ("wrong_size", (NAMES, Q_REF, [1.0])),
+    ("non_finite", (NAMES, Q_REF, V_REF, [0, np.nan])),
+])
+def test_malformed_references(reference, rejections, kind, arguments):
+    assert reference.accept(0.0, 0, NAMES, Q_REF, V_REF)
+    assert not reference.accept(0.01, 0, *arguments)
+    assert rejections.counts[kind] == rejections.total == 1
+    np.testing.assert_array_equal(reference.sample(0.02, 0).v, V_REF)
+
+
+def test_reference_stamps_must_not_go_back_unless_stale(reference, rejections):
+    assert reference.accept(0.0, 9 * MS, NAMES, Q_REF)
+    assert not reference.accept(0.1, 8 * MS, NAMES, Q_REF)
+    assert rejections.counts["stamp_backwards"] == 1
+    assert reference.accept(0.5, 7 * MS, NAMES, Q_REF)
+
+
+def test_stale_reference_stands_still(reference):
+    reference.accept(0.0, 0, NAMES, Q_REF, V_REF, A_REF)
+    sample = reference.sample(0.21, 0)
+    assert reference.stale and not sample.v.any() and not sample.a.any()
+    np.testing.assert_array_equal(sample.q, Q_REF)
+    reference.timeout = 0.0
+    reference.accept(0.3, 0, NAMES, Q_REF, V_REF, A_REF)
+    assert reference.sample(1e6, 0).v.any()
+
+
+def trajectory(reference, *points, stamp_ns=0, now_ns=1000 * MS, names=NAMES):
+    return reference.accept_trajectory(0.0, stamp_ns, now_ns, names, points, Q)
+
+
+def test_trajectory_starts_at_the_last_state_or_its_stamp(reference):
+    assert trajectory(reference, Point(1.0, Q_REF))
+    np.testing.assert_allclose(reference.sample(0.0, 1500 * MS).q, (Q + Q_REF) / 2)
+    reference.clear()
+    assert trajectory(reference, Point(1.0, Q_REF), stamp_ns=2000 * MS)
+    np.testing.assert_allclose(reference.sample(0.0, 1500 * MS).q, Q)
+    np.testing.assert_allclose(reference.sample(0.0, 2250 * MS).q, Q + 0.25 * (Q_REF - Q))
+
+
+def test_trajectory_follows_on_from_the_reference(reference):
+    reference.accept(0.0, 0, NAMES, Q_REF, V_REF, A_REF)
+    assert trajectory(reference, Point(1.0, Q, V, V), now_ns=0)
+    start = reference.sample(0.0, 0)
+    np.testing.assert_allclose([start.q, start.v, start.a], [Q_REF, V_REF, A_REF])
+
+
+def test_empty_trajectory_stops(reference):
+    reference.accept(0.0, 0, NAMES, Q_REF, V_REF)
+    assert trajectory(reference, names=[])
+    sample = reference.sample(0.0, 5000 * MS)
+    np.testing.assert_array_equal([sample.q, sample.v], [Q_REF, 0 * V])
+
+
+@pytest.mark.parametrize(("kind", "points", "names"), [
+    ("bad_trajectory", [Point(1.0, Q), Point(1.0, Q)], NAMES), ("bad_trajectory", [Point(-1.0, Q)], NAMES),
+    ("wrong_size", [Point(1.0, [0.1])], NAMES), ("wrong_size", [Point(1.0, Q, [1.0])], NAMES),
+    ("non_finite", [Point(1.0, [np.nan, 0])], NAMES), ("non_finite", [Point(np.nan, Q)], NAMES),
+    ("unknown_joint", [Point(1.0, Q)], ["shoulder", "wrist"]), ("missing_joint", [Point(1.0, [0.1])], ["elbow"]),
+])
+def test_malformed_trajectories(reference, rejections, kind, points, names):
+    assert not trajectory(reference, *points, names=names)
+    assert rejections.counts[kind] == rejections.total == 1
+    assert reference.sample(0.0, 0) is None
+
+
+def test_trajectory_in_the_past(reference, rejections):
+    assert not trajectory(reference, Point(0.5, Q_REF), stamp_ns=100 * MS)
+    assert rejections.counts["bad_trajectory"] == 1 and "past" in rejections.last

@@ -1,0 +1,145 @@
+"""The state machine between law and robot, with time as an argument."""
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from rbd_ros.core.control.safety import SafetyFilter, SafetySettings
+
+SAFE, AT_REST = np.array([1.0, 2.0]), np.array([1.5, 2.5])
+COMMAND, FALLBACK = np.array([5.0, -4.0]), np.array([0.5, 0.0])
+FREE = np.full(2, np.inf)
+
+
+def make(**changes):
+    settings = SafetySettings(FREE, FREE, FALLBACK, state_timeout=0.05, hold=0.1, fallback_ramp=0.2, ramp_in=0.5,
+                              ramp_out=0.25)
+    safety = SafetyFilter(dataclasses.replace(settings, **changes), lambda at_rest: AT_REST if at_rest else SAFE)
+    safety.activate(0.0)
+    return safety
+
+
+def close(actual, expected):
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12)
+
+
+def running(**changes):
+    safety = make(**{"ramp_in": 0.0} | changes)
+    close(safety.update(1.0, COMMAND), COMMAND)
+    assert safety.mode == "running"
+    return safety
+
+
+def test_ramps_in_from_the_safe_effort():
+    safety = make()
+    close(safety.update(1.0, COMMAND), SAFE)
+    close(safety.update(1.25, COMMAND), (SAFE + COMMAND) / 2)
+    assert safety.mode == "ramp_in" and safety.clipped
+    close(safety.update(1.5, COMMAND), COMMAND)
+    assert safety.mode == "running" and not safety.clipped
+
+
+def test_waits_for_a_command_with_the_safe_effort():
+    safety = make()
+    close(safety.update(1.0, None), SAFE)
+    assert safety.mode == "waiting"
+    close(safety.update(9.0, COMMAND), SAFE)
+    close(safety.update(9.5, COMMAND), COMMAND)
+    close(safety.update(9.6, None), SAFE)
+
+
+def test_ramps_out_to_the_safe_effort_and_ends_at_rest():
+    safety = running()
+    safety.deactivate()
+    assert not safety.finished
+    close(safety.update(1.125, COMMAND), (SAFE + COMMAND) / 2 + (COMMAND - SAFE) / 2)    # the way begins here
+    close(safety.update(1.1875, COMMAND), SAFE + (COMMAND - SAFE) / 2)
+    close(safety.update(1.25, COMMAND), SAFE)
+    assert safety.finished
+    close(safety.finish(1.26), AT_REST)
+    assert safety.mode == "inactive" and safety.watchdog(9.0) is None
+
+
+def test_deactivation_in_the_middle_of_the_ramp_in_is_continuous():
+    safety = make()
+    safety.update(1.0, COMMAND)
+    last = safety.update(1.1, COMMAND)
+    safety.deactivate()
+    following = safety.update(1.1001, COMMAND)
+    assert np.abs(following - last).max() < 1e-2
+
+
+def test_stale_state_holds_then_falls_back_for_ever():
+    safety = running()
+    assert safety.watchdog(1.049) is None
+    close(safety.watchdog(1.05), AT_REST)
+    close(safety.watchdog(1.14), AT_REST)
+    close(safety.watchdog(1.25), (AT_REST + FALLBACK) / 2)
+    for now in (1.36, 2.0, 1e6):
+        close(safety.watchdog(now), FALLBACK)
+    assert safety.mode == "stale" and safety.counts["timeouts"] == 1
+
+
+def test_fresh_state_after_a_stale_one_ramps_in():
+    safety = running()
+    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.5)
+    safety.watchdog(2.0)
+    close(safety.update(2.1, COMMAND), SAFE)
+    assert safety.mode == "ramp_in"
+    close(safety.update(2.6, COMMAND), COMMAND)
+
+
+def test_nothing_before_the_first_state():
+    assert make().watchdog(99.0) is None
+    assert make().finish(99.0) is None
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nothing_non_finite_leaves(bad):
+    safety = running()
+    close(safety.update(1.001, np.array([bad, 0.0])), SAFE)
+    assert safety.counts["non_finite_command"] == 1
+    broken = SafetyFilter(safety.settings, lambda at_rest: np.array([bad, bad]))
+    broken.activate(0.0)
+    close(broken.update(0.1, np.array([bad, 0.0])), FALLBACK)
+    close(broken.watchdog(0.2), FALLBACK)
+    close(broken.finish(0.3), FALLBACK)
+
+
+def test_saturation():
+    safety = running()
+    safety.settings = dataclasses.replace(safety.settings, effort_limit=np.array([3.0, 1.0]))
+    close(safety.update(1.001, COMMAND), [3.0, -1.0])
+    assert safety.clipped and safety.counts["saturated"] == 1
+
+
+def test_rate_limit_by_elapsed_time():
+    safety = running(rate_limit=np.array([10.0, np.inf]))
+    close(safety.update(1.1, np.array([9.0, 9.0])), [6.0, 9.0])
+    close(safety.update(1.3, np.array([9.0, 9.0])), [8.0, 9.0])
+    assert safety.counts["rate_limited"] == 2 and safety.clipped
+
+
+def test_emergency_stop_is_latched():
+    safety = running()
+    safety.stop()
+    close(safety.update(1.001, COMMAND), SAFE)
+    close(safety.update(5.0, COMMAND), SAFE)
+    close(safety.watchdog(6.0), FALLBACK)
+    close(safety.update(7.0, COMMAND), SAFE)
+    assert safety.mode == "stopped"
+    safety.reset()
+    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.5)
+    close(safety.update(7.1, COMMAND), SAFE)
+    close(safety.update(7.6, COMMAND), COMMAND)
+
+
+def test_stale_state_ends_the_ramp_out():
+    safety = running(ramp_out=100.0)
+    safety.deactivate()
+    safety.update(1.01, COMMAND)
+    close(safety.watchdog(1.07), AT_REST)
+    assert safety.finished
+    close(safety.finish(1.08), AT_REST)

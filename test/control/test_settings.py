@@ -1,0 +1,240 @@
+"""Parameter tables, what a model must be like, and that every parameter of the controller changes its behaviour."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from support.arm import A_REF, JOINT, LINK, MIMIC, NAMES, Q, Q_REF, V, V_REF, arm
+
+import rbd_ros as rbd
+from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
+from rbd_ros.core.control.parameters import Parameter, validate
+from rbd_ros.core.control.torque_settings import load_model
+
+CONFIG = Path(__file__).parents[2] / "config" / "feedforward.yaml"
+MS = 1_000_000
+
+
+def controller(model=None, **values):
+    model = arm() if model is None else model
+    values = {"ramp_in": 0.0, "ramp_out": 0.0} | {name.replace("__", "."): value for name, value in values.items()}
+    made = FeedforwardController(model, FeedforwardSettings.from_values(values, model))
+    made.activate(0.0)
+    return made
+
+
+def answer(made, now=1.0, stamp_ns=MS, velocity=V):
+    """Effort in state Q, V with the usual reference."""
+    made.on_reference(now, 0, NAMES, Q_REF, V_REF, A_REF)
+    return made.on_state(now, stamp_ns, NAMES, Q, velocity)
+
+
+def close(actual, expected):
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-9)
+
+
+# ---- table
+
+@pytest.mark.parametrize(("kind", "given", "expected"), [
+    ("number", 1, 1.0), ("numbers", 1, (1.0,)), ("numbers", [1, 2.5], (1.0, 2.5)), ("bool", True, True),
+    ("string", "a", "a"), ("strings", ["a", ""], ("a",)), ("strings", "a", ("a",)),
+    ("numbers", np.array([1, 2]), (1, 2)),
+])
+def test_values_convert(kind, given, expected):
+    assert Parameter("p", kind, None, "").convert(given) == expected
+
+
+@pytest.mark.parametrize(("kind", "given"), [
+    ("number", "1"), ("number", True), ("number", float("nan")), ("number", [1.0]), ("numbers", []), ("numbers", ["a"]),
+    ("bool", 1), ("string", 1), ("strings", [1]), ("number", None), ("number", 11.0), ("numbers", [1.0, -1.0]),
+])
+def test_wrong_values_are_refused_by_name(kind, given):
+    with pytest.raises(rbd.RbdError, match=r"parameter 'p' is .* expected"):
+        Parameter("p", kind, None, "", lower=0.0, upper=10.0).convert(given)
+
+
+def test_unknown_parameter():
+    with pytest.raises(rbd.RbdError, match=r"gains\.kp"):
+        validate(FEEDFORWARD_TABLE, {"gain.kp": 1.0})
+
+
+def test_defaults_are_valid_and_described():
+    validate(FEEDFORWARD_TABLE, {})
+    assert all(row.description for row in FEEDFORWARD_TABLE)
+    assert len({row.name for row in FEEDFORWARD_TABLE}) == len(FEEDFORWARD_TABLE)
+
+
+def test_configuration_file_lists_every_parameter_with_its_default():
+    values = yaml.safe_load(CONFIG.read_text())["/**"]["ros__parameters"]
+    assert list(sorted(values)) == sorted(row.name for row in FEEDFORWARD_TABLE)
+    assert validate(FEEDFORWARD_TABLE, values) == validate(FEEDFORWARD_TABLE, {})
+
+
+# ---- model
+
+def load(model_xml, **values):
+    values = {name.replace("__", "."): value for name, value in values.items()}
+    return load_model(validate(FEEDFORWARD_TABLE, values), model_xml)
+
+
+def xml(kind="revolute", lower_mass=1.0, inertia=True):
+    lower = LINK.format(name="lower", mass=lower_mass)
+    if not inertia:
+        lower = '<link name="lower"/>'
+    return ('<robot name="arm"><link name="base"/>' + LINK.format(name="upper", mass=2) + lower
+            + JOINT.format(name="shoulder", kind="revolute", parent="base", child="upper", x=0, effort=9, extra="")
+            + JOINT.format(name="elbow", kind=kind, parent="upper", child="lower", x=0.4, effort=9, extra="")
+            + "</robot>")
+
+
+def test_singular_mass_matrix_names_the_joint():
+    with pytest.raises(rbd.RbdError, match="'elbow' moves no mass"):
+        load(xml(inertia=False))
+    load(xml(inertia=False), rotor_inertia=[-1.0, 0.1])
+    load(xml(inertia=False), locked__joints=["elbow"])
+
+
+def test_joint_with_several_coordinates_is_refused_by_name():
+    with pytest.raises(rbd.RbdError, match="'elbow' is floating"):
+        load(xml(kind="floating"))
+
+
+def test_gravity_and_locked_joints():
+    model, _ = load(xml(), gravity=[0, 0, -1.62], locked__joints=["elbow"], locked__positions=0.5)
+    assert model.joint_names == ("shoulder",) and model.gravity[2] == -1.62
+    free, _ = load(xml())
+    close(rbd.gravity_effort(model, [0.3])[0], rbd.gravity_effort(free, [0.3, 0.5])[0] * 1.62 / 9.81)
+    with pytest.raises(rbd.RbdError, match="expected 3"):
+        load(xml(), gravity=[9.81])
+
+
+def test_effort_limit_zero_needs_an_override():
+    model = arm(shoulder_effort=0.0)
+    with pytest.raises(rbd.RbdError, match=r"shoulder.*override_zero"):
+        controller(model)
+    made = controller(model, effort_limits__override_zero=[1.0, 99.0])
+    close(made.settings.safety.effort_limit, [1.0, 50.0])
+
+
+def test_order_of_joints():
+    made = controller(joints=["elbow", "shoulder"], gains__kp=[1.0, 2.0])
+    close(made.settings.law.kp, [2.0, 1.0])
+    close(np.array([10.0, 20.0])[made.settings.output], [20.0, 10.0])
+    for wrong in (["elbow"], ["elbow", "elbow"], ["elbow", "wrist"]):
+        with pytest.raises(rbd.RbdError, match="joints"):
+            controller(joints=wrong)
+
+
+# ---- each parameter changes what the controller does
+
+def test_laws_and_gains():
+    model = arm()
+    pd = 100 * (Q_REF - Q) + 10 * (V_REF - V)
+    gains = {"gains__kp": 100, "gains__kd": 10}
+    close(answer(controller(feedforward="none", **gains)), pd)
+    close(answer(controller(feedforward="gravity", **gains)), pd + rbd.gravity_effort(model, Q))
+    full = answer(controller(**gains))
+    close(full - answer(controller()), pd)
+    close(full - answer(controller(friction__damping=False, **gains)), model.damping * V_REF)
+    close(full - answer(controller(friction__coulomb=False, **gains)), model.friction * np.tanh(V_REF / 0.01))
+    close(full - answer(controller(friction__smoothing=1.0, **gains)),
+          model.friction * (np.tanh(V_REF / 0.01) - np.tanh(V_REF)))
+    close(full - answer(controller(robot_compensates=["gravity"], **gains)), rbd.gravity_effort(model, Q))
+
+
+def test_effort_limits():
+    free = answer(controller())
+    close(answer(controller(effort_limits__maximum=1.0)), np.clip(free, -1.0, 1.0))
+    made = controller(effort_limits__rate=2.0)
+    first = answer(made)
+    made.apply(FeedforwardSettings.from_values({"feedforward": "none", "effort_limits.rate": 2.0}, made.model))
+    second = answer(made, now=1.01, stamp_ns=2 * MS)
+    close(np.abs(second - first), np.minimum(np.abs(first), 0.02))
+
+
+def test_timeouts_and_safe_output():
+    made = controller(state_timeout=0.2, safe_output__hold=0.3, safe_output__fallback_ramp=0.4,
+                      safe_output__fallback=[7.0, 8.0])
+    answer(made)
+    assert made.watchdog(1.19) is None
+    gravity = rbd.gravity_effort(made.model, Q)
+    close(made.watchdog(1.5), gravity)
+    close(made.watchdog(1.7), (gravity + np.array([7.0, 8.0])) / 2)
+    close(made.watchdog(1.91), [7.0, 8.0])
+
+
+def test_safe_output_is_damped_while_the_state_is_fresh():
+    made = controller(safe_output__damping=3.0)
+    close(made.on_state(1.0, MS, NAMES, Q, V),
+          rbd.gravity_effort(made.model, Q) - 3.0 * rbd.mass_matrix(made.model, Q) @ V)
+    made = controller(safe_output__damping=3.0, robot_compensates=["gravity"])
+    close(made.on_state(1.0, MS, NAMES, Q, V), [0.0, 0.0])
+
+
+def test_reference_timeout():
+    made = controller(reference_timeout=0.5)
+    moving = answer(made)
+    close(made.on_state(1.4, 2 * MS, NAMES, Q, V), moving)
+    close(made.on_state(1.6, 3 * MS, NAMES, Q, V), rbd.gravity_effort(made.model, Q_REF))
+
+
+def test_wrench_timeout_and_unknown_bodies():
+    made = controller(feedforward="gravity", wrench_timeout=0.5)
+    gravity = answer(made)
+    wrench = np.array([0.0, 0, 0, 0, 0, -5])
+    assert made.on_wrenches(1.0, [("lower", wrench / 2), ("lower", wrench / 2)])
+    loaded = rbd.bias_effort(made.model, Q, 0 * V, {"lower": wrench})
+    close(answer(made, 1.4, 2 * MS), loaded)
+    close(answer(made, 1.6, 3 * MS), gravity)
+    assert not made.on_wrenches(1.7, [("tool", wrench)]) and made.rejections.counts["unknown_body"] == 1
+    assert not made.on_wrenches(1.7, [("lower", wrench * np.nan)]) and made.rejections.counts["non_finite"] == 1
+
+
+def test_velocity_cutoff():
+    gentle, direct = controller(velocity_cutoff=1.0), controller(velocity_cutoff=0.0)
+    for made in (gentle, direct):
+        made.on_state(1.0, MS, NAMES, Q, ())
+        made.on_state(1.01, 11 * MS, NAMES, Q + 0.01, ())
+    close(direct.state.v, 1.0)
+    assert 0.0 < gentle.state.v[0] < 0.1
+
+
+def test_ramps():
+    made = controller(ramp_in=1.0, ramp_out=1.0, safe_output__damping=0.0)
+    gravity = rbd.gravity_effort(made.model, Q)
+    close(answer(made), gravity)
+    half = answer(made, 1.5, 2 * MS)
+    command = answer(made, 2.0, 3 * MS)
+    close(half, (gravity + command) / 2)
+    made.deactivate()
+    answer(made, 2.0, 4 * MS)
+    close(answer(made, 2.5, 5 * MS), (gravity + command) / 2)
+    close(answer(made, 3.0, 6 * MS), gravity)
+    assert made.finished
+
+
+def test_state_rate_sets_the_deadline():
+    made = controller(state_rate=100.0)
+    for i in range(5):
+        answer(made, 1.0 + 0.01 * i, (i + 1) * MS)
+        made.statistics.published(0.02 if i == 3 else 0.001)
+    assert made.report()["deadline_misses"] == 1 and made.report()["rate_hz"] == pytest.approx(100.0)
+    answer(made, 1.1, 9 * MS)
+    assert made.report()["late_states"] == 1
+
+
+def test_clock_reset_forgets_the_reference():
+    made = controller()
+    answer(made, 1.0, 1000 * MS)
+    made.on_state(2.0, MS, NAMES, Q, V)
+    assert made.safety.mode == "waiting" and made.report()["clock_restarts"] == 1
+
+
+def test_mimic_joints_are_not_commanded():
+    model = arm(extra=MIMIC)
+    made = controller(model)
+    assert made.settings.joints == ("shoulder", "elbow")
+    close(answer(made), rbd.inverse_dynamics(model, Q_REF, V_REF, A_REF) + model.damping * V_REF
+          + model.friction * np.tanh(V_REF / 0.01))

@@ -1,0 +1,29 @@
+"""A two-joint arm with friction for tests of the control logic."""
+from __future__ import annotations
+
+import numpy as np
+
+import rbd_ros as rbd
+
+NAMES = ["shoulder", "elbow"]
+Q, V = np.array([0.3, -0.7]), np.array([0.4, 0.2])
+Q_REF, V_REF, A_REF = np.array([0.35, -0.6]), np.array([0.5, 0.1]), np.array([1.0, -2.0])
+
+LINK = """<link name="{name}"><inertial><origin xyz="0.2 0 0"/><mass value="{mass}"/>
+  <inertia ixx="0.01" iyy="0.03" izz="0.03" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+JOINT = """<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/><origin xyz="{x} 0 0"/>
+  <axis xyz="0 1 0"/><limit lower="-3" upper="3" effort="{effort}" velocity="3"/>{extra}</joint>"""
+
+
+def arm(shoulder_effort: float = 100.0, extra: str = "") -> rbd.RobotModel:
+    """base –shoulder– upper –elbow– lower, plus `extra` XML."""
+    joints = (JOINT.format(name="shoulder", kind="revolute", parent="base", child="upper", x=0, effort=shoulder_effort,
+                           extra='<dynamics damping="0.5" friction="0.2"/>')
+              + JOINT.format(name="elbow", kind="revolute", parent="upper", child="lower", x=0.4, effort=50, extra=""))
+    links = '<link name="base"/>' + LINK.format(name="upper", mass=2) + LINK.format(name="lower", mass=1)
+    return rbd.load_urdf(f'<robot name="arm">{links}{joints}{extra}</robot>')
+
+
+MIMIC = LINK.format(name="finger", mass=0.1) + JOINT.format(
+    name="finger_joint", kind="revolute", parent="lower", child="finger", x=0.3, effort=10,
+    extra='<mimic joint="elbow" multiplier="2" offset="0.1"/>')
