@@ -33,7 +33,9 @@ except ImportError as reason:
 COMPILED = numba is not None
 # What the call of an entry raises for arguments it has no version for: numba cannot type an empty list, for one,
 # and plain Python finds no `shape` in any list. Public functions then look at the arguments more closely.
-UNSUITED = (TypeError, ValueError, AttributeError)
+UNSUITED: tuple[type[Exception], ...] = (TypeError, ValueError, AttributeError)
+if numba is not None:
+    UNSUITED += (numba.core.errors.NumbaError,)
 _CORE = Path(__file__).parent
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 

@@ -183,8 +183,46 @@ def test_wrong_joints_are_named(changes, words):
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
+def frozen(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+SAME = {
+    "read-only": frozen, "strided": lambda x: np.repeat(x, 2)[::2], "reversed": lambda x: x[::-1].copy()[::-1],
+    "list": list, "tuple": tuple, "column of a matrix": lambda x: np.stack([x, x], axis=1)[:, 0],
+    "batch of one": lambda x: x[None], "read-only batch": lambda x: frozen(x[None]),
+    "Fortran batch": lambda x: np.asfortranarray(np.stack([x, x])),
+    "broadcast": lambda x: np.broadcast_to(x, (3, x.size)),
+    "longdouble": lambda x: x.astype(np.longdouble), "big-endian": lambda x: x.astype(">f8"),
+    "masked": lambda x: np.ma.array(x), "objects": lambda x: x.astype(object),
+}
+
+
+@pytest.mark.parametrize("kind", SAME)
+@pytest.mark.parametrize(("name", "parameter"), CASES)
+def test_numbers_in_any_container_are_taken(name, parameter, kind):
+    expected, found = call(name), call(name, **{parameter: SAME[kind](valid(MODEL, parameter))})
+    for left, right in zip(arrays(expected), arrays(found), strict=True):
+        left, right = np.asarray(left), np.asarray(right)
+        assert right.shape[right.ndim - left.ndim:] == left.shape
+        np.testing.assert_allclose(right, np.broadcast_to(left, right.shape), rtol=1e-12, atol=1e-13)
+
+
 def arrays(result):
     return result if isinstance(result, tuple) else (result,)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_batch_is_its_states_one_by_one(name):
+    rng = np.random.default_rng(2)
+    states = {p: np.stack([MODEL.random_configuration(rng) if STATES[p] == "q" else rng.normal(size=MODEL.nv)
+                           for _ in range(4)]) for p in required(getattr(rbd, name)) if p in STATES}
+    batch = arrays(call(name, **states))
+    for k in range(4):
+        for part, one in zip(batch, arrays(call(name, **{p: x[k] for p, x in states.items()})), strict=True):
+            np.testing.assert_allclose(part[k], one, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

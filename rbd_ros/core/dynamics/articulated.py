@@ -110,7 +110,7 @@ def articulated_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out, effo
                 ua, ul = articulated_times(A, B, C, sa, sl)
                 left = tau[iv + c] - dot(sa, N) - dot(sl, F)
                 size = dot(sa, ua) + dot(sl, ul)
-            if hybrid and mask[iv + c]:
+            if hybrid and mask[iv - j + c]:
                 N = add(N, scale(acc[iv + c], ua))
                 F = add(F, scale(acc[iv + c], ul))
                 continue
@@ -162,7 +162,7 @@ def articulated_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out, effo
         accel = rotate_back(R, add(accel_p, cross(alpha_p, p)))
         t = kind(M, o)
         for c in range(dof(t)):
-            if hybrid and mask[iv + c]:
+            if hybrid and mask[iv - j + c]:
                 x = acc[iv + c]
             else:
                 u = w + _U + 8 * c
@@ -181,7 +181,7 @@ def articulated_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out, effo
         if hybrid:
             for c in range(dof(t)):
                 x = tau[iv + c]
-                if mask[iv + c]:    # Sᵀ F with F = Î V̇ + B̂
+                if mask[iv - j + c]:    # Sᵀ F with F = Î V̇ + B̂
                     N, F = articulated_times(six(W, w + _A), matrix(W, w + _B), six(W, w + _C), alpha, accel)
                     sa, sl = column(M, o, q, iq, c)
                     x = dot(sa, add(N, vector(W, w + _N))) + dot(sl, add(F, vector(W, w + _F)))

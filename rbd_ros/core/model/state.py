@@ -87,7 +87,8 @@ def real(value: Any, name: str, expected: str) -> Array:
     try:
         if np.iscomplexobj(value):
             raise TypeError("complex numbers")
-        return np.ascontiguousarray(value, dtype=np.float64)
+        array = np.ascontiguousarray(value, dtype=np.float64)
+        return array if array.flags.writeable else array.copy()    # kernels are compiled for arrays one can write to
     except (TypeError, ValueError) as error:
         raise RbdError(f"{name}: expected real numbers of shape {expected}, got {type(value).__name__} "
                        f"({error})") from None
