@@ -28,7 +28,8 @@ from .compile import import_kernels
 from .processes import NodeProcesses
 
 # key in summary.json → (title, parameter `feedforward` of the node)
-MODES = {"pd": ("PD alone", "none"), "pd_gravity": ("PD + gravity", "gravity"), "pd_full": ("PD + full feed-forward", "full")}
+MODES = {"pd": ("PD alone", "none"), "pd_gravity": ("PD + gravity", "gravity"),
+         "pd_full": ("PD + full feed-forward", "full")}
 RELEASED_LATER = 1e12    # a stamp that never comes
 RAMP = 0.2               # s
 
@@ -40,13 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--duration", type=float, default=5.0, help="seconds per mode (default: %(default)g)")
     parser.add_argument("--output", type=Path, default=Path("output/demo"), help="folder (default: %(default)s)")
     parser.add_argument("--plot", action=argparse.BooleanOptionalAction, default=True, help="draw tracking.png")
-    parser.add_argument("--seed", type=int, default=0, help="of the random motion of another arm (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the motion of another arm (default: %(default)s)")
 
 
 def run(namespace: argparse.Namespace) -> int:
     """Run all modes, print the table, write the files."""
     begin = time.monotonic()
-    duration, rate = _within("--duration", namespace.duration, 0.2, 60.0), _within("--rate", namespace.rate, 20.0, 2000.0)
+    duration = _within("--duration", namespace.duration, 0.2, 60.0)
+    rate = _within("--rate", namespace.rate, 20.0, 2000.0)
     _check_ros()
     model, urdf = _load(namespace.urdf)
     motion = (demo_motion.random_motion(model, duration, namespace.seed) if namespace.urdf
@@ -59,9 +61,9 @@ def run(namespace: argparse.Namespace) -> int:
         raise RbdError(f"cannot make folder {folder}: {error.strerror}") from None
     signal.signal(signal.SIGTERM, _interrupt)    # so that the children end, too
     _compile()
-    print(f"{model.name}, {model.nv} joints, {duration:g} s at {rate:g} Hz. The simulated robot differs from the model "
-          f"of the controller: masses {100 * (demo_motion.MASS_SCALE - 1):+.0f} %, Coulomb friction "
-          f"{100 * demo_motion.COULOMB:.0f} % and viscous friction {100 * demo_motion.VISCOUS:.0f} % of the peak torque.")
+    print(f"{model.name}, {model.nv} joints, {duration:g} s at {rate:g} Hz. The robot differs from its model:\n"
+          f"masses {100 * (demo_motion.MASS_SCALE - 1):+.0f} %, Coulomb friction {100 * demo_motion.COULOMB:.0f} % and "
+          f"viscous friction {100 * demo_motion.VISCOUS:.0f} % of the peak torque.\n")
     results = {key: _mode(key, model, urdf, scenario, duration, rate, folder) for key in MODES}
     print("\n" + demo_report.table(results, model.joint_names))
     print("better: than PD alone. latency: from a joint state to its torque. late: later than one period.")
@@ -128,8 +130,8 @@ class Progress:
     """One line per mode: a bar on a terminal, plain text elsewhere."""
 
     def __init__(self, title: str) -> None:
-        self._title, self._tty, self._shown = title.ljust(max(len(title) for title, _ in MODES.values())), \
-            sys.stdout.isatty(), -1
+        self._title = title.ljust(max(len(title) for title, _ in MODES.values()))
+        self._tty, self._shown = sys.stdout.isatty(), -1
         self._show("starting …")
 
     def at(self, fraction: float) -> None:

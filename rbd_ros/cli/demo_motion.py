@@ -89,8 +89,9 @@ def random_motion(model: RobotModel, duration: float, seed: int = 0) -> Cosines:
         amplitude, frequency = 0.8 * amplitude, 0.9 * frequency
     peak = _peak_effort(model, motion, duration)
     worst = int(np.argmax(peak / limit))
-    raise RbdError(f"no motion found within the effort limits: joint '{model.joint_names[worst]}' needs {peak[worst]:.3g} "
-                   f"of at most {limit[worst]:.3g} N m (or N) even when moving slowly about the middle of its range")
+    raise RbdError(f"no motion found within the effort limits: joint '{model.joint_names[worst]}' needs "
+                   f"{peak[worst]:.3g} of at most {limit[worst]:.3g} N m (or N) even when moving slowly about "
+                   "the middle of its range")
 
 
 def scenario(model: RobotModel, motion: Cosines, duration: float) -> Scenario:

@@ -57,6 +57,7 @@ class Simulator:
         """Put the robot into a state at time zero: q (nq,), by default neutral (within the limits); v (nv,), 0."""
         q = self._start() if q is None else q
         q, v = states(self.model, q=q, v=np.zeros(self.model.nv) if v is None else v).arrays
+        q, v = np.array(q), np.array(v)    # never shared, never changed in place
         if q.ndim != 1:
             raise RbdError(f"a simulator has one state: q has shape {q.shape}, expected ({self.model.nq},)")
         for i, low, high in zip(self._plain_q, self._lower, self._upper, strict=True):
@@ -65,7 +66,7 @@ class Simulator:
                                f"{low:g} … {high:g}")
         if not self._implicit:
             self._check_damping(q)
-        self._q, self._v = np.array(q), np.array(v)    # never shared, never changed in place
+        self._q, self._v = q, v
         self._steps = 0
 
     @property

@@ -1,0 +1,135 @@
+"""The commanded plant, its parameters and its pace."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import rbd_ros as rbd
+from rbd_ros.core.control.parameters import validate
+from rbd_ros.core.control.torque_settings import load_model
+from rbd_ros.core.simulation.pace import Pace
+from rbd_ros.core.simulation.plant import Plant
+from rbd_ros.core.simulation.settings import SIMULATOR_TABLE, SimulatorSettings
+from rbd_ros.core.simulation.simulator import Simulator
+
+URDF = str(rbd.sample_path("two_link"))
+CONFIG = Path(__file__).parents[2] / "config" / "simulator.yaml"
+
+
+def make(**values):
+    values = validate(SIMULATOR_TABLE, values)
+    model, _ = load_model(values, URDF)
+    return Plant(model, SimulatorSettings.from_values(values, model))
+
+
+def moved(steps=100, command=(2.0, -1.0), **values):
+    """Where a command leads."""
+    plant = make(**values)
+    plant.on_commands(np.array(command))
+    plant.advance(steps)
+    return plant
+
+
+def test_the_file_of_parameters_lists_them_all_with_their_defaults():
+    values = yaml.safe_load(CONFIG.read_text())["/**"]["ros__parameters"]
+    assert validate(SIMULATOR_TABLE, values) == validate(SIMULATOR_TABLE, {})
+    assert set(values) == {row.name for row in SIMULATOR_TABLE}
+
+
+@pytest.mark.parametrize("changed", [
+    {"gravity": [0.0, 0.0, -1.62]}, {"joints": ["elbow", "shoulder"]}, {"step": 0.0005, "publish_rate": 500.0},
+    {"integrator": "rk4"}, {"initial_position": 0.2}, {"initial_velocity": [0.1, 0.2]}, {"brakes_until": 0.05},
+    {"mass_scale": 1.05}, {"rotor_inertia": 0.1}, {"friction.damping": 0.1}, {"friction.coulomb": [0.1, 0.0]},
+    {"locked.joints": ["elbow"], "locked.positions": [0.3]}], ids=lambda changed: next(iter(changed)))
+def test_every_parameter_of_the_motion_changes_it(changed):
+    command = (2.0,) if "locked.joints" in changed else (2.0, -1.0)
+    assert not np.array_equal(moved().simulator.q, moved(command=command, **changed).simulator.q)
+
+
+def test_limits_of_position_and_effort_can_be_lifted():
+    plants = [moved(2000, (100.0, 0.0), **{name: value, "command_timeout": 0.0})
+              for name in ("position_limits", "effort_limits") for value in (True, False)]
+    assert plants[0].simulator.q[0] <= plants[0].model.position_upper[0] < plants[1].simulator.q[0]
+    assert plants[2].effort[0] == plants[2].model.effort_limit[0] < plants[3].effort[0] == 100.0
+    assert plants[2].counts["saturated"] == 1 and plants[3].counts["saturated"] == 0
+
+
+def test_a_command_expires_to_zero_or_is_held():
+    zero, hold, never = (moved(150, **changed) for changed in (
+        {}, {"timeout_action": "hold"}, {"command_timeout": 0.0}))
+    reference = Simulator(zero.model)
+    reference.step([2.0, -1.0], 100)
+    reference.step(None, 50)
+    np.testing.assert_array_equal(zero.simulator.q, reference.q)
+    np.testing.assert_array_equal(hold.simulator.q, never.simulator.q)
+    assert not zero.effort.any() and hold.effort.any()
+    assert (zero.counts["timeouts"], hold.counts["timeouts"], never.counts["timeouts"]) == (1, 1, 0)
+    zero.on_commands([1.0, 1.0])
+    assert zero.effort.any()
+
+
+def test_brakes_stop_a_moving_robot_and_time_goes_on():
+    plant = make(initial_velocity=1.0, brakes_until=0.1)
+    plant.advance(50)
+    assert not plant.simulator.q.any() and plant.time == pytest.approx(0.05)
+    plant.advance(60)
+    assert plant.simulator.time == pytest.approx(0.01)
+
+
+def test_wrenches_act_on_the_named_body_and_expire():
+    plant = make()
+    assert plant.on_wrenches([("tip", [0.0, 0.0, 0.0, 5.0, 0.0, 0.0])])
+    plant.advance(150)
+    reference = Simulator(plant.model)
+    reference.step(None, 100, {"tip": [0.0, 0.0, 0.0, 5.0, 0.0, 0.0]})
+    reference.step(None, 50)
+    np.testing.assert_array_equal(plant.simulator.q, reference.q)
+    assert not plant.on_wrenches([("hand", [0.0] * 6)])
+    assert not plant.on_wrenches([("tip", [np.nan] + [0.0] * 5)])
+    assert plant.report()["rejected_unknown_body"] == plant.report()["rejected_non_finite"] == 1
+
+
+def test_a_failing_simulation_stands_still_until_reset():
+    plant = make(effort_limits=False, position_limits=False)
+    plant.on_commands([1e149, 0.0])
+    assert not plant.advance(1000)
+    assert "diverged" in plant.failure and "joint" in plant.failure
+    q = plant.simulator.q
+    assert plant.advance(10) and plant.steps == 1010
+    np.testing.assert_array_equal(plant.simulator.q, q)
+    plant.reset()
+    assert plant.advance(10) and not plant.failure and plant.counts["failures"] == 1
+
+
+def test_unlimited_effort_where_the_description_says_zero():
+    model = rbd.load_urdf(URDF).with_(effort_limit=[0.0, 5.0])
+    np.testing.assert_array_equal(SimulatorSettings.from_values({}, model).effort_limit, [np.inf, 5.0])
+
+
+@pytest.mark.parametrize(("values", "message"), [
+    ({"publish_rate": 333.0}, "such as 333.333"), ({"initial_position": [1.0, 2.0, 3.0]}, "expected 1 or 2"),
+    ({"joints": ["shoulder"]}, "must list every joint once"), ({"mass": 2.0}, "mass_scale"),
+    ({"rotor_inertia": [0.1] * 3}, "expected 1 or 2"), ({"step": 1.0}, "from 1e-06 to 0.1")])
+def test_wrong_parameters_are_named(values, message):
+    with pytest.raises(rbd.RbdError, match=message):
+        make(**values)
+
+
+def test_pace_keeps_absolute_deadlines():
+    pace = Pace(period=1000.0, tolerance=2000.0)
+    pace.start(50_000)
+    assert [pace.due(now, 0) for now in (50_000, 50_999, 51_000, 59_999)] == [0, 0, 1, 9]
+    assert pace.due(51_000, 5) == 5
+    pace.delivered(55_000, 3)
+    assert pace.misses == 0
+    pace.delivered(55_001, 3)
+    assert pace.misses == 1
+
+
+def test_pace_gives_up_what_cannot_be_caught_up():
+    pace = Pace(period=1e6, tolerance=2e6)
+    pace.start(0)
+    assert pace.due(10**9, 10) == 11 and pace.skips == 1
+    assert pace.due(10**9 + 10**6, 11) == 12
