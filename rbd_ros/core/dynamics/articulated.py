@@ -16,7 +16,7 @@ from ..lie.spatial import (
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, RATIO, REVOLUTE,
     column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, put, put_add, put_matrix, put_six,
-    six, vector,
+    six, vector, zero,
 )
 
 # workspace of one node; per column of S: U = IA s (6), 1/D, effort left over
@@ -39,7 +39,7 @@ def articulated_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out, effo
     with a mask effort[j:] the efforts, prescribed ones copied.
     """
     n = int(M[NODES].real)
-    z = 0.0 * v[j]
+    z = zero(M, v, j)
     hybrid = mask.shape[0] > 0
     for i in range(n):
         o = node(i)

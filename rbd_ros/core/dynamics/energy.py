@@ -9,7 +9,7 @@ from ..errors import RbdError
 from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, IV, MASS, MOMENT, NODES, NQ, NV,
-    dof, kind, matrix, node, positions_valid, rates_valid, six, vector,
+    dof, kind, matrix, node, positions_valid, rates_valid, six, vector, zero,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -24,7 +24,7 @@ _KINETIC, _POTENTIAL, _MASS, _MOMENT, _ANGULAR, _LINEAR, RESULTS = 0, 1, 2, 3, 6
 def totals(M, q, k, v, j, W, out, at):
     """Sums over all moving bodies, in world axes."""
     node_motion(M, q, k, v, v, j, 1, W)
-    z = 0.0 * v[j]
+    z = zero(M, v, j)
     kinetic = z
     mass = z
     first = (z, z, z)

@@ -16,7 +16,7 @@ from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV, RATIO, REVOLUTE,
     dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, project, put, put_add,
-    put_matrix, rates_valid, six, vector,
+    put_matrix, rates_valid, six, vector, zero,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -30,7 +30,7 @@ _R, _P, _OMEGA, _ALPHA, _ACCEL, _N, _F, SIZE = 0, 9, 12, 15, 18, 21, 24, 27
 def inverse_dynamics_recursion(M, q, k, v, a, j, wrench, e, W, tau):
     """One state: q[k:], v[j:], a[j:] and wrenches (empty: none) wrench[e:] per node; efforts to tau[j:]."""
     n = int(M[NODES].real)
-    z = 0.0 * v[j]
+    z = zero(M, v, j)
     for i in range(n):
         o = node(i)
         w = SIZE * i

@@ -97,7 +97,7 @@ def mass_matrix_entry(M, q, H):
     """Any number of states, checked; H is (N·nv, nv). False where the input is not what the model takes."""
     nq = int(M[NQ])
     nv = int(M[NV])
-    states = H.shape[0] // nv
+    states = H.shape[0] // max(nv, 1)
     if not positions_valid(M, q, states):
         return False
     W = np.empty(SIZE * int(M[NODES]))

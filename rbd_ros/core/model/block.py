@@ -52,6 +52,12 @@ def dof(t):
 
 
 @kernel
+def zero(M, v, j):
+    """Zero of the type of v (float, complex), also where the model has no coordinates and v no numbers."""
+    return 0.0 * v[j] if j < v.shape[0] else 0.0 * M[0]
+
+
+@kernel
 def vector(A, k):
     return (A[k], A[k + 1], A[k + 2])
 

@@ -1,0 +1,118 @@
+"""States beside batches, empty batches, integers, bad quaternions, robots without coordinates: in every function."""
+
+import numpy as np
+import pytest
+
+import rbd_ros as rbd
+from support.robots import build, chain, inertia, random_state, random_states
+from support.trees import random_tree
+
+MODEL = random_tree(11, ["revolute", "spherical", "prismatic", "floating", "universal"])
+FUNCTIONS = {
+    "inverse_dynamics": lambda q, v, a: rbd.inverse_dynamics(MODEL, q, v, a),
+    "forward_dynamics": lambda q, v, a: rbd.forward_dynamics(MODEL, q, v, a),
+    "bias_effort": lambda q, v, a: rbd.bias_effort(MODEL, q, v),
+    "gravity_effort": lambda q, v, a: rbd.gravity_effort(MODEL, q),
+    "mass_matrix": lambda q, v, a: rbd.mass_matrix(MODEL, q),
+    "forward_kinematics": lambda q, v, a: rbd.forward_kinematics(MODEL, q),
+    "body_velocities": lambda q, v, a: rbd.body_velocities(MODEL, q, v),
+    "body_accelerations": lambda q, v, a: rbd.body_accelerations(MODEL, q, v, a),
+    "jacobian": lambda q, v, a: rbd.jacobian(MODEL, q, "link4", "world"),
+    "kinetic_energy": lambda q, v, a: rbd.kinetic_energy(MODEL, q, v),
+    "potential_energy": lambda q, v, a: rbd.potential_energy(MODEL, q),
+    "center_of_mass": lambda q, v, a: rbd.center_of_mass(MODEL, q),
+    "centroidal_momentum": lambda q, v, a: rbd.centroidal_momentum(MODEL, q, v),
+    "integrate": lambda q, v, a: MODEL.integrate(q, v),
+    "difference": lambda q, v, a: MODEL.difference(q, MODEL.neutral()),
+}
+each_function = pytest.mark.parametrize("call", FUNCTIONS.values(), ids=FUNCTIONS)
+
+
+@each_function
+def test_single_precision_and_integers(call):
+    rounded = [x.astype(np.float32) for x in random_state(MODEL, 2)]
+    np.testing.assert_array_equal(call(*rounded), call(*(x.astype(float) for x in rounded)))
+    whole = [MODEL.neutral().astype(int), np.arange(MODEL.nv), np.arange(MODEL.nv)[::-1]]
+    for same in (whole, [x.tolist() for x in whole], [x.astype(np.uint8) for x in whole], [map_int(x) for x in whole]):
+        np.testing.assert_array_equal(call(*same), call(*(x.astype(float) for x in whole)))
+
+
+def map_int(x):
+    return [np.int32(entry) for entry in x]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@each_function
+def test_a_single_state_beside_a_batch_is_repeated(call, count):
+    q, v, a = random_states(MODEL, count, 3)
+    np.testing.assert_array_equal(call(q, v[0], a[0]), call(q, np.tile(v[0], (count, 1)), np.tile(a[0], (count, 1))))
+
+
+@each_function
+def test_an_empty_batch_gives_an_empty_result(call):
+    state = [np.zeros((0, n)) for n in (MODEL.nq, MODEL.nv, MODEL.nv)]
+    assert call(*state).shape == (0, *call(*random_states(MODEL, 1, 1)).shape[1:])
+
+
+@each_function
+def test_inputs_are_left_alone(call):
+    state = random_states(MODEL, 2, 4)
+    before = [x.copy() for x in state]
+    call(*state)
+    call(*(x[0] for x in state))
+    for x, y in zip(state, before, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@each_function
+def test_a_quaternion_of_length_two_is_refused_with_its_joint(call):
+    q, v, a = random_state(MODEL, 6)
+    joint = MODEL.joint("joint1")
+    q[joint.idx_q:joint.idx_q + 4] *= 2.0
+    for batch in (False, True):
+        with pytest.raises(rbd.RbdError, match=r"joint1.*unit quaternion"):
+            call(*((q[None], v[None], a[None]) if batch else (q, v, a)))
+
+
+def test_batches_of_different_length_are_refused():
+    q, v, a = random_states(MODEL, 3, 7)
+    with pytest.raises(rbd.RbdError, match=r"q has 3.*v has 2"):
+        rbd.inverse_dynamics(MODEL, q, v[:2], a)
+
+
+def test_a_bad_number_in_a_batch_is_found_with_its_joint():
+    q, v, a = random_states(MODEL, 3, 8)
+    at = MODEL.joint("joint2").idx_v
+    v[2, at] = np.nan
+    with pytest.raises(rbd.RbdError, match=rf"v\[2, {at}\] is nan \(joint 'joint2'\)"):
+        rbd.inverse_dynamics(MODEL, q, v, a)
+
+
+NOTHING_MOVES = {"no joints": build([], links={"base": inertia()}),
+                 "a fixed tool": build([rbd.JointSpec("mount", "fixed", "base", "tool")]),
+                 "all locked": chain("revolute", "prismatic", locked={"j0": 0.3, "j1": 0.2})}
+
+
+@pytest.mark.parametrize("model", NOTHING_MOVES.values(), ids=NOTHING_MOVES)
+@pytest.mark.parametrize("shape", [(), (3,), (1,), (0,)], ids=str)
+def test_a_robot_without_coordinates(model, shape):
+    # a view into NaNs: a kernel that reads where there is nothing to read would show it
+    nb, none = len(model.body_names), np.full((*shape, 8), np.nan)[..., 4:4] if shape else np.full(8, np.nan)[4:4]
+    wrench = {model.body_names[-1]: np.ones(6)}
+    assert (model.nq, model.nv) == (0, 0)
+    for wrenches in (None, wrench):
+        assert rbd.inverse_dynamics(model, none, none, none, wrenches).shape == none.shape
+        assert rbd.forward_dynamics(model, none, none, none, wrenches).shape == none.shape
+    assert rbd.bias_effort(model, none, none).shape == none.shape
+    assert rbd.gravity_effort(model, none).shape == none.shape
+    assert rbd.mass_matrix(model, none).shape == (*shape, 0, 0)
+    assert rbd.jacobian(model, none, model.body_names[-1]).shape == (*shape, 6, 0)
+    assert rbd.forward_kinematics(model, none).shape == (*shape, nb, 4, 4)
+    assert not rbd.body_velocities(model, none, none).any()
+    assert not rbd.body_accelerations(model, none, none, none).any()
+    assert not rbd.kinetic_energy(model, none, none).any() and not rbd.potential_energy(model, none).any()
+    assert not rbd.centroidal_momentum(model, none, none).any()
+    assert model.integrate(none, none).shape == model.difference(none, none).shape == none.shape
+    if shape != (0,):
+        with pytest.raises(rbd.RbdError, match="mass"):
+            rbd.center_of_mass(model, none)

@@ -1,0 +1,110 @@
+"""The architecture as imports show it: no layer of the core reaches up, and only the nodes know ROS."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "rbd_ros"
+LAYERS = ("errors", "compile", "lie", "model", "dynamics", "derivatives", "actuation", "control", "motion",
+          "simulation")
+ROS = {"rclpy", "ament_index_python", "launch", "launch_ros", "rbd_interfaces", "builtin_interfaces", "rcl_interfaces",
+       "rosidl_runtime_py", "tf2_ros"}
+
+
+def imported(path, package=PACKAGE):
+    """(absolute module name, line) of every import anywhere in a file; each name of a `from … import` too."""
+    found = []
+    parts = ("rbd_ros", *path.relative_to(package).with_suffix("").parts)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = parts[:-node.level] if node.level else ()
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            found += [(f"{module}.{alias.name}", node.lineno) for alias in node.names]
+    return found
+
+
+def layer(name):
+    """Position in LAYERS of a module of the core; None for any other module."""
+    parts = name.split(".")
+    if parts[:2] != ["rbd_ros", "core"] or len(parts) < 3:
+        return None
+    return LAYERS.index(parts[2]) if parts[2] in LAYERS else None
+
+
+def upward(path, package=PACKAGE):
+    """What is wrong with the imports of a file of the core."""
+    own = LAYERS.index(path.relative_to(package / "core").with_suffix("").parts[0])
+    wrong = []
+    for name, line in imported(path, package):
+        if name.split(".")[0] != "rbd_ros":
+            continue
+        other = layer(name)
+        if other is None:
+            wrong.append(f"{path.name}:{line} imports {name}, which is outside the core's layers")
+        elif other > own:
+            wrong.append(f"{path.name}:{line}: {LAYERS[own]} imports {name}, a layer above")
+    return wrong
+
+
+def is_ros(name):
+    root = name.split(".")[0]
+    return root in ROS or root.endswith(("_msgs", "_srvs")) or name.startswith("rbd_ros.nodes")
+
+
+CORE = sorted(path for path in (PACKAGE / "core").rglob("*.py") if path != PACKAGE / "core" / "__init__.py")
+LIBRARY = sorted(path for path in PACKAGE.rglob("*.py") if "nodes" not in path.relative_to(PACKAGE).parts)
+
+
+def named(path):
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@pytest.mark.parametrize("path", CORE, ids=named)
+def test_no_layer_of_the_core_reaches_up(path):
+    assert path.relative_to(PACKAGE / "core").with_suffix("").parts[0] in LAYERS, "a new layer: give it its place here"
+    assert upward(path) == []
+
+
+def test_all_of_the_core_is_below_its_front_door():
+    """`rbd_ros/core/__init__.py` imports nothing: a layer can be imported without the others."""
+    assert imported(PACKAGE / "core" / "__init__.py") == []
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=named)
+def test_only_nodes_know_ros(path):
+    found = [f"line {line}: {name}" for name, line in imported(path) if is_ros(name)]
+    if path.relative_to(PACKAGE).parts[0] == "cli":    # starts nodes, by importing them when asked to
+        found = [entry for entry in found if "rbd_ros.nodes" not in entry]
+    assert found == []
+
+
+def test_importing_the_library_loads_no_ros():
+    code = "import rbd_ros, sys; print({'rclpy', 'launch', 'rbd_interfaces'} & set(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, check=True, text=True,
+                            stdout=subprocess.PIPE)
+    assert result.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("line, word", [
+    ("from ..dynamics.inverse import inverse_dynamics", "layer above"),
+    ("from ..dynamics import inverse", "layer above"),
+    ("from .. import simulation", "layer above"), ("import rbd_ros.core.control.law", "layer above"),
+    ("def f():\n    from ..motion import splines", "layer above"), ("from ... import load_urdf", "outside"),
+    ("from ...nodes import torque_node", "outside")])
+def test_a_file_that_reaches_up_is_found(tmp_path, line, word):
+    file = tmp_path / "core" / "model" / "wrong.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(line + "\n")
+    assert len(upward(file, tmp_path)) == 1 and word in upward(file, tmp_path)[0]
+    file.write_text("import numpy\nfrom ..lie.so3 import exp\nfrom .block import node\nfrom ..errors import RbdError\n")
+    assert upward(file, tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["rclpy.node", "sensor_msgs.msg.JointState", "std_srvs.srv", "rbd_ros.nodes.x"])
+def test_a_ros_import_is_recognised(name):
+    assert is_ros(name) and not is_ros("rbd_ros.core.dynamics") and not is_ros("numpy")
