@@ -77,12 +77,14 @@ def run(quick: bool = False) -> dict[str, Any]:
         for p in robots:
             calls = make(p)
             times = interleaved({f"{side} {name}": pair[i] for name, pair in calls.items()
-                                 for i, side in enumerate(("ours", "pin"))}, rounds=7 if quick or kind == "batch" else 25)
+                                 for i, side in enumerate(("ours", "pin"))},
+                                rounds=7 if quick or kind == "batch" else 25)
             scale = 1e6 if kind == "single" else 1e6 / len(p.q)
             for name in calls:
                 ours, theirs = times[f"ours {name}"] * scale, times[f"pin {name}"] * scale
                 found[kind].setdefault(p.name, {})[name] = ours / theirs
                 rows.append([f"{p.name} {name}", f"{ours:.3f}", f"{theirs:.3f}", f"{ours / theirs:.2f}"])
-        what = "Single calls from Python" if kind == "single" else f"Batches of {len(robots[0].q)}, one thread, per state"
+        what = ("Single calls from Python" if kind == "single"
+                else f"Batches of {len(robots[0].q)}, one thread, per state")
         table(f"{what} (µs, medians, interleaved)", ["function", "rbd_ros", "Pinocchio", "ratio"], rows)
     return found

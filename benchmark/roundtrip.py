@@ -85,7 +85,7 @@ def run(seconds: float = 10.0) -> dict[str, Any]:
         own = rclpy.create_node("probe")
         executor = SingleThreadedExecutor()
         executor.add_node(own)
-        probes = {"echo": Probe(own, executor, "echo", model), "feedforward": Probe(own, executor, "feedforward", model)}
+        probes = {name: Probe(own, executor, name, model) for name in ("echo", "feedforward")}
         deadline = time.monotonic() + 120.0
         for name, probe in probes.items():
             while probe.exchange() is None:
