@@ -32,6 +32,7 @@ MODES = {"pd": ("PD alone", "none"), "pd_gravity": ("PD + gravity", "gravity"),
          "pd_full": ("PD + full feed-forward", "full")}
 RELEASED_LATER = 1e12    # a stamp that never comes
 RAMP = 0.2               # s
+PATIENCE = 0.1           # s for which the simulated robot waits for a torque
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -115,7 +116,7 @@ def _plant(scenario: demo_motion.Scenario, rate: float) -> dict[str, Any]:
     return {"initial_position": scenario.motion.position(0.0).tolist(), "brakes_until": RELEASED_LATER,
             "publish_rate": rate, "step": 1.0 / (rate * math.ceil(1000.0 / rate)),
             "mass_scale": demo_motion.MASS_SCALE, "friction.damping": scenario.damping.tolist(),
-            "friction.coulomb": scenario.friction.tolist(), "command_timeout": 0.5}
+            "friction.coulomb": scenario.friction.tolist(), "command_timeout": 0.5, "wait_for_command": PATIENCE}
 
 
 def _controller(model: RobotModel, scenario: demo_motion.Scenario, feedforward: str, rate: float,

@@ -9,7 +9,7 @@ Topics (relative names):
   /clock                rosgraph_msgs/Clock, out, if parameter `publish_clock`
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second. Keys: mode (running, paused, or stopped by
                         a failure of the simulation), simulated_time, commands, saturated, timeouts, failures,
-                        deadline_misses, schedule_skips, rejected_total and rejected_<kind>
+                        deadline_misses, schedule_skips, waits, rejected_total and rejected_<kind>
 Services: ~/reset (rbd_interfaces/Reset), ~/pause (std_srvs/SetBool), ~/step (rbd_interfaces/Step, when paused)
 
 A command acts from the step in which it arrives. Real time is soft: states that are published more than one
@@ -32,7 +32,7 @@ from rbd_interfaces.srv import Reset, Step
 
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
-from ..core.simulation.pace import Pace
+from ..core.simulation.pace import Pace, Patience
 from ..core.simulation.plant import Plant
 from ..core.simulation.settings import SIMULATOR_TABLE, SimulatorSettings
 from .conversions import named_wrenches
@@ -55,6 +55,7 @@ class SimulatorNode(ModelNode):
         self._pace: Any = None
         self._states: Any = None
         self._timer: Any = None
+        self._patience = Patience()
         self._held = self._real_time = False
         self._origin = 0    # stamp of time zero, ns
 
@@ -67,6 +68,7 @@ class SimulatorNode(ModelNode):
         self._real_time, self._held = settings.real_time_factor > 0.0, settings.paused
         period = settings.publish_every * settings.step * SECOND / (settings.real_time_factor or 1.0)
         self._pace = Pace(period / settings.publish_every, tolerance=period)
+        self._patience = Patience()
         self._states = StatePublisher(self, settings)
         timer = self._timer = self.create_timer(round(period) * 1e-9 if self._real_time else 0.0, self._on_tick,
                                                 clock=self.steady, autostart=False)
@@ -92,7 +94,7 @@ class SimulatorNode(ModelNode):
     def report(self) -> Mapping[str, Any]:
         mode = "stopped" if self.plant.failure else "paused" if self._held else "running"
         return {"mode": mode, **self.plant.report(), "deadline_misses": self._pace.misses,
-                "schedule_skips": self._pace.skips}
+                "schedule_skips": self._pace.skips, "waits": self._patience.waits}
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.active, self.status = True, "active"
@@ -134,10 +136,14 @@ class SimulatorNode(ModelNode):
         if self.active and self._real_time and not self._held:
             self._advance_to(self._pace.due(self.steady.now().nanoseconds, self.plant.steps))
 
-    def _advance_to(self, target: int) -> None:
+    def _advance_to(self, target: int, patiently: bool = True) -> None:
         plant, every = self.plant, self.plant.settings.publish_every
+        limit = plant.settings.wait_for_command * SECOND
         while plant.steps < target:
             after = (plant.steps // every + 1) * every
+            if patiently and after <= target and self._patience.waiting(self.steady.now().nanoseconds, limit):
+                target = after - 1
+                continue
             if not plant.advance(min(after, target) - plant.steps):
                 self.get_logger().error(f"{plant.failure}. The robot stands still until ~/reset")
             if plant.steps == after:
@@ -147,6 +153,7 @@ class SimulatorNode(ModelNode):
 
     def _publish(self) -> None:
         self._states.publish(self._stamp(), self.plant)
+        self._patience.published(self.steady.now().nanoseconds)
 
     def _stamp(self) -> Time:
         ns = self._origin + round(self.plant.time * SECOND)
@@ -155,18 +162,21 @@ class SimulatorNode(ModelNode):
     # ---- inputs
 
     def _on_commands(self, message: Float64MultiArray) -> None:
-        self._take(lambda: self.plant.on_commands(message.data))
+        self._take(lambda: self.plant.on_commands(message.data), True)
 
     def _on_effort_commands(self, message: JointState) -> None:
-        self._take(lambda: self.plant.on_named_commands(message.name, message.effort))
+        self._take(lambda: self.plant.on_named_commands(message.name, message.effort), True)
 
     def _on_wrenches(self, message: NamedWrenches) -> None:
-        self._take(lambda: self.plant.on_wrenches(named_wrenches(message)))
+        self._take(lambda: self.plant.on_wrenches(named_wrenches(message)), False)
 
-    def _take(self, accept: Callable[[], bool]) -> None:
+    def _take(self, accept: Callable[[], bool], command: bool) -> None:
         if self.active:
             self._catch_up()
-            if not accept():
+            if accept():
+                if command:
+                    self._patience.commanded()
+            else:
                 self.get_logger().warning(f"input rejected: {self.plant.rejections.last}", throttle_duration_sec=1.0)
 
     def _on_reset(self, request: Reset.Request, response: Reset.Response) -> Reset.Response:
@@ -198,7 +208,7 @@ class SimulatorNode(ModelNode):
         elif request.steps < 1:
             response.message = "steps is 0, expected at least 1"
         else:
-            self._advance_to(self.plant.steps + request.steps)
+            self._advance_to(self.plant.steps + request.steps, patiently=False)
             response.success, response.message = not self.plant.failure, self.plant.failure
         response.time = self._stamp()
         return response

@@ -244,3 +244,19 @@ def test_waits_for_the_robot_description_and_for_activation(start):
         assert change(Transition.TRANSITION_CONFIGURE) and change(Transition.TRANSITION_ACTIVATE)
         robot.states.clear()
         robot.spin_until(lambda: robot.states, "state after a second start")
+
+
+def test_it_can_wait_for_commands(start):
+    start(real_time_factor=0.0, publish_clock=True, wait_for_command=60.0, publish_rate=100.0)
+    with Robot() as robot:
+        robot.ready()
+        robot.commands.publish(Float64MultiArray(data=[0.0, 0.0]))
+        robot.spin_until(lambda: robot.count("waits") == 1, "wait")
+        before = robot.diagnostics["simulated_time"]
+        robot.diagnostics.clear()
+        robot.spin_until(lambda: robot.diagnostics, "diagnostics")
+        assert robot.diagnostics["simulated_time"] == before
+        robot.states.clear()
+        robot.commands.publish(Float64MultiArray(data=[0.0, 0.0]))
+        robot.spin_until(lambda: robot.count("waits") == 2, "second wait")
+        assert len(robot.states) == 1

@@ -9,7 +9,7 @@ import yaml
 import rbd_ros as rbd
 from rbd_ros.core.control.parameters import validate
 from rbd_ros.core.control.torque_settings import load_model
-from rbd_ros.core.simulation.pace import Pace
+from rbd_ros.core.simulation.pace import Pace, Patience
 from rbd_ros.core.simulation.plant import Plant
 from rbd_ros.core.simulation.settings import SIMULATOR_TABLE, SimulatorSettings
 from rbd_ros.core.simulation.simulator import Simulator
@@ -133,3 +133,21 @@ def test_pace_gives_up_what_cannot_be_caught_up():
     pace.start(0)
     assert pace.due(10**9, 10) == 11 and pace.skips == 1
     assert pace.due(10**9 + 10**6, 11) == 12
+
+
+def test_patience_begins_with_a_command_and_ends_without_one():
+    patience = Patience()
+    patience.published(0)
+    assert not patience.waiting(10, 100.0)
+    patience.commanded()
+    patience.published(20)
+    assert patience.waiting(30, 100.0) and patience.waiting(119, 100.0) and patience.waits == 1
+    patience.commanded()
+    assert not patience.waiting(119, 100.0)
+    patience.published(200)
+    assert not patience.waiting(300, 100.0)
+    patience.published(400)
+    assert not patience.waiting(401, 100.0)
+    patience.commanded()
+    patience.published(500)
+    assert not patience.waiting(500, 0.0) and patience.waits == 1

@@ -2,6 +2,32 @@
 from __future__ import annotations
 
 
+class Patience:
+    """Whether the next state has to wait for a command that answers the last one. Times are ns of a steady clock.
+
+    It begins with a command, and ends when one does not come within `limit` ns (0: no patience at all).
+    """
+
+    def __init__(self) -> None:
+        self.waits = 0    # states that were due but had to wait
+        self._patient = self._unanswered = self._counted = False
+        self._since = 0
+
+    def published(self, now: int) -> None:
+        self._unanswered, self._counted, self._since = self._patient, False, now
+
+    def commanded(self) -> None:
+        self._patient, self._unanswered = True, False
+
+    def waiting(self, now: int, limit: float) -> bool:
+        """Asked when the next state is due."""
+        if self._unanswered and now - self._since >= limit:
+            self._patient = self._unanswered = False
+        if self._unanswered and not self._counted:
+            self.waits, self._counted = self.waits + 1, True
+        return self._unanswered
+
+
 class Pace:
     """Step k is due at `origin + k · period`, so that delays do not add up.
 

@@ -56,6 +56,9 @@ SIMULATOR_TABLE: Table = (
               "begins, s; 0: never. Before the first command the effort is 0.", lower=0.0, upper=1e6),
     Parameter("timeout_action", "string", "zero", "zero: no effort; hold: the last command goes on, as with most "
               "controllers.", choices=("zero", "hold")),
+    Parameter("wait_for_command", "number", 0.0, "Real time for which a state that is due waits for a command that "
+              "answers the one before, s; 0: never, as a real robot. With it, a busy machine slows down both sides "
+              "alike.", lower=0.0, upper=60.0),
     Parameter("wrench_timeout", "number", 0.1, "Simulated time after which external wrenches count as gone, s; 0: "
               "never.", lower=0.0, upper=1e6),
 )
@@ -86,6 +89,7 @@ class SimulatorSettings:
     effort_limit: Array
     command_timeout: float
     hold: bool
+    wait_for_command: float
     wrench_timeout: float
 
     @staticmethod
@@ -111,6 +115,7 @@ class SimulatorSettings:
             position_limits=values["position_limits"],
             effort_limit=limit if values["effort_limits"] else np.full(model.nv, math.inf),
             command_timeout=values["command_timeout"], hold=values["timeout_action"] == "hold",
+            wait_for_command=values["wait_for_command"],
             wrench_timeout=values["wrench_timeout"])
 
 
