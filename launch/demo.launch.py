@@ -1,6 +1,6 @@
 """Starts the simulated iiwa sample and node feedforward, connected as on a real robot.
 
-    ros2 launch rbd_ros demo.launch.py feedforward:=gravity kp:=200.0 kd:=20.0
+    ros2 launch rbd_ros demo.launch.py feedforward:=gravity mass_scale:=1.05
 
 Send a reference on /feedforward/reference or a trajectory on /feedforward/joint_trajectory.
 """
@@ -11,25 +11,19 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from rbd_ros import sample_path
+from rbd_ros import sample, sample_path
+from rbd_ros.cli import demo_motion
 
-ROBOT = {"robot_description_file": str(sample_path("iiwa"))}
+MODEL = sample("iiwa")
+SCENARIO = demo_motion.scenario(MODEL, demo_motion.published_motion(), duration=10.0)
+ROBOT = {"robot_description_file": str(sample_path("iiwa")), "rotor_inertia": SCENARIO.rotors.tolist()}
+GAINS = {"gains.kp": SCENARIO.kp.tolist(), "gains.kd": SCENARIO.kd.tolist()}
 
 
 def arg_feedforward():
     return DeclareLaunchArgument(
-        "feedforward", default_value="full", choices=["none", "gravity", "full", "computed_torque"],
-        description="Model torque that is added to the feedback.")
-
-
-def arg_kp():
-    return DeclareLaunchArgument("kp", default_value="100.0",
-                                 description="Proportional gain of all joints, N m/rad (1/s^2 with computed_torque).")
-
-
-def arg_kd():
-    return DeclareLaunchArgument("kd", default_value="10.0",
-                                 description="Derivative gain of all joints, N m s/rad (1/s with computed_torque).")
+        "feedforward", default_value="full", choices=["none", "gravity", "full"],
+        description="Model torque that is added to the feedback: none, gravity, inverse dynamics of the reference.")
 
 
 def arg_mass_scale():
@@ -52,12 +46,10 @@ def node_simulator():
 
 def node_feedforward():
     return Node(package="rbd_ros", executable="feedforward", name="feedforward", output="screen",
-                parameters=[config("feedforward.yaml"), ROBOT, {
+                parameters=[config("feedforward.yaml"), ROBOT, GAINS, {
                     "feedforward": LaunchConfiguration("feedforward"),
-                    "gains.kp": number("kp"), "gains.kd": number("kd"),
                     "adapters": ["forward_command"], "forward_command.controller": "simulator"}])
 
 
 def generate_launch_description():
-    return LaunchDescription([arg_feedforward(), arg_kp(), arg_kd(), arg_mass_scale(), node_simulator(),
-                              node_feedforward()])
+    return LaunchDescription([arg_feedforward(), arg_mass_scale(), node_simulator(), node_feedforward()])

@@ -44,6 +44,7 @@ class TorqueNode(ModelNode):
         self.controller: Any = None
         self._stamp = JointState().header.stamp
         self._outputs: list[Output] = []
+        self._compared = True
         self._states: Any = None
         self._watchdog: Any = None
         self._loop: ControlLoop | None = None
@@ -115,7 +116,7 @@ class TorqueNode(ModelNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         with self.lock:
             self.controller.activate(time.monotonic())
-            self.active, self.status = True, "active"
+            self.active, self.status, self._compared = True, "active", False
         self._watchdog.reset()
         self.get_logger().info("active: torque follows the joint states. If this process is killed, nothing stops the "
                                "last torque: have a watchdog downstream")
@@ -170,8 +171,19 @@ class TorqueNode(ModelNode):
             return
         self._stamp = message.header.stamp
         self._publish(effort)
+        if not self._compared:
+            self._compare_gravity()
         received = info["received_timestamp"]
         controller.statistics.published(max(time.time_ns() - received, 0) * 1e-9 if received else 0.0)
+
+    def _compare_gravity(self) -> None:
+        """Once per activation: say whether robot and model agree about gravity."""
+        self._compared, compared = True, self.controller.compare_gravity()
+        if compared is not None and compared[0]:
+            self.get_logger().info(compared[1])
+        elif compared is not None:
+            self.get_logger().warning(f"{compared[1]}. If the robot compensates gravity itself, set parameter "
+                                      "'robot_compensates'; if not, look at its tool and mounting")
 
     def _publish(self, effort: Any) -> None:
         if effort is not None:

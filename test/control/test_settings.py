@@ -238,3 +238,14 @@ def test_mimic_joints_are_not_commanded():
     assert made.settings.joints == ("shoulder", "elbow")
     close(answer(made), rbd.inverse_dynamics(model, Q_REF, V_REF, A_REF) + model.damping * V_REF
           + model.friction * np.tanh(V_REF / 0.01))
+
+
+def test_gravity_is_compared_with_the_measured_effort():
+    made = controller()
+    assert made.compare_gravity() is None
+    gravity = rbd.gravity_effort(made.model, Q)
+    made.on_state(1.0, MS, NAMES, Q, V, gravity * 1.02)
+    assert made.compare_gravity()[0]
+    made.on_state(1.01, 2 * MS, NAMES, Q, V, gravity * 0.1)
+    agrees, text = made.compare_gravity()
+    assert not agrees and "shoulder" in text

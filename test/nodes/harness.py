@@ -46,7 +46,7 @@ class NodeProcess:
                    for item in ("-p", f"{key.replace('__', '.')}:={_yaml(value)}")]
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", f"rbd_ros.nodes.{name}", "--ros-args", *options, *arguments], cwd=ROOT,
+                [sys.executable, "-m", f"rbd_ros.nodes.{name}", "--ros-args", *arguments, *options], cwd=ROOT,
                 stdout=log, stderr=subprocess.STDOUT)
 
     def output(self) -> str:

@@ -119,6 +119,12 @@ def test_gains_and_terms_change_while_running(start, peer, model):
     follow(peer, rbd.inverse_dynamics(model, Q, V, A_REF + pd))
 
 
+def test_parameters_override_the_configuration_file(start, peer, model):
+    start("--params-file", "config/feedforward.yaml", gains__kp=[100.0, 50.0], gains__kd=3, friction__coulomb=False)
+    coulomb = model.friction * np.tanh(V_REF / 0.01)
+    follow(peer, full(model, np.array([100.0, 50.0]), 3.0) - coulomb)
+
+
 def test_refused_parameters_say_why(start, peer, model):
     start()
     follow(peer, full(model))

@@ -74,6 +74,20 @@ class TorqueController:
         except RbdError:
             return self.settings.safety.fallback
 
+    def compare_gravity(self) -> tuple[bool, str] | None:
+        """Whether the measured effort looks like the model's gravity torque, and a sentence; None if it is not known.
+
+        Gravity compensated twice and gravity not compensated at all are the two classic failures.
+        """
+        measured = self.state.measured_effort
+        if measured is None or not np.isfinite(measured).all() or not measured.any():
+            return None
+        gravity = gravity_effort(self.model, self.state.q)
+        i = int(np.argmax(np.abs(measured - gravity)))
+        text = (f"measured effort and the model's gravity torque differ most at joint '{self.model.joint_names[i]}': "
+                f"{measured[i]:.3g} and {gravity[i]:.3g} (N m or N)")
+        return bool(abs(measured[i] - gravity[i]) <= 0.2 * np.abs(gravity).max() + 0.1), text
+
     def watchdog(self, now: float) -> Array | None:
         """The effort to publish because no joint state comes, None while they do."""
         return self.safety.watchdog(now)
