@@ -20,8 +20,8 @@ M_FREQUENCY = (1.7073873117335832, 3.079992797637052, 2.1084514453622774, 3.5903
                2.285625793808507, 5.927533308659986)       # rad/s
 
 MASS_SCALE = 1.05
-COULOMB = 0.02    # Coulomb friction over the peak torque of the motion
-VISCOUS = 0.01    # viscous friction at peak speed over the peak torque
+COULOMB = 0.02    # Coulomb friction over the peak torque of the motion, beyond that of the description
+VISCOUS = 0.01    # viscous friction at peak speed over the peak torque, likewise
 ROTORS = 0.5      # rotor inertia after the gears over the inertia of the links behind the joint
 BANDWIDTH = 20.0  # of the position loop, rad/s
 DAMPING = 0.7     # its damping ratio
@@ -52,7 +52,7 @@ class Cosines:
 @dataclass(frozen=True)
 class Scenario:
     """What is tried: the motion, rotor inertias (known to both sides), PD gains, and the friction of the simulated
-    robot, of which the controller knows nothing; each (nv,).
+    robot, of which the controller knows only what is in the description; each (nv,).
 
     Rotors matter: without them, joints whose axes come to lie on one line, as the iiwa's do, feel no inertia when
     moved against each other, and no feedback at this rate is stable.
@@ -103,7 +103,8 @@ def scenario(model: RobotModel, motion: Cosines, duration: float) -> Scenario:
     peak = _peak_effort(model.with_(armature=rotors), motion, duration)
     peak_speed = np.maximum(np.abs(motion.amplitude * motion.frequency), 1e-3)
     return Scenario(motion, rotors, kp=inertia * BANDWIDTH**2, kd=2.0 * DAMPING * inertia * BANDWIDTH,
-                    damping=VISCOUS * peak / peak_speed, friction=COULOMB * peak, peak_effort=peak)
+                    damping=model.damping + VISCOUS * peak / peak_speed,
+                    friction=model.friction + COULOMB * peak, peak_effort=peak)
 
 
 def _peak_effort(model: RobotModel, motion: Cosines, duration: float) -> Array:
