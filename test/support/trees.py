@@ -46,7 +46,7 @@ def random_joint(rng, kind, name, parent, child, rotors=True):
 
 
 def random_description(seed, kinds, rotors=True, **options):
-    """A tree with these joints in this order, each on a random earlier link; every other one carries a fixed tool."""
+    """A tree with these joints, each on a random earlier link, every other one with a fixed tool; gravity pulls anywhere."""
     rng = np.random.default_rng(seed)
     links, joints = {"base": random_inertia(rng)}, []
     for i, kind in enumerate(kinds):
@@ -57,7 +57,8 @@ def random_description(seed, kinds, rotors=True, **options):
         if i % 2:
             links[f"tool{i}"] = random_inertia(rng)
             joints.append(random_joint(rng, "fixed", f"mount{i}", f"link{i}", f"tool{i}"))
-    return rbd.Description(f"tree{seed}", links, tuple(joints), **options)
+    tilted = tuple(float(x) for x in 9.81 * random_rotation(rng)[0])
+    return rbd.Description(f"tree{seed}", links, tuple(joints), **{"gravity": tilted, **options})
 
 
 def random_tree(seed, kinds=None, count=6, **options):
