@@ -31,6 +31,8 @@ def stripped(path):
         for child in list(element):
             if child.tag not in kept[element.tag]:
                 element.remove(child)
+            elif child.tag == "limit" and child.get("lower") == child.get("upper"):    # MuJoCo would write a log
+                child.attrib.update(lower="-2", upper="2")
     root.append(ElementTree.fromstring(OPTIONS))
     return ElementTree.tostring(root, encoding="unicode")
 
