@@ -46,7 +46,7 @@ def random_joint(rng, kind, name, parent, child, rotors=True):
 
 
 def random_description(seed, kinds, rotors=True, **options):
-    """A tree with these joints, each on a random earlier link, every other one with a fixed tool; gravity pulls anywhere."""
+    """A tree with these joints, each on a random earlier link; every other link has a tool; gravity is tilted."""
     rng = np.random.default_rng(seed)
     links, joints = {"base": random_inertia(rng)}, []
     for i, kind in enumerate(kinds):
