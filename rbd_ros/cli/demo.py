@@ -32,7 +32,7 @@ MODES = {"pd": ("PD alone", "none"), "pd_gravity": ("PD + gravity", "gravity"),
          "pd_full": ("PD + full feed-forward", "full")}
 RELEASED_LATER = 1e12    # a stamp that never comes
 RAMP = 0.2               # s
-PATIENCE = 0.1           # s for which the simulated robot waits for a torque
+PATIENCE = 5.0           # s for which the simulated robot waits for a torque
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,10 +64,12 @@ def run(namespace: argparse.Namespace) -> int:
     _compile()
     print(f"{model.name}, {model.nv} joints, {duration:g} s at {rate:g} Hz. The robot differs from its model:\n"
           f"masses {100 * (demo_motion.MASS_SCALE - 1):+.0f} %, Coulomb friction {100 * demo_motion.COULOMB:.0f} % and "
-          f"viscous friction {100 * demo_motion.VISCOUS:.0f} % of the peak torque.\n")
+          f"viscous friction {100 * demo_motion.VISCOUS:.0f} % of the peak torque.\n"
+          f"Where this machine is too busy, it waits for its torque for up to {PATIENCE:g} s.\n")
     results = {key: _mode(key, model, urdf, scenario, duration, rate, folder) for key in MODES}
     print("\n" + demo_report.table(results, model.joint_names))
-    print("better: than PD alone. latency: from a joint state to its torque. late: later than one period.")
+    print("better: than PD alone. latency: from a joint state to its torque. late: later than one period.\n"
+          "waits: states for which the simulation waited for a torque.")
     files = [folder / "summary.json"]
     demo_report.write_summary(files[0], demo_report.summary(results, model.joint_names, {
         "robot": model.name, "joints": list(model.joint_names), "duration_s": duration, "nominal_rate_hz": rate,
@@ -107,7 +109,8 @@ def _mode(key: str, model: RobotModel, urdf: Path, scenario: demo_motion.Scenari
                        f"{processes.last_words('feedforward')}")
     np.savez_compressed(folder / f"{key}.npz", t=recording.t, q=recording.q, v=recording.v, effort=recording.effort,
                         reference=motion.position(recording.t))
-    result = demo_report.Result(title, recording.t, recording.q - motion.position(recording.t), recording.report)
+    result = demo_report.Result(title, recording.t, recording.q - motion.position(recording.t), recording.report,
+                                recording.plant)
     progress.done(f"RMS error {result.rms:.4f} rad")
     return result
 
@@ -123,8 +126,9 @@ def _controller(model: RobotModel, scenario: demo_motion.Scenario, feedforward: 
                 namespace: str) -> dict[str, Any]:
     override = np.where(model.effort_limit > 0.0, 0.0, 10.0 * np.maximum(scenario.peak_effort, 1.0))
     return {"feedforward": feedforward, "gains.kp": scenario.kp.tolist(), "gains.kd": scenario.kd.tolist(),
-            "adapters": ["forward_command"], "forward_command.controller": f"{namespace}/simulator",
-            "effort_limits.override_zero": override.tolist(), "state_rate": rate, "ramp_in": RAMP, "ramp_out": RAMP}
+            "adapters": ["joint_state"], "joint_state.topic": f"{namespace}/simulator/effort_commands",
+            "effort_limits.override_zero": override.tolist(), "state_rate": rate,
+            "state_timeout": 2.0 * PATIENCE, "ramp_in": RAMP, "ramp_out": RAMP}
 
 
 class Progress:

@@ -17,10 +17,11 @@ COLORS = ("#d55e00", "#0072b2", "#009e73")    # told apart by everyone
 
 
 class Result:
-    """One mode. error: q − q_ref (N, nv) at times t (N,); report: the controller's diagnostics."""
+    """One mode. error: q − q_ref (N, nv) at times t (N,); report, plant: diagnostics of controller and simulator."""
 
-    def __init__(self, title: str, t: Array, error: Array, report: Mapping[str, float]) -> None:
-        self.title, self.t, self.error, self.report = title, t, error, report
+    def __init__(self, title: str, t: Array, error: Array, report: Mapping[str, float],
+                 plant: Mapping[str, float]) -> None:
+        self.title, self.t, self.error, self.report, self.plant = title, t, error, report, plant
         self.rms = float(np.sqrt(np.mean(error**2)))
         self.rms_per_joint: Array = np.sqrt(np.mean(error**2, axis=0))
 
@@ -33,13 +34,13 @@ class Result:
 def table(results: Mapping[str, Result], joints: Sequence[str]) -> str:
     """Lines of text."""
     first = next(iter(results.values())).rms
-    rows = [("", "RMS error", "better", "worst joint", "latency p50 / p99", "late")]
+    rows = [("", "RMS error", "better", "worst joint", "latency p50 / p99", "late", "waits")]
     for result in results.values():
         worst = int(np.argmax(result.rms_per_joint))
         p50, p99 = result.latency
         rows.append((result.title, f"{result.rms:.4f} rad", f"{first / result.rms:.1f} x",
                      f"{joints[worst]} {result.rms_per_joint[worst]:.4f}", f"{p50:.0f} / {p99:.0f} µs",
-                     f"{result.report['deadline_misses']:.0f}"))
+                     f"{result.report['deadline_misses']:.0f}", f"{result.plant['waits']:.0f}"))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join("  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in
                                                           zip(row[1:], widths[1:], strict=True))]) for row in rows)
@@ -57,6 +58,8 @@ def summary(results: Mapping[str, Result], joints: Sequence[str], more: Mapping[
             "title": result.title, "states": len(result.t), "rate_hz": result.report["rate_hz"],
             "latency_us": dict(zip(("p50", "p99"), result.latency, strict=True)),
             "deadline_misses": int(result.report["deadline_misses"]), "saturated": int(result.report["saturated"]),
+            "simulator_waits": int(result.plant["waits"]),
+            "simulator_deadline_misses": int(result.plant["deadline_misses"]),
             "max_error_rad": float(np.abs(result.error).max()),
             "rms_error_rad_per_joint": dict(zip(joints, result.rms_per_joint.tolist(), strict=True)),
         } for key, result in results.items()},

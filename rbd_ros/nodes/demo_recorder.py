@@ -31,7 +31,7 @@ SECOND = 1_000_000_000
 class Recording:
     """Joint states since the start of the motion: t (N,) in s by their stamps; q, v, effort (N, nv), model order.
 
-    `report`: the controller's diagnostics at the end; counters since the start of the motion.
+    `report`, `plant`: the diagnostics of controller and simulator at the end; counters since the start of the motion.
     """
 
     t: Array
@@ -39,6 +39,7 @@ class Recording:
     v: Array
     effort: Array
     report: dict[str, float] = field(default_factory=dict)
+    plant: dict[str, float] = field(default_factory=dict)
 
 
 class DemoRecorder:
@@ -54,7 +55,8 @@ class DemoRecorder:
         self._order: NDArray[np.intp] | None = None
         self._efforts = 0
         self._reports: list[tuple[int, dict[str, str]]] = []
-        self._name = f"{namespace}/feedforward"
+        self._plant_reports: list[tuple[int, dict[str, str]]] = []
+        self._reports_of = {f"{namespace}/feedforward": self._reports, f"{namespace}/simulator": self._plant_reports}
         node.create_subscription(JointState, "joint_states", self._on_state, 1000)
         node.create_subscription(JointEffort, "feedforward/effort", self._on_effort, 10)
         node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
@@ -73,7 +75,7 @@ class DemoRecorder:
 
     def wait_until_ready(self, timeout: float) -> None:
         """Until the robot publishes its state and the controller answers."""
-        self._wait(lambda: bool(self._states) and self._efforts > 0 and self._reports != [] and
+        self._wait(lambda: bool(self._states) and self._efforts > 0 and all(self._reports_of.values()) and
                    self._trajectory.get_subscription_count() > 0 and self._parameters.service_is_ready(),
                    timeout, "the nodes to find each other")
 
@@ -92,9 +94,10 @@ class DemoRecorder:
             progress(float(np.clip((self._now - start) / (end - start), 0.0, 1.0)))
             return self._now >= end
 
-        self._wait(done, 10.0 + 3.0 * (points[0][-1] + lead), "the motion to end")
-        seen = len(self._reports)
-        self._wait(lambda: len(self._reports) > seen, 5.0, "the diagnostics of the controller")
+        self._wait(done, 60.0 + 20.0 * (points[0][-1] + lead), "the motion to end")
+        seen = [len(reports) for reports in self._reports_of.values()]
+        self._wait(lambda: all(len(reports) > count for reports, count in
+                               zip(self._reports_of.values(), seen, strict=True)), 5.0, "the diagnostics of the nodes")
         return self._recording(start, end)
 
     def _release(self, lead: float) -> int:
@@ -128,9 +131,8 @@ class DemoRecorder:
             raise RbdError("the robot published no states during the motion")
         t, q, v, effort = (np.array([state[i] for state in chosen]) for i in range(4))
         order = self._order
-        before = [report for stamp, report in self._reports if stamp <= start]
         return Recording((t - start) / SECOND, q[:, order], v[:, order], effort[:, order],
-                         _since(before[-1] if before else {}, self._reports[-1][1]))
+                         _since(start, self._reports), _since(start, self._plant_reports))
 
     # ---- messages
 
@@ -149,8 +151,8 @@ class DemoRecorder:
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
-            if status.name == self._name and status.values:
-                self._reports.append((self._now, {item.key: item.value for item in status.values}))
+            if status.name in self._reports_of and status.values:
+                self._reports_of[status.name].append((self._now, {item.key: item.value for item in status.values}))
 
     def _wait(self, condition: Callable[[], bool], timeout: float, what: str) -> None:
         deadline = time.monotonic() + timeout
@@ -165,10 +167,11 @@ class DemoRecorder:
                 raise RbdError(f"waited {timeout:.0f} s in vain for {what}")
 
 
-def _since(before: dict[str, str], after: dict[str, str]) -> dict[str, float]:
-    """Numbers of a report, those that count as differences."""
-    report = {}
-    for key, text in after.items():
+def _since(start: int, reports: list[tuple[int, dict[str, str]]]) -> dict[str, float]:
+    """Numbers of the last report; those that count without what was counted before the stamp `start`."""
+    before = next((report for stamp, report in reversed(reports) if stamp <= start), {})
+    report: dict[str, float] = {}
+    for key, text in (reports[-1][1] if reports else {}).items():
         try:
             report[key] = float(text)
         except ValueError:

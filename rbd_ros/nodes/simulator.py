@@ -3,7 +3,8 @@
 Topics (relative names):
   robot_description     std_msgs/String, in, latched; unless a parameter gives it
   ~/commands            std_msgs/Float64MultiArray, in, best effort: efforts in the order of parameter `joints`
-  ~/effort_commands     sensor_msgs/JointState, in, best effort: efforts by name, every joint, any order
+  ~/effort_commands     sensor_msgs/JointState, in, best effort: efforts by name, every joint, any order; its stamp, if
+                        there is one, is that of the state that it answers (for `wait_for_command`)
   ~/external_wrenches   rbd_interfaces/NamedWrenches, in, best effort: what the surroundings exert on the robot
   joint_states          sensor_msgs/JointState, out, reliable: position, velocity, and the effort that acts
   /clock                rosgraph_msgs/Clock, out, if parameter `publish_clock`
@@ -58,6 +59,7 @@ class SimulatorNode(ModelNode):
         self._patience = Patience()
         self._held = self._real_time = False
         self._origin = 0    # stamp of time zero, ns
+        self._last_stamp = Time()
 
     # ---- configuration
 
@@ -152,7 +154,8 @@ class SimulatorNode(ModelNode):
                     self._pace.delivered(self.steady.now().nanoseconds, after)
 
     def _publish(self) -> None:
-        self._states.publish(self._stamp(), self.plant)
+        self._last_stamp = self._stamp()
+        self._states.publish(self._last_stamp, self.plant)
         self._patience.published(self.steady.now().nanoseconds)
 
     def _stamp(self) -> Time:
@@ -162,22 +165,29 @@ class SimulatorNode(ModelNode):
     # ---- inputs
 
     def _on_commands(self, message: Float64MultiArray) -> None:
-        self._take(lambda: self.plant.on_commands(message.data), True)
+        if self._take(lambda: self.plant.on_commands(message.data)):
+            self._answered(True)
 
     def _on_effort_commands(self, message: JointState) -> None:
-        self._take(lambda: self.plant.on_named_commands(message.name, message.effort), True)
+        if self._take(lambda: self.plant.on_named_commands(message.name, message.effort)):
+            stamp = message.header.stamp
+            self._answered(stamp == Time() or stamp == self._last_stamp)
 
     def _on_wrenches(self, message: NamedWrenches) -> None:
-        self._take(lambda: self.plant.on_wrenches(named_wrenches(message)), False)
+        self._take(lambda: self.plant.on_wrenches(named_wrenches(message)))
 
-    def _take(self, accept: Callable[[], bool], command: bool) -> None:
-        if self.active:
-            self._catch_up()
-            if accept():
-                if command:
-                    self._patience.commanded()
-            else:
-                self.get_logger().warning(f"input rejected: {self.plant.rejections.last}", throttle_duration_sec=1.0)
+    def _take(self, accept: Callable[[], bool]) -> bool:
+        if not self.active:
+            return False
+        self._catch_up()
+        accepted = accept()
+        if not accepted:
+            self.get_logger().warning(f"input rejected: {self.plant.rejections.last}", throttle_duration_sec=1.0)
+        return accepted
+
+    def _answered(self, last: bool) -> None:
+        self._patience.commanded(last)
+        self._catch_up()    # where a state has been waiting for it
 
     def _on_reset(self, request: Reset.Request, response: Reset.Response) -> Reset.Response:
         state, model = request.state, self.plant.model

@@ -27,7 +27,8 @@ def results():
     t = np.linspace(0.0, 1.0, 101)
     report = {"latency_p50_us": 200.0, "latency_p99_us": 900.0, "deadline_misses": 2.0, "rate_hz": 500.0,
               "saturated": 0.0}
-    return {key: demo_report.Result(title, t, scale * rng.normal(size=(101, 2)), report)
+    return {key: demo_report.Result(title, t, scale * rng.normal(size=(101, 2)), report,
+                                    {"waits": 3.0, "deadline_misses": 4.0})
             for (key, (title, _)), scale in zip(demo.MODES.items(), (0.1, 0.05, 0.01), strict=True)}
 
 

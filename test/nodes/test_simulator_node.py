@@ -256,7 +256,13 @@ def test_it_can_wait_for_commands(start):
         robot.diagnostics.clear()
         robot.spin_until(lambda: robot.diagnostics, "diagnostics")
         assert robot.diagnostics["simulated_time"] == before
+        last = robot.states[-1].header
         robot.states.clear()
-        robot.commands.publish(Float64MultiArray(data=[0.0, 0.0]))
+        other = JointState(name=NAMES, effort=[0.0, 0.0])
+        other.header.stamp.sec = 10**6
+        robot.named.publish(other)    # answers another state
+        robot.spin_until(lambda: robot.count("commands") == 2, "second command")
+        assert not robot.states
+        robot.named.publish(JointState(header=last, name=NAMES, effort=[0.0, 0.0]))
         robot.spin_until(lambda: robot.count("waits") == 2, "second wait")
         assert len(robot.states) == 1

@@ -142,6 +142,8 @@ def test_patience_begins_with_a_command_and_ends_without_one():
     patience.commanded()
     patience.published(20)
     assert patience.waiting(30, 100.0) and patience.waiting(119, 100.0) and patience.waits == 1
+    patience.commanded(answers=False)
+    assert patience.waiting(119, 100.0)
     patience.commanded()
     assert not patience.waiting(119, 100.0)
     patience.published(200)

@@ -16,8 +16,11 @@ class Patience:
     def published(self, now: int) -> None:
         self._unanswered, self._counted, self._since = self._patient, False, now
 
-    def commanded(self) -> None:
-        self._patient, self._unanswered = True, False
+    def commanded(self, answers: bool = True) -> None:
+        """A command came; `answers`: whether it belongs to the last state."""
+        self._patient = True
+        if answers:
+            self._unanswered = False
 
     def waiting(self, now: int, limit: float) -> bool:
         """Asked when the next state is due."""
