@@ -1,9 +1,9 @@
 """Starts node feedforward for a robot whose driver, controllers and robot_state_publisher already run.
 
-    ros2 launch rbd_ros bringup.launch.py params_file:=my_arm.yaml
+    ros2 launch rbd_ros bringup.launch.py params_file:=my_arm.yaml controller:=effort_controller
 """
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
@@ -32,8 +32,9 @@ def arg_robot_description():
 
 def arg_controller():
     return DeclareLaunchArgument(
-        "controller", default_value="effort_controller",
-        description="Controller (forward_command_controller with effort) that takes torque on <controller>/commands.")
+        "controller", default_value="",
+        description="Controller (forward_command_controller with effort) that takes torque on <controller>/commands; "
+                    "empty: the outputs that params_file names, none but ~/effort if it is the default one.")
 
 
 def arg_autostart():
@@ -46,20 +47,26 @@ def arg_use_sim_time():
                                  description="Take the time from /clock.")
 
 
-def node_feedforward():
-    return Node(
+def flag(name):
+    return {name: ParameterValue(LaunchConfiguration(name), value_type=bool)}
+
+
+def output(context):
+    """Parameters for argument `controller`, none without: then params_file alone names the outputs."""
+    controller = LaunchConfiguration("controller").perform(context)
+    return [{"adapters": ["forward_command"], "forward_command.controller": controller}] if controller else []
+
+
+def node_feedforward(context):
+    return [Node(
         package="rbd_ros", executable="feedforward", name="feedforward", namespace=LaunchConfiguration("namespace"),
         output="screen",
-        parameters=[LaunchConfiguration("params_file"), {
-            "autostart": ParameterValue(LaunchConfiguration("autostart"), value_type=bool),
-            "use_sim_time": ParameterValue(LaunchConfiguration("use_sim_time"), value_type=bool),
-            "adapters": ["forward_command"],
-            "forward_command.controller": LaunchConfiguration("controller")}],
+        parameters=[LaunchConfiguration("params_file"), flag("autostart"), flag("use_sim_time"), *output(context)],
         remappings=[("joint_states", LaunchConfiguration("joint_states")),
-                    ("robot_description", LaunchConfiguration("robot_description"))])
+                    ("robot_description", LaunchConfiguration("robot_description"))])]
 
 
 def generate_launch_description():
     return LaunchDescription([
         arg_params_file(), arg_namespace(), arg_joint_states(), arg_robot_description(), arg_controller(),
-        arg_autostart(), arg_use_sim_time(), node_feedforward()])
+        arg_autostart(), arg_use_sim_time(), OpaqueFunction(function=node_feedforward)])

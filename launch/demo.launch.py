@@ -2,7 +2,11 @@
 
     ros2 launch rbd_ros demo.launch.py feedforward:=gravity mass_scale:=1.05
 
-Send a reference on /feedforward/reference or a trajectory on /feedforward/joint_trajectory.
+Gravity compensation alone holds the arm until it gets a reference on /feedforward/reference or a trajectory:
+
+    ros2 topic pub --once /feedforward/joint_trajectory trajectory_msgs/msg/JointTrajectory \\
+        "{joint_names: [joint_1, joint_2, joint_3, joint_4, joint_5, joint_6, joint_7], points: [
+        {positions: [0.5, 0.8, 0.0, -1.2, 0.0, 0.6, 0.0], time_from_start: {sec: 3}}]}"
 """
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument
@@ -11,44 +15,39 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from rbd_ros import sample, sample_path
-from rbd_ros.cli import demo_motion
+from rbd_ros import sample_path
 
-MODEL = sample("iiwa")
-SCENARIO = demo_motion.scenario(MODEL, demo_motion.published_motion(), duration=10.0)
-ROBOT = {"robot_description_file": str(sample_path("iiwa")), "rotor_inertia": SCENARIO.rotors.tolist()}
-GAINS = {"gains.kp": SCENARIO.kp.tolist(), "gains.kd": SCENARIO.kd.tolist()}
+ROBOT = {"robot_description_file": str(sample_path("iiwa"))}
 
 
 def arg_feedforward():
     return DeclareLaunchArgument(
         "feedforward", default_value="full", choices=["none", "gravity", "full"],
-        description="Model torque that is added to the feedback: none, gravity, inverse dynamics of the reference.")
+        description="Model torque that is added to the feedback: none; gravity; inverse dynamics of the reference "
+                    "(full).")
 
 
 def arg_mass_scale():
     return DeclareLaunchArgument("mass_scale", default_value="1.0",
-                                 description="The simulated robot is this much heavier than its description.")
+                                 description="Mass of the simulated robot over that of its description, 0.001 to 1000.")
 
 
 def config(name):
     return PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", name])
 
 
-def number(name):
-    return ParameterValue(LaunchConfiguration(name), value_type=float)
+def argument(name, kind):
+    return {name: ParameterValue(LaunchConfiguration(name), value_type=kind)}
 
 
 def node_simulator():
-    return Node(package="rbd_ros", executable="simulator", name="simulator", output="screen",
-                parameters=[config("simulator.yaml"), ROBOT, {"mass_scale": number("mass_scale")}])
+    return Node(package="rbd_ros", executable="simulator", name="simulator", output="screen", parameters=[
+        config("simulator.yaml"), config("demo.yaml"), ROBOT, argument("mass_scale", float)])
 
 
 def node_feedforward():
-    return Node(package="rbd_ros", executable="feedforward", name="feedforward", output="screen",
-                parameters=[config("feedforward.yaml"), ROBOT, GAINS, {
-                    "feedforward": LaunchConfiguration("feedforward"),
-                    "adapters": ["forward_command"], "forward_command.controller": "simulator"}])
+    return Node(package="rbd_ros", executable="feedforward", name="feedforward", output="screen", parameters=[
+        config("feedforward.yaml"), config("demo.yaml"), ROBOT, argument("feedforward", str)])
 
 
 def generate_launch_description():
