@@ -38,6 +38,15 @@ def articulated_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out, effo
     mask: empty, or per velocity coordinate whether acc[j:] is prescribed there. out[j:] takes the accelerations, and
     with a mask effort[j:] the efforts, prescribed ones copied.
     """
+    found = articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W)
+    if found == 0:
+        articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort)
+    return found
+
+
+@kernel
+def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
+    """The first two sweeps, to W: articulated inertias, their columns U and pivots, and the efforts left over."""
     n = int(M[NODES].real)
     z = zero(M, v, j)
     hybrid = mask.shape[0] > 0
@@ -142,7 +151,15 @@ def articulated_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out, effo
                 W[x + _C + c] += C[c]
             for c in range(9):
                 W[x + _B + c] += B[c]
+    return 0
 
+
+@kernel
+def articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort):
+    """The last sweep, from the W of `articulated_factors`: accelerations, and with a mask efforts."""
+    n = int(M[NODES].real)
+    z = 0.0 * tau[j]
+    hybrid = mask.shape[0] > 0
     for i in range(n):
         o = node(i)
         w = SIZE * i
@@ -187,7 +204,6 @@ def articulated_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out, effo
                     x = dot(sa, add(N, vector(W, w + _N))) + dot(sl, add(F, vector(W, w + _F)))
                     x += M[o + ARMATURE + c] * acc[iv + c]
                 effort[iv + c] = x
-    return 0
 
 
 @kernel

@@ -1,0 +1,209 @@
+"""Values f, Jacobian A and accelerations A q̈ + Ȧq̇ of constraints, from the motion of the bodies (K eq. 55).
+
+A loop closure compares two frames: R, p is the pose of the successor's in the predecessor's, ω = ω₂ − ω₁ and ω̇ its
+relative angular velocity and the derivative of its components, all in axes of the predecessor's frame. Bodies above
+the last common ancestor move neither. Formulas per row stand in `turning`.
+"""
+from __future__ import annotations
+
+from ..compile import kernel
+from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, scale, sub
+from ..model.block import (
+    GRAVITY, IQ, IV, NODES, NV, RATIO, REVOLUTE, column, dof, kind, matrix, node, parent, put, put_matrix, vector,
+)
+from ..model.constraint_block import (
+    CONSTANT, COUNT, COUPLING, FIRST_TERM, FLAGS, ITEMS, KIND, NODE_1, NODE_2, POSE, POSITION_1, POSITION_2, ROTATION_1,
+    ROTATION_2, ROW, ROWS, SIZE, START, TERM_COUNT, TERM_FIRST, TERM_OFFSET, TERM_Q, TERM_RATIO, TERM_V, TERMS,
+    USER_START,
+)
+from .turning import transpose, turned, turning_acceleration, turning_rate, turning_value
+
+POSES = 12    # per node: pose in the world
+
+
+@kernel
+def world_poses(M, W, stride, X):
+    """Poses of the nodes in the world, to X, from those in their parents, which start the records of W."""
+    for i in range(int(M[NODES].real)):
+        R = matrix(W, stride * i)
+        p = vector(W, stride * i + 9)
+        h = parent(M, node(i))
+        if h >= 0:
+            R_h = matrix(X, POSES * h)
+            p = add(rotate(R_h, p), vector(X, POSES * h + 9))
+            R = compose(R_h, R)
+        put_matrix(X, POSES * i, R)
+        put(X, POSES * i + 9, p)
+
+
+@kernel
+def put_rows(C, o, at, stride, x, y, out):
+    """The six values x, y at the constrained axes of record o, to out[at:] by rows; returns nothing."""
+    r = at + int(C[o + ROW].real) * stride
+    for c in range(6):
+        if C[o + FLAGS + c].real != 0.0:
+            out[r] = x[c] if c < 3 else y[c - 3]
+            r += stride
+
+
+@kernel
+def add_rows(C, o, at, stride, x, y, out):
+    """As `put_rows`, added."""
+    r = at + int(C[o + ROW].real) * stride
+    for c in range(6):
+        if C[o + FLAGS + c].real != 0.0:
+            out[r] += x[c] if c < 3 else y[c - 3]
+            r += stride
+
+
+@kernel
+def in_world(X, stride, i, R, p):
+    """Pose (R, p) of node i's frame in the world; node −1 is the world."""
+    if i < 0:
+        return R, p
+    R_i = matrix(X, stride * i)
+    return compose(R_i, R), add(rotate(R_i, p), vector(X, stride * i + 9))
+
+
+@kernel
+def frame_motion(M, C, o, end, i, X, stride, W, size, omega_at, alpha_at, accel_at, weight, Rt):
+    """ω, α, and acceleration of frame `end` of record o on node i, turned by Rt; the world accelerates by −weight·g."""
+    z = 0.0 * W[omega_at]
+    if i < 0:
+        still = (z, z, z)
+        return still, still, rotate(Rt, scale(-weight, vector(M, GRAVITY)))
+    p = vector(C, o + (POSITION_1 if end == 1 else POSITION_2))
+    omega = vector(W, size * i + omega_at)
+    alpha = vector(W, size * i + alpha_at)
+    accel = add(vector(W, size * i + accel_at), add(cross(alpha, p), cross(omega, cross(omega, p))))
+    R = compose(Rt, matrix(X, stride * i))
+    return rotate(R, omega), rotate(R, alpha), rotate(R, accel)
+
+
+@kernel
+def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel_at, weight, order, A, f, b, at):
+    """Rows of a POSE record; arguments as in `constraint_rows`, with its first rows at `at`."""
+    nv = int(M[NV].real)
+    i1 = int(C[o + NODE_1].real)
+    i2 = int(C[o + NODE_2].real)
+    R1, p1 = in_world(X, stride, i1, matrix(C, o + ROTATION_1), vector(C, o + POSITION_1))
+    R2, p2 = in_world(X, stride, i2, matrix(C, o + ROTATION_2), vector(C, o + POSITION_2))
+    Rt = transpose(R1)
+    R = compose(Rt, R2)
+    p = rotate(Rt, sub(p2, p1))
+    count, c, u, s = turned(R, C[o + FLAGS], C[o + FLAGS + 1], C[o + FLAGS + 2])
+    put_rows(C, o, at, 1, turning_value(R, count, c, u, s), p, f)
+    if order == 0:
+        return
+    z = 0.0 * v[j]
+    p_dot = (z, z, z)
+    a = i1
+    h = i2
+    while a != h:
+        if h > a:
+            i = h
+            sign = 1.0
+            h = parent(M, node(i))
+        else:
+            i = a
+            sign = -1.0
+            a = parent(M, node(i))
+        oi = node(i)
+        R_i = matrix(X, stride * i)
+        r = rotate_back(R_i, sub(p2, vector(X, stride * i + 9)))    # the successor's frame, from the node
+        E = compose(Rt, R_i)
+        iv = int(M[oi + IV].real)
+        t = kind(M, oi)
+        for d in range(dof(t)):
+            if t == REVOLUTE:
+                y = sign * M[oi + RATIO]
+                angular = scale(y, (E[2], E[5], E[8]))
+                linear = rotate(E, (-y * r[1], y * r[0], z))
+            else:
+                sa, sl = column(M, oi, q, k + int(M[oi + IQ].real), d)
+                angular = scale(sign, rotate(E, sa))
+                linear = scale(sign, rotate(E, add(sl, cross(sa, r))))
+            add_rows(C, o, at * nv + iv + d, nv, turning_rate(R, count, c, u, s, angular), linear, A)
+            p_dot = add(p_dot, scale(v[j + iv + d], linear))
+    if order == 1:
+        return
+    omega1, alpha1, accel1 = frame_motion(M, C, o, 1, i1, X, stride, W, size, omega_at, alpha_at, accel_at, weight, Rt)
+    omega2, alpha2, accel2 = frame_motion(M, C, o, 2, i2, X, stride, W, size, omega_at, alpha_at, accel_at, weight, Rt)
+    omega = sub(omega2, omega1)
+    alpha = sub(sub(alpha2, alpha1), cross(omega1, omega))
+    # p' = v₂ − v₁ − ω₁ × p;  p'' = a₂ − a₁ − 2 ω₁ × p' − α₁ × p − ω₁ × (ω₁ × p)
+    turn = add(add(scale(2.0, cross(omega1, p_dot)), cross(alpha1, p)), cross(omega1, cross(omega1, p)))
+    put_rows(C, o, at, 1, turning_acceleration(R, count, c, u, s, omega, alpha), sub(sub(accel2, accel1), turn), b)
+
+
+@kernel
+def coupling_rows(C, o, q, k, v, j, acc, x, order, nv, A, f, b, at):
+    """The row of a COUPLING record: Σ P(y) with y = ratio q + offset."""
+    r = at + int(C[o + ROW].real)
+    value = 0.0 * q[k] - C[o + CONSTANT]
+    second = 0.0 * value
+    t = o + FIRST_TERM
+    for _ in range(int(C[o + TERMS].real)):
+        iq = int(C[t + TERM_Q].real)
+        iv = int(C[t + TERM_V].real)
+        ratio = C[t + TERM_RATIO]
+        y = ratio * q[k + iq] + C[t + TERM_OFFSET]
+        n = int(C[t + TERM_COUNT].real)
+        p0 = 0.0 * y
+        p1 = 0.0 * y
+        p2 = 0.0 * y
+        for c in range(n - 1, -1, -1):    # Horner, with derivatives; the coefficient of q⁰ is zero
+            coefficient = C[t + TERM_FIRST + c]
+            p2 = p2 * y + 2.0 * p1
+            p1 = p1 * y + p0
+            p0 = p0 * y + coefficient
+        p2 = p2 * y + 2.0 * p1
+        p1 = p1 * y + p0
+        p0 = p0 * y
+        value += p0
+        if order > 0:
+            A[r * nv + iv] += p1 * ratio
+        if order > 1:
+            rate = ratio * v[j + iv]
+            second += p2 * rate * rate + p1 * ratio * acc[x + iv]
+        t += TERM_FIRST + n
+    f[r] = value
+    if order > 1:
+        b[r] = second
+
+
+@kernel
+def constraint_rows(M, C, q, k, v, j, acc, x, X, stride, W, size, omega_at, alpha_at, accel_at, weight, user, e, order,
+                    A, f, b, at):
+    """f (order 0), A (1) and b = A q̈ + Ȧq̇ (2) of one state, to f[at:], b[at:] and row by row to A[at·nv:].
+
+    q[k:], v[j:], accelerations acc[x:]; X: world poses of the nodes, one per `stride`; W: their motion under these
+    accelerations, in node axes, per `size`, with accelerations of origins in which the world moves by −weight·g.
+    user[e:]: the users' A, Ȧq̇, f.
+    """
+    nv = int(M[NV].real)
+    if order > 0:
+        for c in range(int(C[ROWS].real) * nv):
+            A[at * nv + c] = 0.0 * v[j]
+    o = START
+    for _ in range(int(C[ITEMS].real)):
+        t = int(C[o + KIND].real)
+        if t == POSE:
+            pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel_at, weight, order, A, f, b, at)
+        elif t == COUPLING:
+            coupling_rows(C, o, q, k, v, j, acc, x, order, nv, A, f, b, at)
+        else:
+            r = at + int(C[o + ROW].real)
+            y = e + int(C[o + USER_START].real)
+            for _ in range(int(C[o + COUNT].real)):
+                f[r] = user[y + nv + 1]
+                if order > 0:
+                    for c in range(nv):
+                        A[r * nv + c] = user[y + c]
+                if order > 1:
+                    b[r] = user[y + nv]
+                    for c in range(nv):
+                        b[r] += user[y + c] * acc[x + c]
+                r += 1
+                y += nv + 2
+        o += int(C[o + SIZE].real)

@@ -1,0 +1,92 @@
+"""Constraints at a state: f, A, Ȧq̇, on arrays; contacts anchored where they are."""
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compile import entry
+from ..model.block import NODES, NQ, NV, positions_valid, rates_valid
+from ..model.constraint_block import ROWS
+from ..model.constraints import ConstraintSet, FixedContact
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import shaped, states
+from .constraint_rows import constraint_rows
+from .kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, forward_kinematics, node_motion
+
+
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, int64, "
+       "float64[::1], float64[::1], float64[::1])")
+def constraint_rows_entry(M, C, q, v, a, user, states, order, A, f, b):
+    """This many states, checked: f (order 0), A (1), A q̈ + Ȧq̇ (2), flat; user: the users' A, Ȧq̇, f."""
+    nq = int(M[NQ].real)
+    nv = int(M[NV].real)
+    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
+        return False
+    rows = int(C[ROWS].real)
+    W = np.empty(SIZE * int(M[NODES].real), dtype=q.dtype)
+    each = user.shape[0] // max(states, 1)
+    for s in range(states):
+        node_motion(M, q, s * nq, v, a, s * nv, order, W)
+        constraint_rows(M, C, q, s * nq, v, s * nv, a, s * nv, W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0,
+                        user, s * each, order, A, f, b, s * rows)
+    return True
+
+
+class ConstraintRows(NamedTuple):
+    """`value` f (m,), `jacobian` A (m, nv), `acceleration` A q̈ + Ȧq̇ (m,), each with a batch axis where there is one."""
+
+    value: Array
+    jacobian: Array
+    acceleration: Array
+
+
+def evaluate(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, a: Array,
+             order: int = 2) -> ConstraintRows:
+    """All of it at states whose shapes are right already; what is beyond the order is not computed."""
+    bound = constraints.bound(model)
+    m, lead = bound.size, q.shape[:-1]
+    out = ConstraintRows(np.empty((*lead, m)), np.empty((*lead, m, model.nv)), np.empty((*lead, m)))
+    if not constraint_rows_entry.call(model._block, bound.block, q.reshape(-1), v.reshape(-1), a.reshape(-1),
+                                      bound.user_values(q, v), int(np.prod(lead)), order, out.jacobian.reshape(-1),
+                                      out.value.reshape(-1), out.acceleration.reshape(-1)):
+        shaped(model, q=q, v=v, a=a).check_values()
+    return out
+
+
+def constraint_values(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Array:
+    """f(q) (m,) or (N, m): m, rad where small (see the constraint's class); zero on the manifold."""
+    q, v = states(model, q=q, v=model._zeros).arrays
+    return evaluate(model, constraints, q, v, v, 0).value
+
+
+def constraint_jacobian(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Array:
+    """A(q) = ∂f/∂q (m, nv) or (N, m, nv) on the velocity space: ḟ = A v (K eq. 55)."""
+    q, v = states(model, q=q, v=model._zeros).arrays
+    return evaluate(model, constraints, q, v, v, 1).jacobian
+
+
+def constraint_bias(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike) -> Array:
+    """Ȧq̇ (m,) or (N, m): f̈ = A q̈ + Ȧq̇ (K §3.2)."""
+    q, v, a = states(model, q=q, v=v, a=model._zeros).arrays
+    return evaluate(model, constraints, q, v, a, 2).acceleration
+
+
+def anchored(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> ConstraintSet:
+    """The same constraints, with every contact of the world where its link's frame is at q (nq,).
+
+    A surface takes the frame's axes, a point keeps the axes it has and takes the position.
+    """
+    poses = forward_kinematics(model, q)
+    new = []
+    for name, item in zip(constraints.names, constraints.constraints, strict=True):
+        if isinstance(item, FixedContact):
+            world = poses[model.body_index(item.link)] @ np.asarray(item.frame)
+            if item.kind == "point":
+                world[:3, :3] = np.asarray(item.world)[:3, :3]
+            item = dataclasses.replace(item, world=world)
+        new.append(dataclasses.replace(item, name=name))
+    return ConstraintSet(new)

@@ -1,0 +1,132 @@
+"""`ZᵀZ λ = −c` by one rank-revealing factorisation: the minimum-norm λ, whatever the rank of Z.
+
+Z (n, m) = Q T by Gram–Schmidt with pivoting, T (r, m) of full row rank; T = L P by Gram–Schmidt again, P (r, m) with
+orthonormal rows. Then ZᵀZ = Pᵀ LᵀL P, and λ = −Pᵀ (LᵀL)⁻¹ P c: a pseudoinverse without forming ZᵀZ, whose rank would
+be lost in rounding twice as early. Parts of c outside the range of Zᵀ are ignored: they show in the residual.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile import entry, kernel
+
+RANK_TOLERANCE = 1e-10    # of the largest column of Z
+
+
+@kernel
+def row_dot(X, a, b, n):
+    s = 0.0 * X[a]
+    for i in range(n):
+        s += X[a + i] * X[b + i]
+    return s
+
+
+@kernel
+def minimum_norm(Z, n, m, c, at, damping, T, P, y, out, to):
+    """λ to out[to:] (m) for c[at:] (m); returns the rank and the ratio of the largest to the smallest pivot kept.
+
+    Z: the m columns one after another, n each; overwritten. T, P: m·m workspace, y: 2 m. damping: 0, or μ relative to
+    the largest pivot, for `(ZᵀZ + μ² max) λ = −c` (Levenberg–Marquardt: bounded λ near a loss of rank).
+    """
+    rank = 0
+    first = 0.0
+    last = 1.0
+    for r in range(m):
+        y[r] = 1.0                  # not used yet
+    for r in range(m):
+        best = -1
+        most = 0.0
+        for i in range(m):
+            if y[i] > 0.0:
+                norm = row_dot(Z, n * i, n * i, n)
+                if norm > most:
+                    best = i
+                    most = norm
+        pivot = np.sqrt(most)
+        if r == 0:
+            first = pivot
+        if best < 0 or not pivot > RANK_TOLERANCE * first:
+            break
+        for i in range(m):
+            T[r * m + i] = 0.0
+        T[r * m + best] = pivot
+        y[best] = 0.0
+        for k in range(n):
+            Z[n * best + k] /= pivot
+        for i in range(m):
+            if y[i] > 0.0:
+                s = row_dot(Z, n * best, n * i, n)
+                T[r * m + i] = s
+                for k in range(n):
+                    Z[n * i + k] -= s * Z[n * best + k]
+        last = pivot
+        rank += 1
+    # rows of P from those of T, each freed of the earlier ones twice; L overwrites T
+    for r in range(rank):
+        for i in range(m):
+            P[r * m + i] = T[r * m + i]
+        for i in range(rank):
+            T[r * m + i] = 0.0
+        for _ in range(2):
+            for i in range(r):
+                s = row_dot(P, r * m, i * m, m)
+                T[r * m + i] += s
+                for k in range(m):
+                    P[r * m + k] -= s * P[i * m + k]
+        norm = np.sqrt(row_dot(P, r * m, r * m, m))
+        T[r * m + r] = norm
+        for k in range(m):
+            P[r * m + k] /= norm
+    for r in range(rank):
+        s = 0.0
+        for k in range(m):
+            s -= P[r * m + k] * c[at + k]
+        y[r] = s
+    if damping > 0.0:
+        damped(T, m, rank, damping * damping * first * first, y)
+    else:
+        for r in range(rank - 1, -1, -1):       # Lᵀ w = −P c
+            for i in range(r + 1, rank):
+                y[r] -= T[i * m + r] * y[i]
+            y[r] /= T[r * m + r]
+        for r in range(rank):                   # L z = w
+            for i in range(r):
+                y[r] -= T[r * m + i] * y[i]
+            y[r] /= T[r * m + r]
+    for k in range(m):
+        s = 0.0
+        for r in range(rank):
+            s += P[r * m + k] * y[r]
+        out[to + k] = s
+    return rank, first / last if rank > 0 else 1.0
+
+
+@kernel
+def damped(L, m, rank, mu, y):
+    """`(LᵀL + μ 1)⁻¹ y` in place, by Cholesky."""
+    G = np.empty(rank * rank)
+    for r in range(rank):
+        for i in range(r + 1):
+            s = mu if i == r else 0.0
+            for k in range(r, rank):
+                s += L[k * m + r] * L[k * m + i]
+            for k in range(i):
+                s -= G[r * rank + k] * G[i * rank + k]
+            G[r * rank + i] = np.sqrt(s) if i == r else s / G[i * rank + i]
+    for r in range(rank):
+        for i in range(r):
+            y[r] -= G[r * rank + i] * y[i]
+        y[r] /= G[r * rank + r]
+    for r in range(rank - 1, -1, -1):
+        for i in range(r + 1, rank):
+            y[r] -= G[i * rank + r] * y[i]
+        y[r] /= G[r * rank + r]
+
+
+@entry("float64(float64[:, ::1], float64[::1], float64, float64[::1], float64[::1])")
+def minimum_norm_entry(Z, c, damping, out, condition):
+    """The above for Z given as Zᵀ (m, n), which is kept; returns the rank, condition[0] takes the ratio of pivots."""
+    m, n = Z.shape
+    rank, condition[0] = minimum_norm(Z.copy().reshape(-1), n, m, c, 0, damping, np.empty(m * m), np.empty(m * m),
+                                      np.empty(2 * m), out, 0)
+    return float(rank)

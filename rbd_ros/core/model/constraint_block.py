@@ -1,0 +1,74 @@
+"""Constraints as one array of numbers, the only form in which kernels see them.
+
+Header: rows m, items. Then per item: kind, size of the record, first row, and
+* POSE: nodes of predecessor and successor (−1: the world), pose (R, p) of either frame in its node, six flags of the
+  constrained axes rx, ry, rz, x, y, z;
+* COUPLING: constant, number of terms; per term position and velocity index, multiplier and offset (mimic joints),
+  number of coefficients, and these, of q, q², …;
+* USER: rows, and where its values (A, Ȧq̇, f; nv + 2 per row) start among the users' rows.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..errors import RbdError, unknown_name
+from . import block
+from .assembly import WORLD
+from .inertia import Array
+from .robot_model import RobotModel
+
+ROWS, ITEMS, START = 0, 1, 2
+KIND, SIZE, ROW = 0, 1, 2
+POSE, COUPLING, USER = 0, 1, 2
+NODE_1, NODE_2, ROTATION_1, POSITION_1, ROTATION_2, POSITION_2, FLAGS, POSE_SIZE = 3, 4, 5, 14, 17, 26, 29, 35
+CONSTANT, TERMS, FIRST_TERM = 3, 4, 5
+TERM_Q, TERM_V, TERM_RATIO, TERM_OFFSET, TERM_COUNT, TERM_FIRST = 0, 1, 2, 3, 4, 5
+COUNT, USER_START, USER_SIZE = 3, 4, 5
+
+
+def _frame(model: RobotModel, end: str, link: str, pose: Array) -> tuple[int, list[float]]:
+    """The node that carries this link, and the frame's pose in it."""
+    if link == WORLD and WORLD not in model.body_names:
+        return -1, [*pose[:3, :3].ravel().tolist(), *pose[:3, 3].tolist()]
+    if link not in model.body_names:
+        raise unknown_name(f"{end} link", link, [*model.body_names, WORLD])
+    at = int(model._block[block.LINK_START]) + block.LINK * model.body_index(link)
+    record = model._block[at:at + block.LINK]
+    R = record[block.LINK_ROTATION:block.LINK_ROTATION + 9].reshape(3, 3)
+    p = record[block.LINK_POSITION:block.LINK_POSITION + 3]
+    return int(record[block.LINK_NODE]), [*(R @ pose[:3, :3]).ravel().tolist(), *(R @ pose[:3, 3] + p).tolist()]
+
+
+def pose_record(model: RobotModel, row: int, predecessor: str, frame_1: Array, successor: str, frame_2: Array,
+                flags: Sequence[bool]) -> list[float]:
+    """Frame 2 on the successor held to frame 1 on the predecessor along the flagged axes."""
+    node_1, pose_1 = _frame(model, "predecessor", predecessor, frame_1)
+    node_2, pose_2 = _frame(model, "successor", successor, frame_2)
+    if node_1 == node_2:
+        raise RbdError(f"links '{predecessor}' and '{successor}' are one rigid body: nothing can move between them")
+    return [POSE, POSE_SIZE, row, node_1, node_2, *pose_1, *pose_2, *map(float, flags)]
+
+
+def coupling_record(model: RobotModel, row: int, terms: Mapping[str, Sequence[float]],
+                    constant: float) -> list[float]:
+    """`Σ P_i(q_i) − constant`, P_i by its coefficients of q, q², …."""
+    mimics = {mimic.name: mimic for mimic in model.mimics}
+    coordinates = {name: at for joint in model.joints if joint.nq == joint.nv for name, at in zip(
+        model.velocity_names[joint.idx_v:joint.idx_v + joint.nv],
+        zip(range(joint.idx_q, joint.idx_q + joint.nq), range(joint.idx_v, joint.idx_v + joint.nv), strict=True),
+        strict=True)}
+    out: list[float] = []
+    for name, coefficients in terms.items():
+        source, ratio, offset = name, 1.0, 0.0
+        if name in mimics:
+            source, ratio, offset = mimics[name].source, mimics[name].multiplier, mimics[name].offset
+        if source not in coordinates:
+            raise unknown_name("joint coordinate", name, [*coordinates, *mimics])
+        iq, iv = coordinates[source]
+        out += [iq, iv, ratio, offset, len(coefficients), *coefficients]
+    return [COUPLING, FIRST_TERM + len(out), row, constant, len(terms), *out]
+
+
+def user_record(model: RobotModel, row: int, count: int, user: int) -> list[float]:
+    """The `count` rows of a user's constraint whose values start at the users' row `user`."""
+    return [USER, USER_SIZE, row, count, user * (model.nv + 2)]

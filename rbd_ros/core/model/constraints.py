@@ -1,0 +1,271 @@
+"""Constraints `f(q) = 0` on a model's coordinates, as declared: loops, couplings, contacts, and the user's own.
+
+Declarations know names only; `ConstraintSet.bound` looks them up in a model and packs them for the kernels of
+`dynamics.constraint_rows`, where f, its Jacobian A (m, nv) and Ȧq̇ are computed (K §3; M a + b = τ + Aᵀλ).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import RbdError, unknown_name
+from ..lie import se3
+from .assembly import WORLD
+from .constraint_block import coupling_record, pose_record, user_record
+from .inertia import Array, finite, read_only
+from .robot_model import RobotModel
+
+AXES = ("rx", "ry", "rz", "x", "y", "z")
+CUT_JOINTS: dict[str, tuple[str, ...]] = {
+    "fixed": AXES, "revolute": ("rx", "ry", "x", "y", "z"), "prismatic": ("rx", "ry", "rz", "x", "y"),
+    "cylindrical": ("rx", "ry", "x", "y"), "universal": ("rz", "x", "y", "z"), "spherical": ("x", "y", "z"),
+    "planar": ("rx", "ry", "z")}
+
+Frame: TypeAlias = ArrayLike | tuple[ArrayLike, ArrayLike] | None
+
+
+def frame_pose(value: Frame, what: str) -> Array:
+    """A frame as a pose (4, 4): None (the link's own), xyz (3,), (xyz, rpy), or a pose (4, 4)."""
+    if value is None:
+        return read_only(np.eye(4))
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        array = np.zeros(0)
+    if array.shape not in ((3,), (2, 3), (4, 4)) or not np.isfinite(array).all():
+        raise RbdError(f"{what}: expected xyz (3,), (xyz, rpy) or a pose (4, 4), got {value!r}")
+    if array.shape == (4, 4):
+        return read_only(se3.checked_pose(what, array).copy())
+    return read_only(se3.pose(array) if array.ndim == 1 else se3.pose(array[0], array[1]))
+
+
+@dataclass(frozen=True, eq=False)
+class LoopClosure:
+    """A cut joint that closes a loop between the links `predecessor` and `successor` ("world": the world).
+
+    axes: which of rx, ry, rz, x, y, z of the joint's frame on the predecessor are constrained, or the name of a joint
+    (`CUT_JOINTS`, which turn about and slide along z). predecessor_frame, successor_frame: the joint's frame on
+    either link, which coincide but for the free axes; each as in `frame_pose`.
+
+    f, with R, p the pose of the successor's frame in the predecessor's: translations are the components of p (m).
+    Rotations are 2 sin(θ/2) u (no unit) of the angle θ and axis u by which the constrained axes are off: for three,
+    θ and u of R; for two, the shortest turn that takes the free axis of one frame to that of the other. For one (the
+    cosine of an angle), the joint is universal: of rx, ry, rz in cyclic order the axis after the constrained one
+    belongs to the predecessor, the other to the successor, and they stay perpendicular. A = ∂f/∂q, Ȧq̇ are exact
+    anywhere, singular only at θ = π. On the manifold A is the geometric Jacobian, and the multipliers are the
+    moment (N m) and the force (N) that the successor feels at its frame's origin, in axes of the predecessor's frame
+    (of a universal joint: about the normal of both axes).
+    """
+
+    predecessor: str
+    successor: str
+    axes: Sequence[str] | str = AXES
+    predecessor_frame: Frame = None
+    successor_frame: Frame = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        axes = self.axes
+        if isinstance(axes, str):
+            if axes not in CUT_JOINTS:
+                raise unknown_name("cut joint", axes, [*CUT_JOINTS, f"or any of {', '.join(AXES)} in a list"])
+            axes = CUT_JOINTS[axes]
+        for axis in axes:
+            if axis not in AXES:
+                raise unknown_name("constrained axis", axis, AXES)
+        if not axes or len(set(axes)) != len(axes):
+            raise RbdError(f"axes: expected some of {', '.join(AXES)}, each once, got {self.axes!r}")
+        object.__setattr__(self, "axes", tuple(axis for axis in AXES if axis in axes))
+        for end in ("predecessor", "successor"):
+            pose = frame_pose(getattr(self, f"{end}_frame"), f"{end}_frame of '{self.name or self.successor}'")
+            object.__setattr__(self, f"{end}_frame", pose)
+
+    def rows(self) -> tuple[str, ...]:
+        """A name per row."""
+        return tuple(self.axes)
+
+    def record(self, model: RobotModel, row: int, user: int) -> list[float]:
+        """This constraint for the kernels, its first row at `row`."""
+        return pose_record(model, row, self.predecessor, np.asarray(self.predecessor_frame), self.successor,
+                           np.asarray(self.successor_frame), [axis in self.axes for axis in AXES])
+
+
+@dataclass(frozen=True, eq=False)
+class FixedContact:
+    """A link held by the world: at a point (x, y, z; kind "point") or with a whole surface (kind "surface": 6 axes).
+
+    frame: on the link; world: where the world holds it (its axes are those of the multipliers, the force of the world
+    on the link); each as in `frame_pose`. `anchored` sets the latter to where the former is.
+    """
+
+    link: str
+    frame: Frame = None
+    kind: str = "surface"
+    world: Frame = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("point", "surface"):
+            raise unknown_name("kind of contact", self.kind, ("point", "surface"))
+        for what in ("frame", "world"):
+            object.__setattr__(self, what, frame_pose(getattr(self, what), f"{what} of '{self.name or self.link}'"))
+
+    def rows(self) -> tuple[str, ...]:
+        """A name per row."""
+        return AXES if self.kind == "surface" else CUT_JOINTS["spherical"]
+
+    def record(self, model: RobotModel, row: int, user: int) -> list[float]:
+        """This constraint for the kernels, its first row at `row`."""
+        return pose_record(model, row, WORLD, np.asarray(self.world), self.link, np.asarray(self.frame),
+                           [axis in self.rows() for axis in AXES])
+
+
+@dataclass(frozen=True, eq=False)
+class JointCoupling:
+    """Gears and the like: `Σ_i P_i(q_i) = constant` over joints of one coordinate, or coordinates `joint/k`.
+
+    terms: per name the factor of q_i (rad or m), or the coefficients of q_i, q_i², q_i³, … of a polynomial. Mimic
+    joints may be named. The multiplier times P_i' is the effort on joint i.
+    """
+
+    terms: Mapping[str, float | Sequence[float]]
+    constant: float = 0.0
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.terms, Mapping) or not self.terms:
+            raise RbdError(f"terms of a joint coupling: expected {{joint: factor}}, got {self.terms!r}")
+        checked = {}
+        for joint, value in self.terms.items():
+            try:
+                array = np.atleast_1d(np.asarray(value, dtype=float))
+            except (TypeError, ValueError):
+                array = np.zeros(0)
+            if array.ndim != 1 or not array.size or not np.isfinite(array).all():
+                raise RbdError(f"joint coupling: '{joint}' expects a number, or those of q, q², …; got {value!r}")
+            checked[joint] = tuple(array.tolist())
+        object.__setattr__(self, "terms", checked)
+        object.__setattr__(self, "constant", float(finite(self.constant, (), "constant of a joint coupling")))
+
+    def rows(self) -> tuple[str, ...]:
+        """A name per row."""
+        return ("coupling",)
+
+    def record(self, model: RobotModel, row: int, user: int) -> list[float]:
+        """This constraint for the kernels, its first row at `row`."""
+        return coupling_record(model, row, self.terms, self.constant)    # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class UserConstraint:
+    """Any holonomic constraint of `size` rows: `f(q)` (size,), `A(q)` (size, nv) = ∂f/∂q on the velocity space, and
+    `gamma(q, v)` (size,) = Ȧq̇. Called with one state; slower than the other constraints, of the same algebra.
+    """
+
+    f: Callable[[Array], ArrayLike]
+    A: Callable[[Array], ArrayLike]
+    gamma: Callable[[Array, Array], ArrayLike]
+    size: int = 1
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not all(callable(part) for part in (self.f, self.A, self.gamma)):
+            raise RbdError("user constraint: f, A and gamma must be functions")
+        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
+            raise RbdError(f"user constraint: size is {self.size!r}, expected the number of its rows")
+
+    def rows(self) -> tuple[str, ...]:
+        """A name per row."""
+        return tuple(f"{i}" for i in range(self.size))
+
+    def record(self, model: RobotModel, row: int, user: int) -> list[float]:
+        """This constraint for the kernels, its first row at `row`, its values at `user`."""
+        return user_record(model, row, self.size, user)
+
+    def values(self, q: Array, v: Array) -> Array:
+        """A, Ȧq̇ and f side by side: (size, nv + 2)."""
+        out = np.empty((self.size, len(v) + 2))
+        for what, value, columns in (("A(q)", self.A(q), slice(0, -2)), ("gamma(q, v)", self.gamma(q, v), -2),
+                                     ("f(q)", self.f(q), -1)):
+            shape = out[:, columns].shape
+            array = np.asarray(value, dtype=float)
+            if array.ndim < len(shape) and array.size == out[:, columns].size:
+                array = array.reshape(shape)
+            if array.shape != shape or not np.isfinite(array).all():
+                raise RbdError(f"user constraint '{self.name}': {what} gave shape {np.shape(value)}, "
+                               f"expected finite numbers of shape {shape}")
+            out[:, columns] = array
+        return out
+
+
+Constraint: TypeAlias = LoopClosure | FixedContact | JointCoupling | UserConstraint
+_KINDS = {LoopClosure: "loop", FixedContact: "contact", JointCoupling: "coupling", UserConstraint: "user"}
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A constraint set looked up in one model: the packed array of kernels, and the user's own constraints."""
+
+    model: RobotModel
+    size: int
+    block: Array
+    users: tuple[UserConstraint, ...]
+    no_users: Array = field(default_factory=lambda: np.empty(0))
+
+    def user_values(self, q: Array, v: Array) -> Array:
+        """The users' values at a state or at each of a batch, flat."""
+        if not self.users:
+            return self.no_users
+        states = zip(np.atleast_2d(q), np.atleast_2d(v), strict=True)
+        return np.concatenate([user.values(x, y).ravel() for x, y in states for user in self.users])
+
+
+class ConstraintSet:
+    """Constraints by name, m = `size` rows in the order given; `rows` tells which multipliers are whose."""
+
+    def __init__(self, constraints: Iterable[Constraint] = ()) -> None:
+        named: dict[str, Constraint] = {}
+        for i, constraint in enumerate(constraints):
+            if type(constraint) not in _KINDS:
+                raise RbdError(f"constraint {i} is {type(constraint).__name__}, expected one of "
+                               + ", ".join(kind.__name__ for kind in _KINDS))
+            name = constraint.name or f"{_KINDS[type(constraint)]}_{i}"
+            if name in named:
+                raise RbdError(f"duplicate constraint name '{name}'")
+            named[name] = constraint
+        self._named = named
+        self.constraints = tuple(named.values())
+        self.names = tuple(named)
+        sizes = np.cumsum([0, *(len(constraint.rows()) for constraint in self.constraints)]).tolist()
+        self.size: int = sizes[-1]
+        self.rows = {name: slice(a, b) for name, a, b in zip(self.names, sizes[:-1], sizes[1:], strict=True)}
+        self.row_names = tuple(f"{name}/{row}" for name, item in named.items() for row in item.rows())
+        self._bound: Bound | None = None
+
+    def __repr__(self) -> str:
+        return f"ConstraintSet({', '.join(self.names)}: {self.size} rows)"
+
+    def __getitem__(self, name: str) -> Constraint:
+        if name not in self._named:
+            raise unknown_name("constraint", name, self.names)
+        return self._named[name]
+
+    def bound(self, model: RobotModel) -> Bound:
+        """The packed form for this model; `RbdError` names a link or joint that the model has not."""
+        bound = self._bound
+        if bound is None or bound.model is not model:
+            block: list[float] = [float(self.size), float(len(self.constraints))]
+            users = tuple(item for item in self.constraints if isinstance(item, UserConstraint))
+            at = 0
+            for name, item in self._named.items():
+                try:
+                    block += item.record(model, self.rows[name].start, at)
+                except RbdError as error:
+                    raise RbdError(f"constraint '{name}': {error}") from None
+                at += item.size if isinstance(item, UserConstraint) else 0
+            bound = self._bound = Bound(model, self.size, np.array(block), users)
+        return bound
