@@ -1,0 +1,167 @@
+"""Forward dynamics under constraints: K eq. 67–69, by `constrained_recursion`."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import RbdError
+from ..model.constraints import ConstraintSet
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import States, node_wrenches, shaped
+from .constrained_recursion import ALPHA, BETA, CONDITION, DAMPING, INFO, RANK, RESIDUAL, SCALE, constrained_entry
+from .constraint_values import evaluate
+from .forward import singular, solve_mass_matrix
+from .inverse import bias_effort
+from .mass_matrix import mass_matrix
+from .minimum_norm import minimum_norm_entry
+
+CONSISTENT = 1e-6    # residual relative to the largest terms of A q̈ + Ȧq̇ that still passes as a solution
+NEGLIGIBLE = 1e-9    # residual (m/s², rad/s²) that always does
+
+_NO_MASK = np.empty(0, dtype=bool)
+_NOTHING = np.empty(0)
+_NO_OPTIONS = np.zeros(3)
+
+
+class ConstrainedForward(NamedTuple):
+    """`acceleration` (nv,) and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; how many constraints are independent:
+    `rank` (int); the largest |A a + Ȧq̇| that is left (plus Baumgarte's terms): `residual`; and `condition`, the ratio
+    of the largest to the smallest pivot that counts as one: near 1e10 the pose is nearly singular. A batch adds an axis.
+    """
+
+    acceleration: Array
+    multipliers: Array
+    rank: Any
+    residual: Any
+    condition: Any
+
+
+def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike,
+                                 tau: ArrayLike, *, external_wrenches: Any = None, damping: float = 0.0,
+                                 baumgarte: float | Sequence[float] | None = None) -> ConstrainedForward:
+    """Accelerations and constraint forces under joint efforts tau (nv,) or (N, nv) at (q, v): K eq. 67–69.
+
+    O(n) + O(m³). The state should satisfy the constraints (`project`). Redundant constraints are fine: accelerations
+    are those of a minimal set, the multipliers those of least norm (SI units). Where the constraints cannot be met,
+    which takes dependent rows that contradict each other (a singular pose in motion), raises `RbdError` with rank and
+    residual. damping μ, relative to the largest singular value of M^-½ Aᵀ (try 1e-3): then solves
+    `(A M⁻¹ Aᵀ + μ² max) λ = …` instead: bounded multipliers near singular poses, at the price of a residual, which
+    is returned. baumgarte: (α, β) in 1/s, or a time T in s for α = β = 1/T: asks for f̈ + 2α ḟ + β² f = 0.
+    external_wrenches and the other errors as in `forward_dynamics`.
+    """
+    bound = constraints.bound(model)
+    options = _NO_OPTIONS if damping == 0.0 and baumgarte is None else solver_options(damping, baumgarte)
+    if external_wrenches is None and not bound.users:
+        try:
+            acceleration = np.empty(model.nv)
+            multipliers = np.empty(bound.size)
+            info = np.empty(INFO)
+            found = constrained_entry.call(model._block, bound.block, q, v, v, tau, _NO_MASK, _NOTHING, _NOTHING, options,
+                                           1, acceleration, acceleration, multipliers, info)
+        except TypeError:
+            found = -1    # not float64 arrays of one state: looked at below
+        if found == 0:
+            rank, residual, size, condition = info.tolist()
+            if residual <= CONSISTENT * size + NEGLIGIBLE or damping > 0.0:
+                return ConstrainedForward(acceleration, multipliers, int(rank), residual, condition)
+            raise contradiction(model, constraints, info)
+        if found > 0:
+            raise singular(model, found - 1)
+    given = shaped(model, q=q, v=v, tau=tau)
+    solved = solve(model, constraints, given, None, _NO_MASK, external_wrenches, options)
+    return ConstrainedForward(solved[0], *solved[2:])
+
+
+def solver_options(damping: float, baumgarte: float | Sequence[float] | None) -> Array:
+    """The options of the kernel from those of the public functions."""
+    options = np.zeros(3)
+    options[DAMPING] = damping
+    if baumgarte is not None:
+        try:
+            pair = np.asarray(baumgarte, dtype=float)
+            if pair.ndim == 0 and pair > 0.0:
+                pair = np.array([1.0 / pair, 1.0 / pair])
+            options[ALPHA], options[BETA] = pair
+        except (TypeError, ValueError):
+            options[ALPHA] = np.nan
+    if not np.isfinite(options[:2]).all() or (options[:2] < 0.0).any():
+        raise RbdError(f"baumgarte is {baumgarte!r}, expected (α, β) in 1/s, not negative, or a positive time in s")
+    if not 0.0 <= options[DAMPING] < 1.0:
+        raise RbdError(f"damping is {damping!r}, expected a number of 0 … 1, such as 1e-3")
+    return options
+
+
+def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array | None, mask: NDArray[np.bool_],
+          external_wrenches: Any, options: Array) -> tuple[Array, Array, Array, Any, Any, Any]:
+    """Any number of states: acceleration, effort, multipliers, rank, residual, condition. a: None without a mask."""
+    bound = constraints.bound(model)
+    q, v, tau = given.arrays
+    given.check_values()
+    acceleration, effort, multipliers = given.empty(model.nv), given.empty(model.nv), given.empty(bound.size)
+    info = given.empty(INFO)
+    if model.mimics:
+        _dense(model, constraints, given, a, mask, external_wrenches, options, (acceleration, effort, multipliers, info))
+    else:
+        found = constrained_entry.call(
+            model._block, bound.block, *given.flat[:2], given.flat[2] if a is None else a.reshape(-1), given.flat[2], mask,
+            node_wrenches(model, external_wrenches, given.batch), bound.user_values(q, v), options, given.count,
+            acceleration.reshape(-1), effort.reshape(-1), multipliers.reshape(-1), info.reshape(-1))
+        if found > 0:
+            raise singular(model, found - 1)
+    bad = ~(info[..., RESIDUAL] <= CONSISTENT * info[..., SCALE] + NEGLIGIBLE)
+    if options[DAMPING] == 0.0 and bad.any():
+        index = int(np.argmax(bad))
+        raise contradiction(model, constraints, info.reshape(-1, INFO)[index], mask,
+                            "" if given.batch is None else f"state {index}: ")
+    if given.batch is None:
+        return acceleration, effort, multipliers, int(info[RANK]), float(info[RESIDUAL]), float(info[CONDITION])
+    return acceleration, effort, multipliers, info[:, RANK].astype(int), info[:, RESIDUAL], info[:, CONDITION]
+
+
+def _dense(model: RobotModel, constraints: ConstraintSet, given: States, a: Array | None, mask: NDArray[np.bool_],
+           external_wrenches: Any, options: Array, out: tuple[Array, Array, Array, Array]) -> None:
+    """The same through the mass matrix, for models whose bodies share coordinates (mimic joints)."""
+    q, v, tau = (np.atleast_2d(array) for array in given.arrays)
+    held = mask if len(mask) else np.zeros(model.nv, dtype=bool)
+    free = ~held
+    M = mass_matrix(model, q)
+    bias = np.atleast_2d(bias_effort(model, *given.arrays[:2], external_wrenches))
+    start = np.zeros_like(v) if a is None else np.where(held, np.atleast_2d(a), 0.0)
+    rest = (tau - bias - (M @ start[..., None])[..., 0])[:, free]
+    if free.any():
+        start[:, free] = solve_mass_matrix(model, M[:, free][:, :, free], rest[..., None])[..., 0]
+    f, A, b = evaluate(model, constraints, q, v, start)
+    b = b + 2.0 * options[ALPHA] * (A @ v[..., None])[..., 0] + options[BETA] ** 2 * f
+    acceleration, effort, multipliers, info = (np.atleast_2d(array) for array in out)
+    for s in range(given.count):
+        L = np.linalg.cholesky(M[s][np.ix_(free, free)])
+        Z = np.ascontiguousarray(np.linalg.solve(L, A[s][:, free].T).T) if free.any() else np.zeros((len(b[s]), 0))
+        lam, condition = multipliers[s], np.ones(1)
+        info[s, RANK] = minimum_norm_entry(Z, b[s], float(options[DAMPING]), lam, condition)
+        acceleration[s] = start[s]
+        acceleration[s, free] += np.linalg.solve(L.T, Z.T @ lam)
+        load = A[s].T @ lam
+        effort[s] = np.where(held, M[s] @ acceleration[s] + bias[s] - load, tau[s])
+        change = acceleration[s] - start[s]
+        info[s, RESIDUAL] = np.abs(b[s] + A[s] @ change).max(initial=0.0)
+        info[s, SCALE] = (np.abs(b[s]) + np.abs(A[s]) @ (np.abs(acceleration[s]) + np.abs(start[s]))).max(initial=0.0)
+        info[s, CONDITION] = condition[0]
+
+
+def contradiction(model: RobotModel, constraints: ConstraintSet, info: Array, mask: NDArray[np.bool_] = _NO_MASK,
+                  where: str = "") -> RbdError:
+    """The error for accelerations that no multipliers can give."""
+    text = (f"{where}the constraints ({', '.join(constraints.names)}) of model '{model.name}' cannot be met: rank "
+            f"{int(info[RANK])} of {constraints.size} rows, residual {info[RESIDUAL]:.3g} of terms of {info[SCALE]:.3g}. ")
+    if mask.any():
+        names = ", ".join(np.asarray(model.velocity_names)[mask].tolist())
+        return RbdError(f"{text}The accelerations prescribed at {names} contradict the constraints or the pose is "
+                        "singular: prescribe fewer, or accelerations with A a + Ȧq̇ = 0")
+    return RbdError(f"{text}Rows contradict each other: a singular pose, or a state off the constraints (`project`); "
+                    "damping=1e-3 gives the nearest solution")
+
+

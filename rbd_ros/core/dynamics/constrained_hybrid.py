@@ -1,0 +1,58 @@
+"""Hybrid dynamics under constraints: K eq. 70–80, by `constrained_recursion`."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from numpy.typing import ArrayLike
+
+from ..errors import unknown_name
+from ..model.constraints import ConstraintSet
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import shaped
+from .constrained_forward import solve, solver_options
+from .constrained_inverse import MINIMIZE, constrained_inverse_dynamics
+from .hybrid import prescribed_mask
+
+
+class ConstrainedHybrid(NamedTuple):
+    """Every coordinate's `acceleration` and `effort` (nv,), and the rest as in `ConstrainedForward`, with the rank and
+    condition of the constraints on the coordinates that are not prescribed (A_v).
+    """
+
+    acceleration: Array
+    effort: Array
+    multipliers: Array
+    rank: Any
+    residual: Any
+    condition: Any
+
+
+def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, a: ArrayLike,
+                                tau: ArrayLike, prescribed: ArrayLike | Sequence[str], *, minimize: str = "multipliers",
+                                weights: ArrayLike | None = None, external_wrenches: Any = None, damping: float = 0.0,
+                                baumgarte: float | Sequence[float] | None = None) -> ConstrainedHybrid:
+    """Some accelerations and the other coordinates' efforts given, the rest computed, under constraints: K eq. 70–80.
+
+    prescribed, and what holds where, as in `hybrid_dynamics`; (nv,) or (N, nv). Where the constraints leave efforts
+    open (m > n_v), minimize chooses among them: the least constraint forces ("multipliers"), or the least efforts at
+    the prescribed coordinates ("effort", with weights as in `constrained_inverse_dynamics`). Raises `RbdError` with
+    rank and residual where the prescribed accelerations contradict the constraints. damping, baumgarte,
+    external_wrenches and the other errors as in `constrained_forward_dynamics`.
+    """
+    if minimize not in MINIMIZE:
+        raise unknown_name("quantity to minimize", minimize, MINIMIZE)
+    mask = prescribed_mask(model, prescribed)
+    given = shaped(model, q=q, v=v, a=a, tau=tau)
+    q, v, a, tau = given.arrays
+    given.check_values()
+    solved = solve(model, constraints, shaped(model, q=q, v=v, tau=tau), a, mask, external_wrenches,
+                   solver_options(damping, baumgarte))
+    result = ConstrainedHybrid(*solved)
+    if minimize == "multipliers":
+        return result
+    inverse = constrained_inverse_dynamics(
+        model, constraints, q, v, result.acceleration, mask, minimize=minimize, weights=weights, passive_effort=tau,
+        external_wrenches=external_wrenches, check_acceleration=damping == 0.0 and baumgarte is None)
+    return result._replace(effort=inverse.effort, multipliers=inverse.multipliers)

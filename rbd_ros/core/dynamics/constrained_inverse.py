@@ -1,0 +1,143 @@
+"""Inverse dynamics under constraints, K eq. 56–66, for any number of actuators by one singular value decomposition.
+
+`A_pᵀ λ = τ_pr − τ_p` over the passive coordinates (K eq. 57) has the solutions `λ₀ + N s` with λ₀ of least norm and N
+the null space of A_pᵀ: none left where the actuators just suffice (eq. 58), all of it where every joint is actuated
+(eq. 66), and any s where they are redundant (eq. 59–64). If there is no solution, there are too few actuators.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import RbdError, unknown_name
+from ..model.constraints import ConstraintSet
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import states
+from .constraint_values import evaluate
+from .hybrid import prescribed_mask
+from .inverse import inverse_dynamics
+
+MINIMIZE = ("multipliers", "effort")
+RANK_TOLERANCE = 1e-10    # of the largest singular value of A
+CONSISTENT = 1e-8         # residual relative to the largest terms that still passes as a solution
+NEGLIGIBLE = 1e-9         # residual (m/s², rad/s²; N, N m) that always does
+
+
+class ConstrainedInverse(NamedTuple):
+    """`effort` (nv,), with the passive ones as given, and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; `rank` of A_p,
+    the constraints' columns of passive coordinates (int); `residual`: largest passive effort that is left over. A
+    batch adds an axis.
+    """
+
+    effort: Array
+    multipliers: Array
+    rank: Any
+    residual: Any
+
+
+def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike,
+                                 a: ArrayLike, actuated: ArrayLike | Sequence[str], minimize: str = "multipliers",
+                                 weights: ArrayLike | None = None, passive_effort: ArrayLike | None = None, *,
+                                 external_wrenches: Any = None, check_acceleration: bool = True) -> ConstrainedInverse:
+    """Efforts of the actuated coordinates that give accelerations a (nv,) or (N, nv) at (q, v): K eq. 56–66.
+
+    actuated: mask (nv,) bool, or names of joints or coordinates. minimize, where actuators are redundant:
+    "multipliers", least ‖λ‖ (SI units), or "effort", least Σ w_i τ_i² over the actuated ones, with weights w (nv,) or
+    one per actuated coordinate, positive (default 1). passive_effort (nv,) or (N, nv): efforts of the coordinates that
+    are not actuated (springs, friction), 0 by default; its other entries are not looked at. Raises `RbdError` where a
+    contradicts the constraints (unless check_acceleration is off) or the actuators cannot give it, naming the rank, the
+    actuated joints and the residual.
+    """
+    if minimize not in MINIMIZE:
+        raise unknown_name("quantity to minimize", minimize, MINIMIZE)
+    mask = prescribed_mask(model, actuated)
+    passive = ~mask
+    given = states(model, q=q, v=v, a=a, passive_effort=model._zeros if passive_effort is None else passive_effort)
+    q, v, a, tau_p = given.arrays
+    _, A, f_ddot = evaluate(model, constraints, q, v, a)
+    reference = inverse_dynamics(model, q, v, a, external_wrenches)
+    if check_acceleration:
+        size = np.abs(A) @ np.abs(a)[..., None]
+        _check_consistent(model, constraints, f_ddot, size[..., 0])
+
+    scale = np.linalg.norm(A, axis=(-2, -1))
+    A_a, A_p = (np.swapaxes(A[..., which], -1, -2) for which in (mask, passive))    # transposed
+    rest = (reference - tau_p)[..., passive]
+    inverse, null, rank = _pseudoinverse(A_p, scale)
+    lam = _times(inverse, rest)
+    left = np.abs(_times(A_p, lam) - rest).max(axis=-1, initial=0.0)
+    size = (np.abs(reference) + np.abs(tau_p)).max(axis=-1, initial=0.0)
+    bad = ~(left <= CONSISTENT * size + NEGLIGIBLE)
+    if bad.any():
+        index = int(np.argmax(bad))
+        raise _too_few(model, mask, int(np.atleast_1d(rank)[index]), float(np.atleast_1d(left)[index]),
+                       "" if given.batch is None else f"state {index}: ")
+    if minimize == "effort":
+        root = np.sqrt(_weights(model, weights, mask))
+        B = root[:, None] * (A_a @ null)
+        free, _, _ = _pseudoinverse(B, scale * root.max(initial=0.0))
+        lam = lam + _times(null @ free, root * (reference[..., mask] - _times(A_a, lam)))
+    elif weights is not None:
+        raise RbdError("weights are those of efforts: they need minimize='effort'")
+    effort = np.where(mask, reference, tau_p)
+    effort[..., mask] -= _times(A_a, lam)
+    if given.batch is None:
+        return ConstrainedInverse(effort, lam, int(rank), float(left))
+    return ConstrainedInverse(effort, lam, rank, left)
+
+
+def _times(matrix: Array, vector: Array) -> Array:
+    return np.asarray((matrix @ vector[..., None])[..., 0])
+
+
+def _pseudoinverse(B: Array, scale: Any) -> tuple[Array, Array, Any]:
+    """Pseudoinverse, projector onto the null space, and rank, by singular values relative to `scale`."""
+    rows, columns = B.shape[-2:]
+    if rows == 0 or columns == 0:
+        eye = np.broadcast_to(np.eye(columns), (*B.shape[:-2], columns, columns))
+        return np.swapaxes(B, -1, -2), eye, np.zeros(B.shape[:-2], dtype=int)
+    U, s, Vt = np.linalg.svd(B, full_matrices=False)
+    kept = s > RANK_TOLERANCE * np.asarray(scale)[..., None]
+    s_inv = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
+    V = np.swapaxes(Vt, -1, -2)
+    null = np.eye(columns) - (V * kept[..., None, :]) @ Vt
+    return (V * s_inv[..., None, :]) @ np.swapaxes(U, -1, -2), null, kept.sum(axis=-1)
+
+
+def _weights(model: RobotModel, weights: ArrayLike | None, mask: NDArray[np.bool_]) -> Array:
+    """Weights of the actuated coordinates (n_a,)."""
+    count = int(mask.sum())
+    if weights is None:
+        return np.ones(count)
+    try:
+        array = np.asarray(weights, dtype=float)
+    except (TypeError, ValueError):
+        array = np.zeros(0)
+    if array.shape == (model.nv,):
+        array = array[mask]
+    if array.shape != (count,) or not np.isfinite(array).all() or not (array > 0.0).all():
+        raise RbdError(f"weights: expected ({model.nv},) or ({count},) positive numbers, one per coordinate or per "
+                       f"actuated one, got {weights!r}")
+    return array
+
+
+def _check_consistent(model: RobotModel, constraints: ConstraintSet, f_ddot: Array, size: Array) -> None:
+    """A a + Ȧq̇ = 0, against the largest of its terms |A| |a|."""
+    bound = CONSISTENT * (2.0 * size + np.abs(f_ddot)).max(axis=-1, initial=0.0, keepdims=True) + NEGLIGIBLE
+    bad = ~(np.abs(f_ddot) <= bound)
+    if bad.any():
+        row = int(np.argmax(bad.reshape(-1, bad.shape[-1]).any(axis=0)))
+        worst = float(np.abs(f_ddot).max())
+        raise RbdError(f"the accelerations contradict the constraints of model '{model.name}': A a + Ȧq̇ should vanish, "
+                       f"residual {worst:.3g}, first at {constraints.row_names[row]}")
+
+
+def _too_few(model: RobotModel, mask: NDArray[np.bool_], rank: int, left: float, where: str) -> RbdError:
+    names = ", ".join(np.asarray(model.velocity_names)[mask].tolist()) or "none"
+    return RbdError(f"{where}model '{model.name}' is under-actuated here: the constraints carry the passive efforts in "
+                    f"{rank} of {int((~mask).sum())} directions (rank of A_p), residual {left:.3g}. Actuated: {names}. "
+                    "Actuate more joints, or prescribe the actuated ones only (`constrained_hybrid_dynamics`)")

@@ -1,0 +1,190 @@
+"""Forward and hybrid dynamics under constraints in O(n) + O(m³): K eq. 67–69 and 74–80, compiled.
+
+One articulated-body run gives q̈_r and the factors Î, U, Ψ. The m simplified runs (K §3.2: no bias) need their inward
+half only: with `E x` the efforts left over of joint efforts x, M_vv⁻¹ = Eᵀ Ψ E, so Z = Ψ^½ E A_vᵀ has
+`ZᵀZ = A_v M_vv⁻¹ A_vᵀ`, and `minimum_norm` takes Z itself. The last run adds λ to the left-over efforts of the first
+and sweeps outward once: q̈ = q̈_r + q̈_c. Coordinates that are prescribed (mask) are not eliminated, as in `articulated`.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile import entry, kernel
+from ..lie.spatial import add, cross, dot, rotate, scale
+from ..model.block import (
+    IQ, IV, NODES, NQ, NV, RATIO, REVOLUTE, SHARED, column, dof, kind, matrix, node, parent, positions_valid,
+    put, put_add, rates_valid, vector,
+)
+from ..model.constraint_block import ROWS
+from .articulated import _ACCEL, _ALPHA, _F, _N, _OMEGA, _U, SIZE, articulated_accelerations, articulated_factors
+from .constraint_rows import POSES, constraint_rows, world_poses
+from .minimum_norm import minimum_norm
+
+# options: Baumgarte α and β (1/s), damping. info: rank, residual, what it is relative to, ratio of pivots
+ALPHA, BETA, DAMPING, OPTIONS = 0, 1, 2, 3
+RANK, RESIDUAL, SCALE, CONDITION, INFO = 0, 1, 2, 3, 4
+
+
+@kernel
+def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
+    """E Aᵀ: for each row of A[at:] as joint efforts, the efforts left over, to Y (m, nv); G (nodes, m, 6): forces.
+
+    Nodes that no row reaches are skipped: their G starts at zero and stays there.
+    """
+    n = int(M[NODES].real)
+    nv = int(M[NV].real)
+    hybrid = mask.shape[0] > 0
+    for c in range(n * m * 6):
+        G[c] = 0.0
+    for c in range(nv * m):
+        Y[c] = 0.0
+    for i in range(n - 1, -1, -1):
+        o = node(i)
+        w = SIZE * i
+        iv = int(M[o + IV].real)
+        t = kind(M, o)
+        h = parent(M, o)
+        R = matrix(W, w)
+        p = vector(W, w + 9)
+        count = dof(t)
+        for r in range(m):
+            g = 6 * (i * m + r)
+            N = vector(G, g)
+            F = vector(G, g + 3)
+            touched = dot(N, N) + dot(F, F) > 0.0
+            for c in range(count):
+                touched |= A[at + r * nv + iv + c] != 0.0
+            if not touched:
+                continue
+            for c in range(count - 1, -1, -1):
+                if hybrid and mask[iv + c]:
+                    continue
+                if t == REVOLUTE:
+                    left = A[at + r * nv + iv] - M[o + RATIO] * N[2]
+                else:
+                    sa, sl = column(M, o, q, k + int(M[o + IQ].real), c)
+                    left = A[at + r * nv + iv + c] - dot(sa, N) - dot(sl, F)
+                u = w + _U + 8 * c
+                Y[r * nv + iv + c] = left
+                x = W[u + 6] * left
+                N = add(N, scale(x, vector(W, u)))
+                F = add(F, scale(x, vector(W, u + 3)))
+            if h >= 0:
+                f = rotate(R, F)
+                g = 6 * (h * m + r)
+                put_add(G, g, add(rotate(R, N), cross(p, f)))
+                put_add(G, g + 3, f)
+
+
+@kernel
+def constrained_recursion(M, C, q, k, v, tau, j, mask, acc, wrench, e, user, d, options, W, X, A, f, b, G, Y, Z, T, P, y,
+                          start, out, effort, lam, at, info, to):
+    """One state; returns as `articulated_recursion`. user[d:] and rows as in `constraint_rows`; out[j:] accelerations,
+    effort[j:] with a mask, lam[at:] multipliers, info[to:]; the rest is workspace.
+    """
+    n = int(M[NODES].real)
+    nv = int(M[NV].real)
+    m = int(C[ROWS].real)
+    hybrid = mask.shape[0] > 0
+    found = articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W)
+    if found != 0:
+        return found
+    world_poses(M, W, SIZE, X)
+    for turn in range(2):
+        articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort)
+        if turn == 1:
+            break
+        constraint_rows(M, C, q, k, v, j, out, j, X, POSES, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 1.0, user, d, 2,
+                        A, f, b, 0)
+        if options[ALPHA] != 0.0 or options[BETA] != 0.0:    # f̈ + 2 α ḟ + β² f = 0
+            for r in range(m):
+                b[r] += options[BETA] * options[BETA] * f[r]
+                for c in range(nv):
+                    b[r] += 2.0 * options[ALPHA] * A[r * nv + c] * v[j + c]
+        simplified_runs(M, q, k, mask, A, 0, m, W, G, Y)
+        for i in range(n):
+            o = node(i)
+            for c in range(dof(kind(M, o))):
+                s = int(M[o + IV].real) + c
+                root = 0.0
+                if not (hybrid and mask[s]):
+                    root = np.sqrt(W[SIZE * i + _U + 8 * c + 6])
+                for r in range(m):
+                    Z[r * nv + s] = root * Y[r * nv + s]
+        info[to + RANK], info[to + CONDITION] = minimum_norm(Z, nv, m, b, 0, options[DAMPING], T, P, y, lam, at)
+        for i in range(n):
+            o = node(i)
+            w = SIZE * i
+            N = vector(W, w + _N)
+            F = vector(W, w + _F)
+            for r in range(m):
+                x = lam[at + r]
+                g = 6 * (i * m + r)
+                N = add(N, scale(x, vector(G, g)))
+                F = add(F, scale(x, vector(G, g + 3)))
+                for c in range(dof(kind(M, o))):
+                    W[w + _U + 8 * c + 7] += x * Y[r * nv + int(M[o + IV].real) + c]
+            put(W, w + _N, N)
+            put(W, w + _F, F)
+        for c in range(nv):
+            start[c] = out[j + c]
+    worst = 0.0
+    largest = 0.0
+    for r in range(m):
+        rest = b[r]
+        size = abs(b[r])
+        for c in range(nv):
+            rest += A[r * nv + c] * (out[j + c] - start[c])
+            size += abs(A[r * nv + c]) * (abs(out[j + c]) + abs(start[c]))
+        if not abs(rest) <= worst:
+            worst = abs(rest)
+        if not size <= largest:
+            largest = size
+    info[to + RESIDUAL] = worst
+    info[to + SCALE] = largest
+    if hybrid:
+        for c in range(nv):
+            if mask[c]:
+                for r in range(m):
+                    effort[j + c] -= A[r * nv + c] * lam[at + r]
+    return 0
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], "
+       "float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1], float64[::1], float64[::1])",
+       nogil=True)
+def constrained_entry(M, C, q, v, a, tau, mask, wrench, user, options, states, acceleration, effort, lam, info):
+    """This many states, checked: 0, or −1 where the input is not what the model takes, or the singular node + 1.
+
+    mask: empty (forward dynamics; a and effort are not looked at) or (nv,), a and effort as tau.
+    """
+    nq = int(M[NQ])
+    nv = int(M[NV])
+    m = int(C[ROWS])
+    hybrid = mask.shape[0] > 0
+    if M[SHARED] > 0.0 or not (positions_valid(M, q, states) and rates_valid(M, v, states)
+                               and rates_valid(M, tau, states)):
+        return -1
+    if hybrid and not (mask.shape[0] == nv and rates_valid(M, a, states)):
+        return -1
+    nodes = int(M[NODES])
+    W = np.empty(SIZE * nodes)
+    X = np.empty(POSES * nodes)
+    A = np.empty(m * nv)
+    f = np.empty(m)
+    b = np.empty(m)
+    G = np.empty(6 * m * nodes)
+    Y = np.empty(m * nv)
+    Z = np.empty(m * nv)
+    T = np.empty(m * m)
+    P = np.empty(m * m)
+    y = np.empty(2 * m)
+    start = np.empty(nv)
+    each = user.shape[0] // max(states, 1)
+    for s in range(states):
+        found = constrained_recursion(M, C, q, s * nq, v, tau, s * nv, mask, a, wrench, 6 * nodes * s, user, each * s,
+                                      options, W, X, A, f, b, G, Y, Z, T, P, y, start, acceleration, effort, lam, s * m,
+                                      info, INFO * s)
+        if found != 0:
+            return found
+    return 0
