@@ -30,7 +30,8 @@ _NO_OPTIONS = np.zeros(3)
 class ConstrainedForward(NamedTuple):
     """`acceleration` (nv,) and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; how many constraints are independent:
     `rank` (int); the largest |A a + Ȧq̇| that is left (plus Baumgarte's terms): `residual`; and `condition`, the ratio
-    of the largest to the smallest pivot that counts as one: near 1e10 the pose is nearly singular. A batch adds an axis.
+    of the largest to the smallest pivot that counts (up to 1e8): large where the pose is nearly singular, or axes of a
+    loop that should be parallel are not quite. A batch adds an axis.
     """
 
     acceleration: Array
@@ -60,8 +61,8 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
             acceleration = np.empty(model.nv)
             multipliers = np.empty(bound.size)
             info = np.empty(INFO)
-            found = constrained_entry.call(model._block, bound.block, q, v, v, tau, _NO_MASK, _NOTHING, _NOTHING, options,
-                                           1, acceleration, acceleration, multipliers, info)
+            found = constrained_entry.call(model._block, bound.block, q, v, v, tau, _NO_MASK, _NOTHING, _NOTHING,
+                                           options, 1, acceleration, acceleration, multipliers, info)
         except TypeError:
             found = -1    # not float64 arrays of one state: looked at below
         if found == 0:
@@ -99,16 +100,17 @@ def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array
           external_wrenches: Any, options: Array) -> tuple[Array, Array, Array, Any, Any, Any]:
     """Any number of states: acceleration, effort, multipliers, rank, residual, condition. a: None without a mask."""
     bound = constraints.bound(model)
-    q, v, tau = given.arrays
+    q, v, _ = given.arrays
     given.check_values()
     acceleration, effort, multipliers = given.empty(model.nv), given.empty(model.nv), given.empty(bound.size)
     info = given.empty(INFO)
     if model.mimics:
-        _dense(model, constraints, given, a, mask, external_wrenches, options, (acceleration, effort, multipliers, info))
+        _dense(model, constraints, given, a, mask, external_wrenches, options,
+               (acceleration, effort, multipliers, info))
     else:
         found = constrained_entry.call(
-            model._block, bound.block, *given.flat[:2], given.flat[2] if a is None else a.reshape(-1), given.flat[2], mask,
-            node_wrenches(model, external_wrenches, given.batch), bound.user_values(q, v), options, given.count,
+            model._block, bound.block, q.reshape(-1), v.reshape(-1), (v if a is None else a).reshape(-1), given.flat[2],
+            mask, node_wrenches(model, external_wrenches, given.batch), bound.user_values(q, v), options, given.count,
             acceleration.reshape(-1), effort.reshape(-1), multipliers.reshape(-1), info.reshape(-1))
         if found > 0:
             raise singular(model, found - 1)
@@ -129,7 +131,7 @@ def _dense(model: RobotModel, constraints: ConstraintSet, given: States, a: Arra
     held = mask if len(mask) else np.zeros(model.nv, dtype=bool)
     free = ~held
     M = mass_matrix(model, q)
-    bias = np.atleast_2d(bias_effort(model, *given.arrays[:2], external_wrenches))
+    bias = np.atleast_2d(bias_effort(model, given.arrays[0], given.arrays[1], external_wrenches))
     start = np.zeros_like(v) if a is None else np.where(held, np.atleast_2d(a), 0.0)
     rest = (tau - bias - (M @ start[..., None])[..., 0])[:, free]
     if free.any():
@@ -156,7 +158,8 @@ def contradiction(model: RobotModel, constraints: ConstraintSet, info: Array, ma
                   where: str = "") -> RbdError:
     """The error for accelerations that no multipliers can give."""
     text = (f"{where}the constraints ({', '.join(constraints.names)}) of model '{model.name}' cannot be met: rank "
-            f"{int(info[RANK])} of {constraints.size} rows, residual {info[RESIDUAL]:.3g} of terms of {info[SCALE]:.3g}. ")
+            f"{int(info[RANK])} of {constraints.size} rows, residual {info[RESIDUAL]:.3g} of terms of "
+            f"{info[SCALE]:.3g}. ")
     if mask.any():
         names = ", ".join(np.asarray(model.velocity_names)[mask].tolist())
         return RbdError(f"{text}The accelerations prescribed at {names} contradict the constraints or the pose is "

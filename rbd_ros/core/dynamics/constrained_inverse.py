@@ -22,7 +22,7 @@ from .hybrid import prescribed_mask
 from .inverse import inverse_dynamics
 
 MINIMIZE = ("multipliers", "effort")
-RANK_TOLERANCE = 1e-10    # of the largest singular value of A
+RANK_TOLERANCE = 1e-8    # of the largest singular value of A
 CONSISTENT = 1e-8         # residual relative to the largest terms that still passes as a solution
 NEGLIGIBLE = 1e-9         # residual (m/s², rad/s²; N, N m) that always does
 

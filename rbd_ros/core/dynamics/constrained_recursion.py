@@ -77,8 +77,8 @@ def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
 
 
 @kernel
-def constrained_recursion(M, C, q, k, v, tau, j, mask, acc, wrench, e, user, d, options, W, X, A, f, b, G, Y, Z, T, P, y,
-                          start, out, effort, lam, at, info, to):
+def constrained_recursion(M, C, q, k, v, tau, j, mask, acc, wrench, e, user, d, options, W, X, A, f, b, G, Y, Z, T, P,
+                          y, start, out, effort, lam, at, info, to):
     """One state; returns as `articulated_recursion`. user[d:] and rows as in `constraint_rows`; out[j:] accelerations,
     effort[j:] with a mask, lam[at:] multipliers, info[to:]; the rest is workspace.
     """

@@ -7,7 +7,7 @@ the last common ancestor move neither. Formulas per row stand in `turning`.
 from __future__ import annotations
 
 from ..compile import kernel
-from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, scale, sub
+from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
     GRAVITY, IQ, IV, NODES, NV, RATIO, REVOLUTE, column, dof, kind, matrix, node, parent, put, put_matrix, vector,
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,7 +58,8 @@ class LoopClosure:
     belongs to the predecessor, the other to the successor, and they stay perpendicular. A = ∂f/∂q, Ȧq̇ are exact
     anywhere, singular only at θ = π. On the manifold A is the geometric Jacobian, and the multipliers are the
     moment (N m) and the force (N) that the successor feels at its frame's origin, in axes of the predecessor's frame
-    (of a universal joint: about the normal of both axes).
+    (of a universal joint: about the normal of both axes). Redundant axes are fine (a planar loop closed in 3-D), if
+    they agree to 1e-8: of axes that are parallel to a few digits only, declare those that the mechanism needs.
     """
 
     predecessor: str

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RbdWarning, unknown_name
+from .constraint_yaml import load_constraints
+from .constraints import ConstraintSet
 from .robot_model import RobotModel
 from .urdf import load_urdf
 
@@ -26,10 +28,18 @@ def sample_path(name: str) -> Path:
 
 
 def sample(name: str, **options: Any) -> RobotModel:
-    """A sample robot; options as in `load_urdf`. "iiwa": KUKA LBR iiwa 14 of M Table 1; "two_link": a planar 2R arm.
+    """A sample robot; options as in `load_urdf`.
 
+    "iiwa": KUKA LBR iiwa 14 of M Table 1; "two_link": a planar 2R arm. With constraints (`sample_constraints`), closed
+    at zero: "four_bar", "five_bar" (planar), "stewart", "delta", "gripper", and "biped" (root="floating").
     Does not warn of the iiwa's inertias: they are identified ones, and some are of no real body.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RbdWarning)
         return load_urdf(sample_path(name), **options)
+
+
+def sample_constraints(name: str, model: RobotModel) -> ConstraintSet:
+    """The loops and contacts of a sample robot, for `model = sample(name)`; none where it is a tree."""
+    path = sample_path(name).with_suffix(".constraints.yaml")
+    return load_constraints(path, model) if path.is_file() else ConstraintSet()

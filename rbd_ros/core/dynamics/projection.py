@@ -1,0 +1,97 @@
+"""States onto the manifold f(q) = 0, A v = 0: Newton steps of least norm on the group."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import RbdError
+from ..model.constraints import ConstraintSet
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import states
+from .constraint_values import ConstraintRows, evaluate
+from .forward import solve_mass_matrix
+from .mass_matrix import mass_matrix
+from .minimum_norm import minimum_norm_entry
+
+TOLERANCE = 1e-12     # of the largest |f|
+ACCEPTED = 1e-9       # what rounding may leave where Newton no longer gains
+ITERATIONS = 100
+LONGEST = 0.5         # step (rad, m)
+
+
+class Projected(NamedTuple):
+    """Positions (nq,) and velocities (nv,), or a batch of them, that satisfy the constraints."""
+
+    q: Array
+    v: Array
+
+
+def project(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike | None = None, *,
+            mass_weighted: bool = False) -> Projected:
+    """The state near (q, v) with f(q) = 0 to 1e-12 (m, rad) and A v = 0; v (nv,), zero by default. Also (N, …).
+
+    Positions move by Gauss–Newton steps −A⁺ f through `model.integrate`, shortened where they do not help; quaternions
+    stay of length one. Velocities lose A⁺ A v, the least change in Σ v_i² (SI units), or with mass_weighted in the
+    kinetic energy: what an impulse of the constraints leaves. Raises `RbdError` naming the constraint that is furthest
+    off where it does not converge.
+    """
+    given = states(model, q=q, v=model._zeros if v is None else v)
+    q, v = given.arrays
+    if given.batch is not None:
+        pairs = [project(model, constraints, x, y, mass_weighted=mass_weighted) for x, y in zip(q, v, strict=True)]
+        return Projected(np.reshape([p.q for p in pairs], q.shape), np.reshape([p.v for p in pairs], v.shape))
+    if constraints.bound(model).size == 0:
+        return Projected(q.copy(), v.copy())
+    q, rows = _positions(model, constraints, q)
+    return Projected(q, velocity(model, constraints, q, v, rows.jacobian, mass_weighted))
+
+
+def _positions(model: RobotModel, constraints: ConstraintSet, q: Array) -> tuple[Array, ConstraintRows]:
+    rows = evaluate(model, constraints, q, model._zeros, model._zeros, 1)
+    size = _norm(rows.value)
+    for _ in range(ITERATIONS):
+        if np.abs(rows.value).max() <= TOLERANCE:
+            return q.copy(), rows
+        step = -rows.jacobian.T @ least_norm(rows.jacobian, rows.value)
+        step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
+        for _ in range(12):
+            new_q = model.integrate(q, step)
+            new = evaluate(model, constraints, new_q, model._zeros, model._zeros, 1)
+            new_size = _norm(new.value)
+            if new_size < size:
+                break
+            step *= 0.5
+        else:
+            break
+        q, rows, size = new_q, new, new_size
+    if not np.abs(rows.value).max() <= ACCEPTED:
+        worst = int(np.argmax(np.abs(rows.value)))
+        raise RbdError(f"projection onto the constraints of model '{model.name}' does not converge: "
+                       f"{constraints.row_names[worst]} stays off by {abs(rows.value[worst]):.3g}. Start closer to a "
+                       "configuration that closes them, or check their frames")
+    return q, rows
+
+
+def velocity(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, A: Array, mass_weighted: bool) -> Array:
+    """v without its part across the manifold; A (m, nv) at q."""
+    if not mass_weighted:
+        return np.asarray(v - A.T @ least_norm(A, A @ v))
+    M = mass_matrix(model, q)
+    X = solve_mass_matrix(model, M, np.ascontiguousarray(A.T))
+    Z = np.linalg.solve(np.linalg.cholesky(M), A.T).T
+    return np.asarray(v - X @ least_norm(Z, A @ v))
+
+
+def least_norm(Z: Any, c: Array) -> Array:
+    """`(Z Zᵀ)⁺ c` for Z (m, n)."""
+    out = np.empty(len(c))
+    minimum_norm_entry.call(np.ascontiguousarray(Z), np.ascontiguousarray(-c), 0.0, out, np.empty(1))
+    return out
+
+
+def _norm(f: Array) -> float:
+    norm = float(np.sqrt(f @ f))
+    return norm if np.isfinite(norm) else np.inf

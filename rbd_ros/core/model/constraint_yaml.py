@@ -1,0 +1,111 @@
+"""Constraints from YAML, beside a URDF that has no words for loops.
+
+    constraints:
+      - {name: closure, type: loop, predecessor: left_tip, successor: right_tip, axes: revolute,
+         predecessor_frame: {xyz: [0, 0, 0], rpy: [1.5708, 0, 0]}, successor_frame: {rpy: [1.5708, 0, 0]}}
+      - {name: gear, type: coupling, terms: {motor: 1.0, output: [-50.0, 0.1]}, constant: 0.0}
+      - {name: foot, type: contact, link: left_foot, kind: surface, frame: {xyz: [0, 0, -0.1]}, world: {xyz: [0, 0, 0]}}
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import RbdError, unknown_name
+from .constraints import Constraint, ConstraintSet, FixedContact, JointCoupling, LoopClosure
+from .robot_model import RobotModel
+
+_TYPES: dict[str, tuple[type, tuple[str, ...], tuple[str, ...]]] = {    # class, required and optional keys
+    "loop": (LoopClosure, ("predecessor", "successor"), ("axes", "predecessor_frame", "successor_frame")),
+    "coupling": (JointCoupling, ("terms",), ("constant",)),
+    "contact": (FixedContact, ("link",), ("frame", "kind", "world"))}
+_FRAMES = ("predecessor_frame", "successor_frame", "frame", "world")
+
+
+def load_constraints(path_or_text: str | os.PathLike[str], model: RobotModel) -> ConstraintSet:
+    """The constraints of a YAML file or text, looked up in the model: the format is that of the example above.
+
+    Frames are `{xyz, rpy}` (m, rad), each zero where left out; axes a list of rx, ry, rz, x, y, z or a joint's name.
+    Raises `RbdError` naming the entry and what is wrong with it, with the valid links, joints, axes or keys.
+    """
+    text, source = _read(path_or_text)
+    try:
+        import yaml
+    except ImportError:
+        raise RbdError("reading constraints needs the package pyyaml, which is not installed") from None
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise RbdError(f"{source} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(tree, Mapping) or not isinstance(tree.get("constraints"), list):
+        raise RbdError(f"{source}: expected the key 'constraints' with a list")
+    for key in tree:
+        if key != "constraints":
+            raise _with(source, unknown_name("key", key, ["constraints"]))
+    found = []
+    for index, entry in enumerate(tree["constraints"]):
+        name = entry.get("name") if isinstance(entry, Mapping) else None
+        where = f"{source}: constraint {index}" + (f" ('{name}')" if name else "")
+        if not isinstance(entry, Mapping):
+            raise RbdError(f"{where}: expected keys and values, got {entry!r}")
+        try:
+            found.append(_constraint(entry))
+        except RbdError as error:
+            raise _with(where, error) from None
+    try:
+        constraints = ConstraintSet(found)
+        constraints.bound(model)
+    except RbdError as error:
+        raise _with(source, error) from None
+    return constraints
+
+
+def _with(where: str, error: RbdError) -> RbdError:
+    return RbdError(f"{where}: {error}")
+
+
+def _read(path_or_text: str | os.PathLike[str]) -> tuple[str, str]:
+    if not isinstance(path_or_text, (str, os.PathLike)):
+        raise RbdError(f"expected a YAML file's path or its text, got {type(path_or_text).__name__}")
+    if isinstance(path_or_text, str) and ("\n" in path_or_text or ":" in path_or_text):
+        return path_or_text, "constraints text"
+    try:
+        return Path(path_or_text).read_text(encoding="utf-8"), f"'{path_or_text}'"
+    except (OSError, ValueError) as error:
+        raise RbdError(f"cannot read constraints '{path_or_text}': "
+                       f"{getattr(error, 'strerror', None) or error}") from None
+
+
+def _constraint(entry: Mapping[Any, Any]) -> Constraint:
+    kind = entry.get("type")
+    if kind not in _TYPES:
+        raise unknown_name("type", kind, _TYPES)
+    made, required, optional = _TYPES[kind]
+    options: dict[str, Any] = {}
+    for key, value in entry.items():
+        if key == "type":
+            continue
+        if key not in ("name", *required, *optional):
+            raise unknown_name("key", key, ["name", "type", *required, *optional])
+        options[key] = _frame(key, value) if key in _FRAMES else value
+        if key in ("name", "predecessor", "successor", "link", "kind") and not isinstance(value, str):
+            raise RbdError(f"{key}: expected a name, got {value!r}")
+        if key == "axes" and not isinstance(value, str) and not (
+                isinstance(value, list) and all(isinstance(axis, str) for axis in value)):
+            raise RbdError(f"axes: expected a list of names or a joint's name, got {value!r}")
+    missing = [key for key in required if key not in options]
+    if missing:
+        raise RbdError(f"a {kind} needs {', '.join(missing)}")
+    constraint: Constraint = made(**options)
+    return constraint
+
+
+def _frame(key: str, value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise RbdError(f"{key}: expected {{xyz: […], rpy: […]}}, got {value!r}")
+    for part in value:
+        if part not in ("xyz", "rpy"):
+            raise unknown_name(f"key of {key}", part, ("xyz", "rpy"))
+    return value.get("xyz", [0.0, 0.0, 0.0]), value.get("rpy", [0.0, 0.0, 0.0])
