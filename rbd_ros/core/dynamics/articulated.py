@@ -158,7 +158,7 @@ def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
 def articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort):
     """The last sweep, from the W of `articulated_factors`: accelerations, and with a mask efforts."""
     n = int(M[NODES].real)
-    z = 0.0 * tau[j]
+    z = zero(M, tau, j)
     hybrid = mask.shape[0] > 0
     for i in range(n):
         o = node(i)

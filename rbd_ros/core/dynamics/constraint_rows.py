@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..compile import kernel
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
-    GRAVITY, IQ, IV, NODES, NV, RATIO, REVOLUTE, column, dof, kind, matrix, node, parent, put, put_matrix, vector,
+    GRAVITY, IQ, IV, NODES, NV, RATIO, REVOLUTE, column, dof, kind, matrix, node, parent, put, put_matrix, vector, zero,
 )
 from ..model.constraint_block import (
     CONSTANT, COUNT, COUPLING, FIRST_TERM, FLAGS, ITEMS, KIND, NODE_1, NODE_2, POSE, POSITION_1, POSITION_2, ROTATION_1,
@@ -95,7 +95,7 @@ def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel
     put_rows(C, o, at, 1, turning_value(R, count, c, u, s), p, f)
     if order == 0:
         return
-    z = 0.0 * v[j]
+    z = zero(M, v, j)
     p_dot = (z, z, z)
     a = i1
     h = i2

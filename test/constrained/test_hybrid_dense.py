@@ -1,0 +1,57 @@
+"""Hybrid dynamics of trees against the dense solution of K eq. 33, 34, and its extremes."""
+
+import numpy as np
+import pytest
+from support.robots import assert_close, build, chain, inertia, load, random_state, random_states, urdf_paths
+
+import rbd_ros as rbd
+
+ROBOTS = ("talos_data/talos_reduced", "panda_description/panda", "anymal_b_simple_description/anymal",
+          "ur_description/ur5_robot", "icub_description/icub_reduced", "g1_description/g1_29dof_rev_1_0",
+          "baxter_description/baxter", "tiago_description/tiago_no_hand", "solo_description/solo12")
+
+
+def check(model, mask, q, v, a, tau):
+    M, b = rbd.mass_matrix(model, q), rbd.bias_effort(model, q, v)
+    got = rbd.hybrid_dynamics(model, q, v, a, tau, mask)
+    free = ~mask
+    acceleration = a.copy()
+    if free.any():
+        acceleration[free] = np.linalg.solve(M[np.ix_(free, free)], tau[free] - b[free] - M[np.ix_(free, mask)] @ a[mask])
+    effort = np.where(mask, M @ acceleration + b, tau)
+    assert_close(got.acceleration, acceleration, 1e-9, "acceleration")
+    assert_close(got.effort, effort, 1e-9, "effort")
+
+
+@pytest.mark.skipif(not urdf_paths(), reason="example-robot-data is not installed")
+@pytest.mark.parametrize("name", ROBOTS)
+def test_robots_with_random_masks(name):
+    root = "floating" if name.split("_")[0] in ("talos", "anymal", "icub", "g1", "solo") else "fixed"
+    model = load(name, root=root)
+    rng = np.random.default_rng(0)
+    q, v, a = random_states(model, 12, 1)
+    tau = rbd.inverse_dynamics(model, q, v, rng.normal(size=a.shape))
+    for i in range(len(q)):
+        check(model, rng.random(model.nv) < rng.random(), q[i], v[i], a[i], tau[i])
+    everything, nothing = np.ones(model.nv, dtype=bool), np.zeros(model.nv, dtype=bool)
+    np.testing.assert_allclose(rbd.hybrid_dynamics(model, q, v, a, tau, everything).effort,
+                               rbd.inverse_dynamics(model, q, v, a), rtol=1e-9, atol=1e-9 * np.abs(tau).max())
+    assert_close(rbd.hybrid_dynamics(model, q, v, a, tau, nothing).acceleration,
+                 rbd.forward_dynamics(model, q, v, tau), 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["spherical", "spherical_exponential", "planar", "cylindrical", "universal"])
+@pytest.mark.parametrize("half", [[0], [1], [0, 1]])
+def test_a_joint_of_several_coordinates_half_prescribed(kind, half):
+    model = chain("revolute", kind, "revolute")
+    q, v, a = random_state(model, 4)
+    mask = np.zeros(model.nv, dtype=bool)
+    mask[np.array(half) + 1] = True
+    check(model, mask, q, v, a, np.arange(1.0, model.nv + 1.0))
+
+
+def test_a_floating_base_half_prescribed():
+    model = build([rbd.JointSpec("a", "revolute", "base", "a")], {"base": inertia()}, root="floating")
+    q, v, a = random_state(model, 4)
+    for mask in (np.arange(7) < 3, np.arange(7) % 2 == 0, np.arange(7) == 5):
+        check(model, mask, q, v, a, np.arange(7.0))
