@@ -77,6 +77,11 @@ def kernel(function: Callable[..., Any]) -> Any:
     return numba.njit(forceinline=True, **_OPTIONS)(function) if COMPILED else function
 
 
+def routine(function: Callable[..., Any]) -> Any:
+    """A larger part of kernels, compiled once and called: inlined, several of these cost minutes of compilation."""
+    return numba.njit(**_OPTIONS)(function) if COMPILED else function
+
+
 _ENTRIES: list[Entry] = []
 
 

@@ -8,7 +8,7 @@ import rbd_ros as rbd
 from support.robots import load
 
 # how far from the nominal posture random states are taken before they are projected (rad, m)
-SPREAD = {"five_bar": 0.5, "four_bar": 0.7, "gripper": 0.5, "stewart": 0.1, "delta": 0.15, "biped": 0.3, "talos": 0.3}
+SPREAD = {"five_bar": 0.25, "four_bar": 0.7, "gripper": 0.5, "stewart": 0.1, "delta": 0.15, "biped": 0.3, "talos": 0.3}
 NAMES = tuple(SPREAD)
 
 
@@ -29,7 +29,7 @@ def closed(name):
 
 @cache
 def consistent_states(name, count=200):
-    """q, v (N, ·) on the manifold; a (N, nv) with A a + Ȧq̇ = 0; tau (N, nv)."""
+    """q, v (N, ·) on the manifold; a (N, nv) with A a + Ȧq̇ = 0; tau (N, nv), those of other accelerations."""
     model, constraints, nominal = closed(name)
     rng = np.random.default_rng(len(name))
     q = np.array([model.integrate(nominal, rng.uniform(-1.0, 1.0, model.nv) * SPREAD[name]) for _ in range(count)])
@@ -38,7 +38,7 @@ def consistent_states(name, count=200):
     A = rbd.constraint_jacobian(model, constraints, q)
     rest = (A @ a[..., None])[..., 0] + rbd.constraint_bias(model, constraints, q, v)
     a -= (np.linalg.pinv(A, rcond=1e-8) @ rest[..., None])[..., 0]
-    return q, v, a, rng.normal(size=(count, model.nv)) * 5.0
+    return q, v, a, rbd.inverse_dynamics(model, q, v, rng.normal(size=(count, model.nv)))
 
 
 def terms(model, constraints, q, v, wrenches=None):

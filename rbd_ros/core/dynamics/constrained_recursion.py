@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry, kernel
+from ..compile import entry, kernel, routine
 from ..lie.spatial import add, cross, dot, rotate, scale
 from ..model.block import (
     IQ, IV, NODES, NQ, NV, RATIO, REVOLUTE, SHARED, column, dof, kind, matrix, node, parent, positions_valid,
@@ -25,7 +25,7 @@ ALPHA, BETA, DAMPING, OPTIONS = 0, 1, 2, 3
 RANK, RESIDUAL, SCALE, CONDITION, INFO = 0, 1, 2, 3, 4
 
 
-@kernel
+@routine
 def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
     """E Aᵀ: for each row of A[at:] as joint efforts, the efforts left over, to Y (m, nv); G (nodes, m, 6): forces.
 

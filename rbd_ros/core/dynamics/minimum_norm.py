@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry, kernel
+from ..compile import entry, routine
 
 RANK_TOLERANCE = 1e-8    # of the largest column of Z: below, a direction counts as one that nothing constrains
 
 
-@kernel
+@routine
 def row_dot(X, a, b, n):
     """Inner product, in four sums that a processor computes side by side."""
     s0 = s1 = s2 = s3 = 0.0
@@ -28,7 +28,7 @@ def row_dot(X, a, b, n):
     return (s0 + s1) + (s2 + s3)
 
 
-@kernel
+@routine
 def minimum_norm(Z, n, m, c, at, damping, T, P, y, out, to):
     """λ to out[to:] (m) for c[at:] (m); returns the rank and the ratio of the largest to the smallest pivot kept.
 
@@ -109,7 +109,7 @@ def minimum_norm(Z, n, m, c, at, damping, T, P, y, out, to):
     return rank, first / last if rank > 0 else 1.0
 
 
-@kernel
+@routine
 def damped(L, m, rank, mu, y):
     """`(LᵀL + μ 1)⁻¹ y` in place, by Cholesky."""
     G = np.empty(rank * rank)

@@ -11,9 +11,11 @@ from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics
 from ..dynamics.mass_matrix import mass_matrix
 from ..errors import RbdError, unknown_name
+from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import states
+from .constrained_motion import ConstrainedMotion
 from .impulses import impulses_entry
 from .integrators import INTEGRATORS, move
 
@@ -23,14 +25,16 @@ class Simulator:
 
     model: its `damping` (viscous) and `friction` (Coulomb) act on the joints; `model.with_` changes them.
     step: s. integrator: `semi_implicit` (order 1, damping implicit: stable however stiff it is) or `rk4` (order 4).
-    limits: whether joints stop, inelastically, at their position limits.
+    limits: whether joints stop, inelastically, at their position limits. constraints: loops and contacts, kept by
+    multipliers and by projecting each state onto them; `multipliers` are those of the last step.
 
     Friction is not smoothed: after each step, impulses bring a coordinate to rest or oppose it (`impulses`), so a
     joint sticks without creeping, and neither friction nor stops ever add kinetic energy, at any step.
     """
 
     def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "semi_implicit",
-                 limits: bool = True, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
+                 limits: bool = True, q: ArrayLike | None = None, v: ArrayLike | None = None,
+                 constraints: ConstraintSet | None = None) -> None:
         if not (np.isfinite(step) and step > 0.0):
             raise RbdError(f"step must be a positive time in seconds, got {step!r}")
         if integrator not in INTEGRATORS:
@@ -38,6 +42,7 @@ class Simulator:
         self.model = model
         self.step_size = float(step)
         self.integrator = integrator
+        self._constrained = ConstrainedMotion(model, constraints) if constraints is not None else None
         self._integrate = INTEGRATORS[integrator]
         self._implicit = integrator == "semi_implicit"
         self._damped = bool(model.damping.any())
@@ -60,6 +65,8 @@ class Simulator:
         q, v = np.array(q), np.array(v)    # never shared, never changed in place
         if q.ndim != 1:
             raise RbdError(f"a simulator has one state: q has shape {q.shape}, expected ({self.model.nq},)")
+        if self._constrained is not None:
+            q, v = self._constrained.back(q, v)
         for i, low, high in zip(self._plain_q, self._lower, self._upper, strict=True):
             if not low <= q[i] <= high:
                 raise RbdError(f"joint '{self._owner(i, 'q')}' starts at {q[i]:g}, outside its limits "
@@ -78,6 +85,11 @@ class Simulator:
     def v(self) -> Array:
         """Velocities (nv,), read-only."""
         return _view(self._v)
+
+    @property
+    def multipliers(self) -> Array:
+        """Multipliers (m,) of the constraints at the last evaluation: moments and forces as their classes say."""
+        return np.zeros(0) if self._constrained is None else _view(self._constrained.multipliers)
 
     @property
     def time(self) -> float:
@@ -121,16 +133,23 @@ class Simulator:
         def acceleration(q: Array, v: Array) -> Array:
             if not math.isfinite(q @ q + v @ v):
                 self._check_finite(q, v)
-            return forward_dynamics(model, q, v, tau - damping * v if explicit else tau, wrenches)
+            effort = tau - damping * v if explicit else tau
+            if self._constrained is not None:
+                return self._constrained.acceleration(q, v, effort, wrenches)
+            return forward_dynamics(model, q, v, effort, wrenches)
 
         q, v = self._integrate(model, acceleration, self._q, self._v, h)
         implicit = self._damped and self._implicit
+        constrained = self._constrained
         if not (implicit or self._rubs or self._beyond(q).any()):
-            return q, v
+            return (q, v) if constrained is None else constrained.back(q, v)
         M = mass_matrix(model, self._q)
         W = np.linalg.inv(M + np.diag(h * damping)) if implicit else np.linalg.inv(M)
         free = W @ (M @ v) if implicit else v
-        return self._with_impulses(np.ascontiguousarray((W + W.T) / 2), q, v, free)
+        if constrained is not None:
+            W, free = constrained.inverse_inertia(self._q, W, free)
+        q, v = self._with_impulses(np.ascontiguousarray((W + W.T) / 2), q, v, free)
+        return (q, v) if constrained is None else constrained.back(q, v)
 
     def _with_impulses(self, W: Array, q_free: Array, v_free: Array, v: Array) -> tuple[Array, Array]:
         """Positions and velocities after friction and stops; q_free, v_free: without damping and impulses, v: without

@@ -1,0 +1,43 @@
+"""What constraints add to a step of the simulation: their accelerations, their share of impulses, the way back."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dynamics.constrained_forward import constrained_forward_dynamics
+from ..dynamics.constraint_values import constraint_jacobian
+from ..dynamics.projection import least_norm, project
+from ..model.constraints import ConstraintSet
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+
+SHARE = 1e-9    # how joints that impulses find rigidly connected share an impulse: as if so much softer than alone
+
+
+class ConstrainedMotion:
+    """Constraints of a simulated model; `multipliers` (m,) are those of the last acceleration."""
+
+    def __init__(self, model: RobotModel, constraints: ConstraintSet) -> None:
+        self.model, self.constraints = model, constraints
+        self.multipliers = np.zeros(constraints.bound(model).size)
+
+    def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any) -> Array:
+        """Accelerations (nv,) that keep the constraints."""
+        found = constrained_forward_dynamics(self.model, self.constraints, q, v, tau, external_wrenches=wrenches)
+        self.multipliers = found.multipliers
+        return found.acceleration
+
+    def back(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """The state on the manifold next to (q, v)."""
+        return project(self.model, self.constraints, q, v)
+
+    def inverse_inertia(self, q: Array, W: Array, v: Array) -> tuple[Array, Array]:
+        """`W − W Aᵀ (A W Aᵀ)⁺ A W`, the velocities that impulses give through the constraints, for the unconstrained
+        W (nv, nv); and v without what the constraints' impulses take from it.
+        """
+        A = constraint_jacobian(self.model, self.constraints, q)
+        Z = A @ np.linalg.cholesky(W)
+        AW = A @ W
+        lam = np.stack([least_norm(Z, column) for column in AW.T], axis=1)
+        return W - AW.T @ lam + SHARE * np.diag(np.diag(W)), v - AW.T @ least_norm(Z, A @ v)
