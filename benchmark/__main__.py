@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PARTS = ("functions", "chains", "startup", "roundtrip")
+PARTS = ("functions", "chains", "constrained", "startup", "roundtrip")
 
 
 def main() -> None:
@@ -32,6 +32,9 @@ def main() -> None:
     if "chains" in parts:
         from . import chains
         found["chains"] = chains.run()
+    if "constrained" in parts:
+        from . import constrained
+        found["constrained"] = constrained.run(args.quick)
     if "startup" in parts:
         from . import startup
         found["startup"] = startup.run()

@@ -39,7 +39,8 @@ def test_yaml(tmp_path):
 
 
 @pytest.mark.parametrize("old, new, message", [
-    ("successor: tool", "successor: tol", r"constraint 'closure': unknown successor link 'tol'; did you mean 'tool'.*base"),
+    ("successor: tool", "successor: tol",
+     r"constraint 'closure': unknown successor link 'tol'; did you mean 'tool'.*base"),
     ("right_lower\n", "rigth_lower\n", "unknown predecessor link.*right_lower"),
     ("left_shoulder: 1", "left_sholder: 1", "'gear'.*unknown joint coordinate 'left_sholder'; did you mean"),
     ("[x, ry, z]", "[x, ry, pitch]", r"constraint 0 \('closure'\).*constrained axis 'pitch'.*rx, ry, rz, x, y, z"),
@@ -73,7 +74,8 @@ def test_yaml_errors(old, new, message):
         rbd.load_constraints(GOOD.replace(old, new, 1), rbd.sample("five_bar"))
 
 
-@pytest.mark.parametrize("source, message", [("missing.yaml", "cannot read constraints 'missing.yaml'"), (3, "got int")])
+@pytest.mark.parametrize("source, message", [
+    ("missing.yaml", "cannot read constraints 'missing.yaml'"), (3, "got int")])
 def test_yaml_sources(source, message):
     with pytest.raises(rbd.RbdError, match=message):
         rbd.load_constraints(source, rbd.sample("five_bar"))

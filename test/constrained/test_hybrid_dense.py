@@ -17,7 +17,8 @@ def check(model, mask, q, v, a, tau):
     free = ~mask
     acceleration = a.copy()
     if free.any():
-        acceleration[free] = np.linalg.solve(M[np.ix_(free, free)], tau[free] - b[free] - M[np.ix_(free, mask)] @ a[mask])
+        rest = tau[free] - b[free] - M[np.ix_(free, mask)] @ a[mask]
+        acceleration[free] = np.linalg.solve(M[np.ix_(free, free)], rest)
     effort = np.where(mask, M @ acceleration + b, tau)
     assert_close(got.acceleration, acceleration, 1e-9, "acceleration")
     assert_close(got.effort, effort, 1e-9, "effort")

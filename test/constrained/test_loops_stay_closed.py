@@ -19,7 +19,7 @@ def start(name):
 def test_loops_stay_closed_and_energy_is_kept(name, integrator, energy):
     model, constraints, q, v = start(name)
     if name == "four_bar":
-        q = q + [np.pi * 0.9, -np.pi * 0.9, np.pi * 0.9]    # hanging
+        q = q + 0.9 * np.pi * np.array([1.0, -1.0, 1.0])    # hanging
     simulator = Simulator(model, q=q, v=v, integrator=integrator, constraints=constraints, limits=False)
     # the legs hold the platform's weight, with some damping along them
     slides = np.array([name.startswith("slide") for name in model.velocity_names])
@@ -41,7 +41,7 @@ def test_loops_stay_closed_and_energy_is_kept(name, integrator, energy):
 
 def test_friction_and_damping_bring_a_four_bar_to_rest():
     model, constraints, q, v = start("four_bar")
-    q = q + [np.pi * 0.8, -np.pi * 0.8, np.pi * 0.8]
+    q = q + 0.8 * np.pi * np.array([1.0, -1.0, 1.0])
     simulator = Simulator(model.with_(friction=0.1, damping=0.05), q=q, v=v, constraints=constraints)
     energy = simulator.energy
     for _ in range(150):

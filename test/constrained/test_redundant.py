@@ -68,7 +68,7 @@ def test_singular_pose_of_the_four_bar():
     # a velocity that satisfies A v = 0 here and continues into no motion contradicts the constraints
     with pytest.raises(rbd.RbdError, match=r"four_bar.*cannot be met: rank 1 of 5.*residual [\d.]+.*damping"):
         rbd.constrained_forward_dynamics(model, constraints, singular(0.0), np.array([1.0, 0.0, -2.0]), still)
-    with pytest.raises(rbd.RbdError, match="state 1: .*rank 1 of 5"):
+    with pytest.raises(rbd.RbdError, match=r"state 1: .*rank 1 of 5"):
         rbd.constrained_forward_dynamics(model, constraints, singular(0.0), np.array([still, [1.0, 0.0, -2.0]]), still)
     # inverse dynamics there: the rank is that of A_p
     with pytest.raises(rbd.RbdError, match="in 1 of 2 directions"):
@@ -179,7 +179,8 @@ def test_no_constraints_at_all():
 
 
 @pytest.mark.parametrize("change, message", [
-    ({"q": np.zeros(4)}, "q has shape"), ({"tau": np.full(5, np.inf)}, "tau"), ({"v": "fast"}, "v: expected real numbers"),
+    ({"q": np.zeros(4)}, "q has shape"), ({"tau": np.full(5, np.inf)}, "tau"),
+    ({"v": "fast"}, "v: expected real numbers"),
     ({"damping": -1.0}, "damping"), ({"baumgarte": (1.0, -2.0)}, "baumgarte"), ({"baumgarte": "x"}, "baumgarte"),
     ({"baumgarte": 0.0}, "baumgarte"), ({"damping": np.nan}, "damping"),
 ])

@@ -14,7 +14,8 @@ import rbd_ros as rbd
 from rbd_ros.core.model.constraints import AXES
 
 SUBSETS = [subset for count in range(1, 7) for subset in combinations(AXES, count)]
-PLACES = {"predecessor_frame": ([0.1, 0.2, 0.3], [0.3, 0.2, 0.1]), "successor_frame": ([0.2, -0.1, 0.3], [0.5, 0.2, 0.1])}
+PLACES = {"predecessor_frame": ([0.1, 0.2, 0.3], [0.3, 0.2, 0.1]),
+          "successor_frame": ([0.2, -0.1, 0.3], [0.5, 0.2, 0.1])}
 TYPES = ("revolute", "spherical", "prismatic", "revolute", "spherical_exponential", "planar")
 
 

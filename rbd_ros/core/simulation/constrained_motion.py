@@ -32,7 +32,7 @@ class ConstrainedMotion:
         """The state on the manifold next to (q, v)."""
         return project(self.model, self.constraints, q, v)
 
-    def inverse_inertia(self, q: Array, W: Array, v: Array) -> tuple[Array, Array]:
+    def inverse_inertia(self, q: Array, W: Any, v: Any) -> tuple[Array, Array]:
         """`W − W Aᵀ (A W Aᵀ)⁺ A W`, the velocities that impulses give through the constraints, for the unconstrained
         W (nv, nv); and v without what the constraints' impulses take from it.
         """
