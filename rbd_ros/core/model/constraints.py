@@ -56,10 +56,10 @@ class LoopClosure:
     θ and u of R; for two, the shortest turn that takes the free axis of one frame to that of the other. For one (the
     cosine of an angle), the joint is universal: of rx, ry, rz in cyclic order the axis after the constrained one
     belongs to the predecessor, the other to the successor, and they stay perpendicular (half a turn away as well: a
-    loop in a plane that is closed with one rotation closes in two ways). A = ∂f/∂q and Ȧq̇ are exact anywhere, singular at θ = π. On
-    the manifold A is the geometric Jacobian, and the multipliers are the moment (N m) and the force (N) that the
-    successor feels at its frame's origin, in axes of the predecessor's frame (of a universal joint: about the normal
-    of both axes). Redundant axes are fine (a planar loop closed in 3-D), if
+    loop in a plane that is closed with one rotation closes in two ways). A = ∂f/∂q and Ȧq̇ are exact anywhere, and
+    singular at θ = π. On the manifold A is the geometric Jacobian, and the multipliers are the moment (N m) and the
+    force (N) that the successor feels at its frame's origin, in axes of the predecessor's frame (of a universal joint:
+    about the normal of both axes). Redundant axes are fine (a planar loop closed in 3-D), if
     they agree to 1e-8: of axes that are parallel to a few digits only, declare those that the mechanism needs.
     """
 
