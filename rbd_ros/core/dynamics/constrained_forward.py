@@ -12,7 +12,9 @@ from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped
-from .constrained_recursion import ALPHA, BETA, CONDITION, DAMPING, INFO, RANK, RESIDUAL, SCALE, constrained_entry
+from .constrained_recursion import (
+    ALPHA, BETA, CONDITION, DAMPING, INFO, RANK, RESIDUAL, SCALE, constrained_entry, constrained_forward_entry,
+)
 from .constraint_values import evaluate
 from .forward import singular, solve_mass_matrix
 from .inverse import bias_effort
@@ -23,7 +25,6 @@ CONSISTENT = 1e-6    # residual relative to the largest terms of A q̈ + Ȧq̇ t
 NEGLIGIBLE = 1e-9    # residual (m/s², rad/s²) that always does
 
 _NO_MASK = np.empty(0, dtype=bool)
-_NOTHING = np.empty(0)
 _NO_OPTIONS = np.zeros(3)
 
 
@@ -58,18 +59,15 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
     options = _NO_OPTIONS if damping == 0.0 and baumgarte is None else solver_options(damping, baumgarte)
     if external_wrenches is None and not bound.users:
         try:
-            acceleration = np.empty(model.nv)
-            multipliers = np.empty(bound.size)
-            info = np.empty(INFO)
-            found = constrained_entry.call(model._block, bound.block, q, v, v, tau, _NO_MASK, _NOTHING, _NOTHING,
-                                           options, 1, acceleration, acceleration, multipliers, info)
+            out = np.empty(model.nv + bound.size + INFO)
+            found = constrained_forward_entry.call(model._block, bound.block, q, v, tau, options, out)
         except TypeError:
             found = -1    # not float64 arrays of one state: looked at below
         if found == 0:
-            rank, residual, size, condition = info.tolist()
+            rank, residual, size, condition = out[-INFO:].tolist()
             if residual <= CONSISTENT * size + NEGLIGIBLE or damping > 0.0:
-                return ConstrainedForward(acceleration, multipliers, int(rank), residual, condition)
-            raise contradiction(model, constraints, info)
+                return ConstrainedForward(out[:model.nv], out[model.nv:-INFO], int(rank), residual, condition)
+            raise contradiction(model, constraints, out[-INFO:])
         if found > 0:
             raise singular(model, found - 1)
     given = shaped(model, q=q, v=v, tau=tau)

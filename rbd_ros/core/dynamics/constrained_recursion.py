@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry, kernel, routine
+from ..compile import entry, routine
 from ..lie.spatial import add, cross, dot, rotate, scale
 from ..model.block import (
     IQ, IV, NODES, NQ, NV, RATIO, REVOLUTE, SHARED, column, dof, kind, matrix, node, parent, positions_valid,
@@ -76,7 +76,7 @@ def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
                 put_add(G, g + 3, f)
 
 
-@kernel
+@routine
 def constrained_recursion(M, C, q, k, v, tau, j, mask, acc, wrench, e, user, d, options, W, X, A, f, b, G, Y, Z, T, P,
                           y, start, out, effort, lam, at, info, to):
     """One state; returns as `articulated_recursion`. user[d:] and rows as in `constraint_rows`; out[j:] accelerations,
@@ -158,15 +158,34 @@ def constrained_entry(M, C, q, v, a, tau, mask, wrench, user, options, states, a
 
     mask: empty (forward dynamics; a and effort are not looked at) or (nv,), a and effort as tau.
     """
-    nq = int(M[NQ])
     nv = int(M[NV])
-    m = int(C[ROWS])
     hybrid = mask.shape[0] > 0
     if M[SHARED] > 0.0 or not (positions_valid(M, q, states) and rates_valid(M, v, states)
                                and rates_valid(M, tau, states)):
         return -1
     if hybrid and not (mask.shape[0] == nv and rates_valid(M, a, states)):
         return -1
+    return constrained_states(M, C, q, v, a, tau, mask, wrench, user, options, states, acceleration, effort, lam, info)
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
+def constrained_forward_entry(M, C, q, v, tau, options, out):
+    """One state without wrenches and users' rows, checked; out (nv + m + 4): accelerations, multipliers, info."""
+    nv = int(M[NV])
+    m = int(C[ROWS])
+    if M[SHARED] > 0.0 or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
+        return -1
+    mask = np.empty(0, np.bool_)
+    return constrained_states(M, C, q, v, v, tau, mask, tau[:0], tau[:0], options, 1, out[:nv], out[:nv],
+                              out[nv:nv + m], out[nv + m:])
+
+
+@routine
+def constrained_states(M, C, q, v, a, tau, mask, wrench, user, options, states, acceleration, effort, lam, info):
+    """This many states one after another, in workspace of its own; returns as the entries."""
+    nq = int(M[NQ])
+    nv = int(M[NV])
+    m = int(C[ROWS])
     nodes = int(M[NODES])
     W = np.empty(SIZE * nodes)
     X = np.empty(POSES * nodes)
