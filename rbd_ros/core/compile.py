@@ -174,7 +174,7 @@ def compile_all(report: Callable[[str], None] | None = None) -> float:
     return time.perf_counter() - start
 
 
-def _prune(keep: int = 3) -> None:
+def _prune(keep: int = 8) -> None:
     """Delete the caches of older sources, all but the newest few."""
     if _DIRECTORY is None or not _DIRECTORY.parent.is_dir():
         return
