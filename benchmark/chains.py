@@ -31,7 +31,7 @@ def run() -> dict[str, Any]:
         q, v, a = rng.uniform(-0.3, 0.3, size=(3, count))
         tau = rbd.inverse_dynamics(m, q, v, a)
         times = interleaved({"inverse_dynamics": lambda: rbd.inverse_dynamics(m, q, v, a),    # noqa: B023
-                             "forward_dynamics": lambda: rbd.forward_dynamics(m, q, v, tau)}, rounds=9)    # noqa: B023
+                             "forward_dynamics": lambda: rbd.forward_dynamics(m, q, v, tau)})    # noqa: B023
         per_body[count] = times
         rows.append([f"{count} bodies", *(f"{1e6 * t:.1f}" for t in times.values()),
                      *(f"{1e9 * t / count:.0f}" for t in times.values())])

@@ -78,7 +78,7 @@ def run(quick: bool = False) -> dict[str, Any]:
             calls = make(p)
             times = interleaved({f"{side} {name}": pair[i] for name, pair in calls.items()
                                  for i, side in enumerate(("ours", "pin"))},
-                                rounds=7 if quick or kind == "batch" else 25)
+                                rounds=7 if kind == "batch" else 25 if quick else 99)
             scale = 1e6 if kind == "single" else 1e6 / len(p.q)
             for name in calls:
                 ours, theirs = times[f"ours {name}"] * scale, times[f"pin {name}"] * scale
