@@ -72,14 +72,26 @@ def _numba_cache() -> Iterator[None]:
         _numba_config.CACHE_DIR = before
 
 
+# Kernels leave out numba's counting of references to arrays, which costs as much as their arithmetic, where this numba
+# can: such code may neither allocate nor return an array (test/test_kernels.py).
+_BARE: dict[str, Any] = {}
+if numba is not None and hasattr(numba.core.cpu.CPUTargetOptions, "_nrt"):
+    _BARE = {"_nrt": False}
+
+
 def kernel(function: Callable[..., Any]) -> Any:
-    """A building block of kernels, compiled with its callers and for whatever types they use."""
-    return numba.njit(forceinline=True, **_OPTIONS)(function) if COMPILED else function
+    """A building block of kernels, compiled with its callers and for all types they use; never returns an array."""
+    return numba.njit(forceinline=True, **_BARE, **_OPTIONS)(function) if COMPILED else function
 
 
 def routine(function: Callable[..., Any]) -> Any:
     """A larger part of kernels, compiled once and called: inlined, several of these cost minutes of compilation."""
     return numba.njit(**_OPTIONS)(function) if COMPILED else function
+
+
+def sweep(function: Callable[..., Any]) -> Any:
+    """A routine that, like a kernel, neither allocates nor returns an array."""
+    return numba.njit(**_BARE, **_OPTIONS)(function) if COMPILED else function
 
 
 _ENTRIES: list[Entry] = []

@@ -66,3 +66,14 @@ def random_tree(seed, kinds=None, count=6, **options):
     if kinds is None:
         kinds = np.random.default_rng((seed, 1)).choice(TYPES, size=count)
     return rbd.RobotModel.from_description(random_description(seed, kinds, **options))
+
+
+def mimic_tree(seed=3):
+    """A tree in which two joints follow others, one of them on another branch."""
+    model = random_tree(seed, ["revolute", "prismatic", "revolute", "spherical", "prismatic", "helical", "revolute"])
+    joints = list(model.description.joints)
+    names = [joint.name for joint in joints]
+    for follower, source, ratio in (("joint2", "joint0", -1.5), ("joint6", "joint0", 0.7), ("joint4", "joint1", 0.5)):
+        at = names.index(follower)
+        joints[at] = rbd.JointSpec(**{**vars(joints[at]), "mimic": (source, ratio, 0.2)})
+    return rbd.RobotModel.from_description(rbd.Description("mimic", model.description.links, tuple(joints)))

@@ -19,7 +19,7 @@ from ..model.block import (
     six, vector, zero,
 )
 
-# workspace of one node; per column of S: U = IA s (6), 1/D, effort left over
+# workspace of one node; per column of S: U = Î s (6), 1/D (D where the acceleration is prescribed), effort left over
 _R, _P, _OMEGA, _ALPHA, _ACCEL, _ETA_A, _ETA_L, _N, _F, _A, _B, _C, _U, SIZE = (
     0, 9, 12, 15, 18, 21, 24, 27, 30, 33, 39, 48, 54, 102)
 SINGULAR = 1e-14
@@ -119,17 +119,19 @@ def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
                 ua, ul = articulated_times(A, B, C, sa, sl)
                 left = tau[iv + c] - dot(sa, N) - dot(sl, F)
                 size = dot(sa, ua) + dot(sl, ul)
-            if hybrid and mask[iv - j + c]:
-                N = add(N, scale(acc[iv + c], ua))
-                F = add(F, scale(acc[iv + c], ul))
-                continue
             d = size + M[o + ARMATURE + c]
-            if not d.real > SINGULAR * abs(most):    # what D could be at most
-                return i + 1
-            psi = 1.0 / d
             u = w + _U + 8 * c
             put(W, u, ua)
             put(W, u + 3, ul)
+            if hybrid and mask[iv - j + c]:
+                W[u + 6] = d
+                W[u + 7] = left - tau[iv + c]
+                N = add(N, scale(acc[iv + c], ua))
+                F = add(F, scale(acc[iv + c], ul))
+                continue
+            if not d.real > SINGULAR * abs(most):    # what D could be at most
+                return i + 1
+            psi = 1.0 / d
             W[u + 6] = psi
             W[u + 7] = left
             # Π = Î − U Ψ Uᵀ, β = B̂ + Î η + U Ψ (τ − …)
@@ -179,11 +181,15 @@ def articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort):
         accel = rotate_back(R, add(accel_p, cross(alpha_p, p)))
         t = kind(M, o)
         for c in range(dof(t)):
-            if hybrid and mask[iv - j + c]:
+            u = w + _U + 8 * c
+            rest = W[u + 7] - dot(vector(W, u), alpha) - dot(vector(W, u + 3), accel)
+            if hybrid and mask[iv - j + c]:    # Sᵀ (Î V̇ + B̂)
                 x = acc[iv + c]
+                effort[iv + c] = W[u + 6] * x - rest
             else:
-                u = w + _U + 8 * c
-                x = W[u + 6] * (W[u + 7] - dot(vector(W, u), alpha) - dot(vector(W, u + 3), accel))
+                x = W[u + 6] * rest
+                if hybrid:
+                    effort[iv + c] = tau[iv + c]
             out[iv + c] = x
             if t == REVOLUTE:
                 alpha = (alpha[0], alpha[1], alpha[2] + M[o + RATIO] * x)
@@ -195,15 +201,6 @@ def articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort):
         accel = add(accel, vector(W, w + _ETA_L))
         put(W, w + _ALPHA, alpha)
         put(W, w + _ACCEL, accel)
-        if hybrid:
-            for c in range(dof(t)):
-                x = tau[iv + c]
-                if mask[iv - j + c]:    # Sᵀ F with F = Î V̇ + B̂
-                    N, F = articulated_times(six(W, w + _A), matrix(W, w + _B), six(W, w + _C), alpha, accel)
-                    sa, sl = column(M, o, q, iq, c)
-                    x = dot(sa, add(N, vector(W, w + _N))) + dot(sl, add(F, vector(W, w + _F)))
-                    x += M[o + ARMATURE + c] * acc[iv + c]
-                effort[iv + c] = x
 
 
 @kernel

@@ -26,6 +26,7 @@ NEGLIGIBLE = 1e-9    # residual (m/s², rad/s²) that always does
 
 _NO_MASK = np.empty(0, dtype=bool)
 _NO_OPTIONS = np.zeros(3)
+_new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
 
 
 class ConstrainedForward(NamedTuple):
@@ -66,7 +67,7 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
         if found == 0:
             rank, residual, size, condition = out[-INFO:].tolist()
             if residual <= CONSISTENT * size + NEGLIGIBLE or damping > 0.0:
-                return ConstrainedForward(out[:model.nv], out[model.nv:-INFO], int(rank), residual, condition)
+                return _new(ConstrainedForward, (out[:model.nv], out[model.nv:-INFO], int(rank), residual, condition))
             raise contradiction(model, constraints, out[-INFO:])
         if found > 0:
             raise singular(model, found - 1)

@@ -3,20 +3,21 @@
 One articulated-body run gives q̈_r and the factors Î, U, Ψ. The m simplified runs (K §3.2: no bias) need their inward
 half only: with `E x` the efforts left over of joint efforts x, M_vv⁻¹ = Eᵀ Ψ E, so Z = Ψ^½ E A_vᵀ has
 `ZᵀZ = A_v M_vv⁻¹ A_vᵀ`, and `minimum_norm` takes Z itself. The last run adds λ to the left-over efforts of the first
-and sweeps outward once: q̈ = q̈_r + q̈_c. Coordinates that are prescribed (mask) are not eliminated, as in `articulated`.
+and sweeps outward once: q̈ = q̈_r + q̈_c. Coordinates that are prescribed (mask) are not eliminated, as in `articulated`;
+what λ leaves over there goes into their efforts.
 """
 from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry, routine
+from ..compile import entry, routine, sweep
 from ..lie.spatial import add, cross, dot, rotate, scale
 from ..model.block import (
     IQ, IV, NODES, NQ, NV, RATIO, REVOLUTE, SHARED, column, dof, kind, matrix, node, parent, positions_valid,
-    put, put_add, rates_valid, vector,
+    put_add, rates_valid, vector,
 )
 from ..model.constraint_block import ROWS
-from .articulated import _ACCEL, _ALPHA, _F, _N, _OMEGA, _U, SIZE, articulated_accelerations, articulated_factors
+from .articulated import _ACCEL, _ALPHA, _OMEGA, _U, SIZE, articulated_accelerations, articulated_factors
 from .constraint_rows import POSES, constraint_rows, world_poses
 from .minimum_norm import minimum_norm
 
@@ -25,7 +26,7 @@ ALPHA, BETA, DAMPING, OPTIONS = 0, 1, 2, 3
 RANK, RESIDUAL, SCALE, CONDITION, INFO = 0, 1, 2, 3, 4
 
 
-@routine
+@sweep
 def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
     """E Aᵀ: for each row of A[at:] as joint efforts, the efforts left over, to Y (m, nv); G (nodes, m, 6): forces.
 
@@ -57,8 +58,6 @@ def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
             if not touched:
                 continue
             for c in range(count - 1, -1, -1):
-                if hybrid and mask[iv + c]:
-                    continue
                 if t == REVOLUTE:
                     left = A[at + r * nv + iv] - M[o + RATIO] * N[2]
                 else:
@@ -66,6 +65,8 @@ def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
                     left = A[at + r * nv + iv + c] - dot(sa, N) - dot(sl, F)
                 u = w + _U + 8 * c
                 Y[r * nv + iv + c] = left
+                if hybrid and mask[iv + c]:
+                    continue
                 x = W[u + 6] * left
                 N = add(N, scale(x, vector(W, u)))
                 F = add(F, scale(x, vector(W, u + 3)))
@@ -115,17 +116,9 @@ def constrained_recursion(M, C, q, k, v, tau, j, mask, acc, wrench, e, user, d, 
         for i in range(n):
             o = node(i)
             w = SIZE * i
-            N = vector(W, w + _N)
-            F = vector(W, w + _F)
             for r in range(m):
-                x = lam[at + r]
-                g = 6 * (i * m + r)
-                N = add(N, scale(x, vector(G, g)))
-                F = add(F, scale(x, vector(G, g + 3)))
                 for c in range(dof(kind(M, o))):
-                    W[w + _U + 8 * c + 7] += x * Y[r * nv + int(M[o + IV].real) + c]
-            put(W, w + _N, N)
-            put(W, w + _F, F)
+                    W[w + _U + 8 * c + 7] += lam[at + r] * Y[r * nv + int(M[o + IV].real) + c]
         for c in range(nv):
             start[c] = out[j + c]
     worst = 0.0
@@ -142,11 +135,6 @@ def constrained_recursion(M, C, q, k, v, tau, j, mask, acc, wrench, e, user, d, 
             largest = size
     info[to + RESIDUAL] = worst
     info[to + SCALE] = largest
-    if hybrid:
-        for c in range(nv):
-            if mask[c]:
-                for r in range(m):
-                    effort[j + c] -= A[r * nv + c] * lam[at + r]
     return 0
 
 
@@ -187,18 +175,14 @@ def constrained_states(M, C, q, v, a, tau, mask, wrench, user, options, states, 
     nv = int(M[NV])
     m = int(C[ROWS])
     nodes = int(M[NODES])
-    W = np.empty(SIZE * nodes)
-    X = np.empty(POSES * nodes)
-    A = np.empty(m * nv)
-    f = np.empty(m)
-    b = np.empty(m)
-    G = np.empty(6 * m * nodes)
-    Y = np.empty(m * nv)
-    Z = np.empty(m * nv)
-    T = np.empty(m * m)
-    P = np.empty(m * m)
-    y = np.empty(2 * m)
-    start = np.empty(nv)
+    # one piece of memory for all, as each costs time
+    S = np.empty((SIZE + POSES + 6 * m) * nodes + 3 * m * nv + 4 * m + 2 * m * m + nv)
+    W, S = S[:SIZE * nodes], S[SIZE * nodes:]
+    X, S = S[:POSES * nodes], S[POSES * nodes:]
+    G, S = S[:6 * m * nodes], S[6 * m * nodes:]
+    A, Y, Z, S = S[:m * nv], S[m * nv:2 * m * nv], S[2 * m * nv:3 * m * nv], S[3 * m * nv:]
+    T, P, S = S[:m * m], S[m * m:2 * m * m], S[2 * m * m:]
+    f, b, y, start = S[:m], S[m:2 * m], S[2 * m:4 * m], S[4 * m:]
     each = user.shape[0] // max(states, 1)
     for s in range(states):
         found = constrained_recursion(M, C, q, s * nq, v, tau, s * nv, mask, a, wrench, 6 * nodes * s, user, each * s,

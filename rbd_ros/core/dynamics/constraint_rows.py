@@ -6,7 +6,7 @@ the last common ancestor move neither. Formulas per row stand in `turning`.
 """
 from __future__ import annotations
 
-from ..compile import kernel, routine
+from ..compile import kernel, sweep
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
     GRAVITY, IQ, IV, NODES, NV, RATIO, REVOLUTE, column, dof, kind, matrix, node, parent, put, put_matrix, vector, zero,
@@ -21,7 +21,7 @@ from .turning import transpose, turned, turning_acceleration, turning_rate, turn
 POSES = 12    # per node: pose in the world
 
 
-@routine
+@sweep
 def world_poses(M, W, stride, X):
     """Poses of the nodes in the world, to X, from those in their parents, which start the records of W."""
     for i in range(int(M[NODES].real)):
@@ -65,7 +65,7 @@ def in_world(X, stride, i, R, p):
     return compose(R_i, R), add(rotate(R_i, p), vector(X, stride * i + 9))
 
 
-@routine
+@sweep
 def frame_motion(M, C, o, end, i, X, stride, W, size, omega_at, alpha_at, accel_at, weight, Rt):
     """ω, α, and acceleration of frame `end` of record o on node i, turned by Rt; the world accelerates by −weight·g."""
     z = 0.0 * W[omega_at]
@@ -80,7 +80,7 @@ def frame_motion(M, C, o, end, i, X, stride, W, size, omega_at, alpha_at, accel_
     return rotate(R, omega), rotate(R, alpha), rotate(R, accel)
 
 
-@routine
+@sweep
 def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel_at, weight, order, A, f, b, at):
     """Rows of a POSE record; arguments as in `constraint_rows`, with its first rows at `at`."""
     nv = int(M[NV].real)
@@ -136,7 +136,7 @@ def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel
     put_rows(C, o, at, 1, turning_acceleration(R, count, c, u, s, omega, alpha), sub(sub(accel2, accel1), turn), b)
 
 
-@routine
+@sweep
 def coupling_rows(C, o, q, k, v, j, acc, x, order, nv, A, f, b, at):
     """The row of a COUPLING record: Σ P(y) with y = ratio q + offset."""
     r = at + int(C[o + ROW].real)
@@ -172,7 +172,7 @@ def coupling_rows(C, o, q, k, v, j, acc, x, order, nv, A, f, b, at):
         b[r] = second
 
 
-@routine
+@sweep
 def constraint_rows(M, C, q, k, v, j, acc, x, X, stride, W, size, omega_at, alpha_at, accel_at, weight, user, e, order,
                     A, f, b, at):
     """f (order 0), A (1) and b = A q̈ + Ȧq̇ (2) of one state, to f[at:], b[at:] and row by row to A[at·nv:].

@@ -19,7 +19,7 @@ from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 
 
-_NO_WRENCH = np.empty(0)
+_new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
 
 
 class HybridResult(NamedTuple):
@@ -29,9 +29,20 @@ class HybridResult(NamedTuple):
     effort: Array
 
 
+@entry("int64(float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], float64[::1])")
+def hybrid_dynamics_entry(M, q, v, mask, acceleration, effort):
+    """One state, checked, completed in place; returns as the batch."""
+    if M[SHARED] > 0.0 or mask.shape[0] != int(M[NV]) or not (
+            positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, acceleration, 1)
+            and rates_valid(M, effort, 1)):
+        return -1
+    W = np.empty(SIZE * int(M[NODES]))
+    return articulated_recursion(M, q, 0, v, effort, 0, mask, acceleration, W[:0], 0, W, acceleration, effort)
+
+
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
        "float64[::1], float64[::1])", nogil=True)
-def hybrid_dynamics_entry(M, q, v, a, tau, mask, wrench, states, acceleration, effort):
+def hybrid_dynamics_batch(M, q, v, a, tau, mask, wrench, states, acceleration, effort):
     """This many states, checked: 0, or -1 where the input is not what the model takes, or the singular node + 1."""
     nq = int(M[NQ])
     nv = int(M[NV])
@@ -60,14 +71,13 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
     """
     if external_wrenches is None:
         try:
-            acceleration = np.empty(model.nv)
-            effort = np.empty(model.nv)
-            found = hybrid_dynamics_entry.call(model._block, q, v, a, tau, prescribed, _NO_WRENCH, 1,
-                                               acceleration, effort)
+            acceleration = a.copy()    # type: ignore[union-attr]
+            effort = tau.copy()    # type: ignore[union-attr]
+            found = hybrid_dynamics_entry.call(model._block, q, v, prescribed, acceleration, effort)
         except UNSUITED:
             found = -1    # not float64 arrays of one state and a mask: looked at below
         if found == 0:
-            return HybridResult(acceleration, effort)
+            return _new(HybridResult, (acceleration, effort))
         if found > 0:
             raise singular(model, found - 1)
     mask = prescribed_mask(model, prescribed)
@@ -76,7 +86,7 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         given.check_values()
         return _dense(model, given, mask, external_wrenches)
     result = HybridResult(given.empty(model.nv), given.empty(model.nv))
-    found = hybrid_dynamics_entry.call(
+    found = hybrid_dynamics_batch.call(
         model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
         result.acceleration.reshape(-1), result.effort.reshape(-1))
     if found > 0:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry, routine
+from ..compile import entry, routine, sweep
 
 RANK_TOLERANCE = 1e-8    # of the largest column of Z: below, a direction counts as one that nothing constrains
 
 
-@routine
+@sweep
 def row_dot(X, a, b, n):
     """Inner product, in four sums that a processor computes side by side."""
     s0 = s1 = s2 = s3 = 0.0

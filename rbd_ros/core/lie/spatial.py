@@ -62,6 +62,20 @@ def compose(A, B):
 
 
 @kernel
+def add_matrix(A, B):
+    """`A + B`."""
+    return (A[0] + B[0], A[1] + B[1], A[2] + B[2], A[3] + B[3], A[4] + B[4], A[5] + B[5], A[6] + B[6], A[7] + B[7],
+            A[8] + B[8])
+
+
+@kernel
+def hat(a):
+    """The matrix of `a ×`."""
+    z = 0.0 * a[0]
+    return (z, -a[2], a[1], a[2], z, -a[0], -a[1], a[0], z)
+
+
+@kernel
 def symmetric_times(S, a):
     """`S a` for symmetric `S`."""
     return (S[0] * a[0] + S[1] * a[1] + S[2] * a[2],

@@ -1,0 +1,279 @@
+"""What all first derivatives share: per column of S how the motion of everything behind it changes (K eq. 87–91).
+
+All vectors are in world axes about one point O (the first node with mass, so that nothing is lost far from the
+world's origin): twists (ω, u), u the velocity of the body's point at O. Turning the bodies behind a joint along column
+s leaves what they feel, in axes that turn along, as it was but for `δV = Ψ̇` and `δV̇ = Ψ̈ − ad_V Ψ̇`, one Ψ̇ and Ψ̈ for
+all of them; a rate along s gives `δV = s`, `δV̇ = Ξ − ad_V s`. Then `δF = Î Ψ̈ + B̂ Ψ̇` with composite Î and B̂, and
+B̂ has columns only for the angular part of Ψ̇: (N, −2 [h]) with momentum h and `N = −2 (ω̂ Σ + ĉ û)`, Σ = ½ tr(I) 1 − I.
+With V, V̇ of the parent, V' the node's own:  Ψ̇ = ad_V s,  Ψ̈ = ad_V̇ s + ad_V Ψ̇,  Ξ = ad_(V + V') s.
+Where S = S(q), Ψ̇ gains σ = ∂S/∂q q̇, Ψ̈ gains ∂(S q̈ + Ṡ q̇)/∂q + ad_V' σ, and Ξ gains ∂(Ṡ q̇)/∂q̇.
+"""
+from __future__ import annotations
+
+from ..compile import kernel, sweep
+from ..lie.so3 import right_jacobian_dot, right_jacobian_second
+from ..lie.spatial import (
+    add, compose, cross, dot, rotate, rotate_back, rotate_symmetric, scale, sub, symmetric_times,
+)
+from ..model.block import (
+    GRAVITY, HELICAL, INERTIA, IQ, IV, MASS, MOMENT, NODES, RATIO, REVOLUTE, SPHERICAL_EXP,
+    column, dof, joint_pose, kind, matrix, node, parent, put, put_add, put_matrix, put_six,
+    six, vector, zero,
+)
+
+# workspace of one node: pose, twist, acceleration; composite mass, moment, inertia, N, momentum; wrench about O
+R, P, OMEGA, U, ALPHA, ACCEL, TOTAL, C, I, N, H, MOMENT_O, FORCE, NODE_SIZE = (
+    0, 9, 12, 15, 18, 21, 24, 25, 28, 34, 43, 46, 49, 52)
+COMPOSITE = 28    # numbers from TOTAL on that are summed up the tree
+# workspace of one column: s (6), Ψ̇ (6), Ξ (6), Ψ̈ (6), Î s (6)
+S, PSI, XI, PSI2, MOMENTUM, COLUMN = 0, 6, 12, 18, 24, 30
+
+
+@kernel
+def ad(a, b, x, y):
+    """`ad_(a, b) (x, y)`."""
+    return cross(a, x), add(cross(a, y), cross(b, x))
+
+
+@kernel
+def put_pair(A, k, x, y):
+    put(A, k, x)
+    put(A, k + 3, y)
+
+
+@kernel
+def unit_vector(c, like):
+    z = 0.0 * like
+    return (z + 1.0 if c == 0 else z, z + 1.0 if c == 1 else z, z + 1.0 if c == 2 else z)
+
+
+@sweep
+def exponential_slopes(q, k, v, j, a, x, c):
+    """Of exponential coordinates: ∂(S q̇)/∂q_c, ∂(S q̈ + Ṡ q̇)/∂q_c, ∂(Ṡ q̇)/∂q̇_c."""
+    r = vector(q, k)
+    rate = vector(v, j)
+    e = unit_vector(c, q[k])
+    slope = right_jacobian_dot(r, e)
+    sigma = rotate(slope, rate)
+    second = rotate(right_jacobian_second(r, e, rate), rate)
+    return sigma, add(rotate(slope, vector(a, x)), second), add(sigma, rotate(right_jacobian_dot(r, rate), e))
+
+
+@sweep
+def exponential_bias(q, k, v, j):
+    """`Ṡ q̇` of exponential coordinates."""
+    rate = vector(v, j)
+    return rotate(right_jacobian_dot(vector(q, k), rate), rate)
+
+
+@sweep
+def exponential_torque(q, k, c, n):
+    """`∂Sᵀ/∂q_c n` of exponential coordinates."""
+    return rotate_back(right_jacobian_dot(vector(q, k), unit_vector(c, q[k])), n)
+
+
+@kernel
+def count_columns(M):
+    """Columns of S of all nodes: nv, or more where bodies share coordinates."""
+    count = 0
+    for i in range(int(M[NODES].real)):
+        count += dof(kind(M, node(i)))
+    return count
+
+
+@sweep
+def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
+    """Forward recursion, to W by node and L by column: all but Ψ̈. v[j:], a[ja:]; if not `moving`, q̈ counts as zero.
+
+    T takes per column its coordinate and the column before it on the way to the root (−1: none), and per node its
+    last column.
+    """
+    n = int(M[NODES].real)
+    z = zero(M, v, j)
+    O = (z, z, z)
+    found = False
+    for i in range(n):
+        o = node(i)
+        w = NODE_SIZE * i
+        E, p = joint_pose(M, o, q, k + int(M[o + IQ].real))
+        h = parent(M, o)
+        if h >= 0:
+            E_h = matrix(W, NODE_SIZE * h + R)
+            p = add(rotate(E_h, p), vector(W, NODE_SIZE * h + P))
+            E = compose(E_h, E)
+        if not found and M[o + MASS].real > 0.0:
+            found = True
+            O = p
+        put_matrix(W, w + R, E)
+        put(W, w + P, p)
+    at = 0
+    last = T.shape[0] - n
+    for i in range(n):
+        o = node(i)
+        w = NODE_SIZE * i
+        iq = k + int(M[o + IQ].real)
+        iv = j + int(M[o + IV].real)
+        t = kind(M, o)
+        E = matrix(W, w + R)
+        p = sub(vector(W, w + P), O)
+        put(W, w + P, p)
+        h = parent(M, o)
+        if h < 0:
+            omega_p = (z, z, z)
+            u_p = (z, z, z)
+            alpha = (z, z, z)
+            accel = (z - M[GRAVITY], z - M[GRAVITY + 1], z - M[GRAVITY + 2])
+            before = -1
+        else:
+            x = NODE_SIZE * h
+            omega_p = vector(W, x + OMEGA)
+            u_p = vector(W, x + U)
+            alpha = vector(W, x + ALPHA)
+            accel = vector(W, x + ACCEL)
+            before = T[last + h]
+        if t == REVOLUTE:
+            ratio = M[o + RATIO]
+            sa = (ratio * E[2], ratio * E[5], ratio * E[8])
+            sl = cross(p, sa)
+            put_pair(L, COLUMN * at + S, sa, sl)
+            omega_r = scale(v[iv], sa)
+            u_r = scale(v[iv], sl)
+            if moving:
+                alpha = add(alpha, scale(a[ja + iv - j], sa))
+                accel = add(accel, scale(a[ja + iv - j], sl))
+        else:
+            omega_r = (z, z, z)
+            u_r = (z, z, z)
+            for c in range(dof(t)):
+                sa, sl = column(M, o, q, iq, c)
+                sa = rotate(E, sa)
+                sl = add(rotate(E, sl), cross(p, sa))
+                put_pair(L, COLUMN * (at + c) + S, sa, sl)
+                omega_r = add(omega_r, scale(v[iv + c], sa))
+                u_r = add(u_r, scale(v[iv + c], sl))
+                if moving:
+                    alpha = add(alpha, scale(a[ja + iv - j + c], sa))
+                    accel = add(accel, scale(a[ja + iv - j + c], sl))
+            if t == SPHERICAL_EXP:
+                x = rotate(E, exponential_bias(q, iq, v, iv))
+                alpha = add(alpha, x)
+                accel = add(accel, cross(p, x))
+        omega = add(omega_p, omega_r)
+        u = add(u_p, u_r)
+        if t <= HELICAL:    # ad_V s is Ψ̇, as s turns and slides along itself
+            l = COLUMN * at
+            x, y = ad(omega_p, u_p, vector(L, l + S), vector(L, l + S + 3))
+            put_pair(L, l + PSI, x, y)
+            put_pair(L, l + XI, scale(2.0, x), scale(2.0, y))
+            alpha = add(alpha, scale(v[iv], x))
+            accel = add(accel, scale(v[iv], y))
+            T[2 * at] = iv - j
+            T[2 * at + 1] = before
+            before = at
+            at += 1
+        else:
+            x, y = ad(omega, u, omega_r, u_r)
+            alpha = add(alpha, x)
+            accel = add(accel, y)
+            for c in range(dof(t)):
+                l = COLUMN * at
+                sa = vector(L, l + S)
+                sl = vector(L, l + S + 3)
+                x, y = ad(omega_p, u_p, sa, sl)
+                put_pair(L, l + PSI, x, y)
+                x, y = ad(add(omega_p, omega), add(u_p, u), sa, sl)
+                put_pair(L, l + XI, x, y)
+                if t == SPHERICAL_EXP:
+                    sigma, _, xi = exponential_slopes(q, iq, v, iv, v, iv, c)
+                    sigma = rotate(E, sigma)
+                    xi = rotate(E, xi)
+                    put_add(L, l + PSI, sigma)
+                    put_add(L, l + PSI + 3, cross(p, sigma))
+                    put_add(L, l + XI, xi)
+                    put_add(L, l + XI + 3, cross(p, xi))
+                T[2 * at] = iv - j + c
+                T[2 * at + 1] = before
+                before = at
+                at += 1
+        put(W, w + OMEGA, omega)
+        put(W, w + U, u)
+        put(W, w + ALPHA, alpha)
+        put(W, w + ACCEL, accel)
+        T[last + i] = before
+        put_body(M, o, W, w, E, p, omega, u, alpha, accel, wrench, e + 6 * i)
+
+
+@kernel
+def put_body(M, o, W, w, E, p, omega, u, alpha, accel, wrench, e):
+    """The body's own inertia about O, momentum and N, and the wrench `I V̇ − ad*_V I V − F_ext`."""
+    m = M[o + MASS]
+    b = rotate(E, vector(M, o + MOMENT))
+    J = rotate_symmetric(E, six(M, o + INERTIA))
+    g = add(scale(2.0, b), scale(m, p))
+    s = dot(p, g)
+    c = add(b, scale(m, p))
+    J = (J[0] + s - p[0] * g[0], J[1] - p[0] * b[1] - c[0] * p[1], J[2] - p[0] * b[2] - c[0] * p[2],
+         J[3] + s - p[1] * g[1], J[4] - p[1] * b[2] - c[1] * p[2], J[5] + s - p[2] * g[2])
+    h_a = add(symmetric_times(J, omega), cross(c, u))
+    h = add(scale(m, u), cross(omega, c))
+    moment = add(add(symmetric_times(J, alpha), cross(c, accel)), add(cross(omega, h_a), cross(u, h)))
+    force = add(add(scale(m, accel), cross(alpha, c)), cross(omega, h))
+    if wrench.shape[0] > 0:
+        f = rotate(E, vector(wrench, e + 3))
+        force = sub(force, f)
+        moment = sub(moment, add(rotate(E, vector(wrench, e)), cross(p, f)))
+    W[w + TOTAL] = m
+    put(W, w + C, c)
+    put_six(W, w + I, J)
+    put(W, w + H, h)
+    put(W, w + MOMENT_O, moment)
+    put(W, w + FORCE, force)
+    # N = −2 (ω̂ Σ + ĉ û), ĉ û = u cᵀ − (c·u) 1
+    half = 0.5 * (J[0] + J[3] + J[5])
+    d = (half - J[0], half - J[3], half - J[5])
+    x = scale(-2.0, omega)
+    y = scale(-2.0, u)
+    cu = dot(c, y)
+    W[w + N] = x[2] * J[1] - x[1] * J[2] + y[0] * c[0] - cu
+    W[w + N + 1] = -x[2] * d[1] - x[1] * J[4] + y[0] * c[1]
+    W[w + N + 2] = x[2] * J[4] + x[1] * d[2] + y[0] * c[2]
+    W[w + N + 3] = x[2] * d[0] + x[0] * J[2] + y[1] * c[0]
+    W[w + N + 4] = -x[2] * J[1] + x[0] * J[4] + y[1] * c[1] - cu
+    W[w + N + 5] = -x[2] * J[2] - x[0] * d[2] + y[1] * c[2]
+    W[w + N + 6] = -x[1] * d[0] - x[0] * J[1] + y[2] * c[0]
+    W[w + N + 7] = x[1] * J[1] + x[0] * d[1] + y[2] * c[1]
+    W[w + N + 8] = x[1] * J[2] - x[0] * J[4] + y[2] * c[2] - cu
+
+
+@sweep
+def acceleration_columns(M, q, k, v, j, a, x, W, L):
+    """Ψ̈ of every column, from the accelerations in W; v[j:], a[x:]."""
+    z = zero(M, v, j)
+    at = 0
+    for i in range(int(M[NODES].real)):
+        o = node(i)
+        t = kind(M, o)
+        h = parent(M, o)
+        b = NODE_SIZE * h
+        for c in range(dof(t)):
+            l = COLUMN * at
+            sa = vector(L, l + S)
+            sl = vector(L, l + S + 3)
+            if h < 0:
+                put_pair(L, l + PSI2, (z, z, z), cross((z - M[GRAVITY], z - M[GRAVITY + 1], z - M[GRAVITY + 2]), sa))
+            else:
+                d, r = ad(vector(W, b + ALPHA), vector(W, b + ACCEL), sa, sl)
+                f, g = ad(vector(W, b + OMEGA), vector(W, b + U), vector(L, l + PSI), vector(L, l + PSI + 3))
+                put_pair(L, l + PSI2, add(d, f), add(r, g))
+            if t == SPHERICAL_EXP:
+                w = NODE_SIZE * i
+                iv = int(M[o + IV].real)
+                E = matrix(W, w + R)
+                p = vector(W, w + P)
+                sigma, rho, _ = exponential_slopes(q, k + int(M[o + IQ].real), v, j + iv, a, x + iv, c)
+                sigma = rotate(E, sigma)
+                rho = rotate(E, rho)
+                d, r = ad(vector(W, w + OMEGA), vector(W, w + U), sigma, cross(p, sigma))
+                put_add(L, l + PSI2, add(rho, d))
+                put_add(L, l + PSI2 + 3, add(cross(p, rho), r))
+            at += 1

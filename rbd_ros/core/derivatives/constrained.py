@@ -1,0 +1,184 @@
+"""Derivatives of constrained forward and inverse dynamics, from the differentiated system (K §3, §4)
+
+`ID(q, q̇, q̈) − Aᵀλ = τ`, `A q̈ + Ȧq̇ = 0`. The slopes of `A q̈ + Ȧq̇`, `Aᵀλ` and A come from the rows' own kernel with an
+imaginary step of 1e-30: exact to rounding. Where rows depend on each other, λ is that of least norm, and so are its
+derivatives, as long as the number of independent rows does not change.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compile import entry
+from ..dynamics.constrained_forward import constrained_forward_dynamics
+from ..dynamics.constrained_inverse import RANK_TOLERANCE, constrained_inverse_dynamics
+from ..dynamics.constraint_rows import constraint_rows
+from ..dynamics.constraint_values import evaluate
+from ..dynamics.hybrid import prescribed_mask
+from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
+from ..errors import RbdError
+from ..model.block import NODES, NQ, NV
+from ..model.constraint_block import ROWS
+from ..model.constraints import ConstraintSet
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import states
+from .inverse import inverse_dynamics_derivatives
+from .second import STEP, step_positions
+
+
+class ConstrainedForwardDerivatives(NamedTuple):
+    """∂ of accelerations (nv, nv) and multipliers (m, nv) by q (along `integrate`), v and tau; a batch adds an axis."""
+
+    acceleration_q: Array
+    acceleration_v: Array
+    acceleration_tau: Array
+    multipliers_q: Array
+    multipliers_v: Array
+    multipliers_tau: Array
+
+
+class ConstrainedInverseDerivatives(NamedTuple):
+    """∂ of efforts (nv, nv) and multipliers (m, nv) by q (along `integrate`), v and a; a batch adds an axis."""
+
+    effort_q: Array
+    effort_v: Array
+    effort_a: Array
+    multipliers_q: Array
+    multipliers_v: Array
+    multipliers_a: Array
+
+
+@entry("void(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], "
+       "float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1])", nogil=True)
+def constraint_slopes_entry(M, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_q):
+    """Per state: ∂(A a + Ȧq̇)/∂q and /∂v (m, nv), ∂(Aᵀλ)/∂q (nv, nv), ∂(A y)/∂q (m, nv)."""
+    nq = int(M[NQ])
+    nv = int(M[NV])
+    rows = int(C[ROWS])
+    complex_model = M.astype(np.complex128)
+    complex_rows = C.astype(np.complex128)
+    x = np.empty(nq, dtype=np.complex128)
+    rates = np.empty(nv, dtype=np.complex128)
+    acc = np.empty(nv, dtype=np.complex128)
+    A = np.empty(rows * nv, dtype=np.complex128)
+    f = np.empty(rows, dtype=np.complex128)
+    b = np.empty(rows, dtype=np.complex128)
+    W = np.empty(SIZE * int(M[NODES]), dtype=np.complex128)
+    for s in range(lam.shape[0]):
+        for i in range(nv):
+            rates[i] = v[s * nv + i]
+            acc[i] = a[s * nv + i]
+        for c in range(2 * nv):
+            d = c if c < nv else c - nv
+            step_positions(M, q, s * nq, c if c < nv else -1, x)
+            if c >= nv:
+                rates[d] += 1j * STEP
+            node_motion(complex_model, x, 0, rates, acc, 0, 2, W)
+            constraint_rows(complex_model, complex_rows, x, 0, rates, 0, acc, 0, W, SIZE, W, SIZE, _OMEGA, _ALPHA,
+                            _ACCEL, 0.0, W[:0], 0, 2, A, f, b, 0)
+            if c >= nv:
+                rates[d] = v[s * nv + d]
+                for r in range(rows):
+                    bias_v[s, r, d] = b[r].imag / STEP
+                continue
+            for i in range(nv):
+                load_q[s, i, d] = 0.0
+            for r in range(rows):
+                bias_q[s, r, d] = b[r].imag / STEP
+                turn_q[s, r, d] = 0.0
+                for i in range(nv):
+                    slope = A[r * nv + i].imag / STEP
+                    load_q[s, i, d] += slope * lam[s, r]
+                    turn_q[s, r, d] += slope * y[s, i]
+
+
+def _slopes(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, a: Array, lam: Array,
+            y: Array) -> tuple[Array, ...]:
+    """As the entry, of states whose arrays have a batch axis."""
+    bound = constraints.bound(model)
+    if bound.users:
+        raise RbdError("derivatives of constrained dynamics: a UserConstraint does not tell how its A and gamma change")
+    count, nv, m = len(q), model.nv, bound.size
+    out = (np.empty((count, m, nv)), np.empty((count, m, nv)), np.empty((count, nv, nv)), np.empty((count, m, nv)))
+    constraint_slopes_entry.call(model._block, bound.block, q.reshape(-1), v.reshape(-1), a.reshape(-1),
+                                 np.ascontiguousarray(lam), np.ascontiguousarray(y), *out)
+    return out
+
+
+def _pinv(B: Array) -> Array:
+    return np.asarray(np.linalg.pinv(B, rcond=RANK_TOLERANCE)) if B.size else np.swapaxes(B, -1, -2)
+
+
+def _shaped(parts: tuple[Any, ...], batch: int | None) -> tuple[Array, ...]:
+    return tuple(part if batch is not None else part[0] for part in parts)
+
+
+def constrained_forward_dynamics_derivatives(
+        model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *,
+        external_wrenches: Any = None) -> ConstrainedForwardDerivatives:
+    """Derivatives of `constrained_forward_dynamics` by q, v and tau, whose arguments and errors these are.
+
+    `[M −Aᵀ; A 0] (∂a, ∂λ) = (∂τ − ∂ID + ∂(Aᵀ)λ, −∂(A a + Ȧq̇))`. By q on the tangent space, off the manifold too: the
+    constraints are asked of the accelerations only. Not for a `UserConstraint`.
+    """
+    given = states(model, q=q, v=v, tau=tau)
+    result = constrained_forward_dynamics(model, constraints, *given.arrays, external_wrenches=external_wrenches)
+    q, v, tau, a, lam = (np.atleast_2d(x) for x in (*given.arrays, result.acceleration, result.multipliers))
+    A = evaluate(model, constraints, q, v, a, 1).jacobian
+    by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
+    At = np.swapaxes(A, -1, -2)
+    inverse_A = _pinv(A)
+    bias_q, bias_v, load_q, turn_q = _slopes(model, constraints, q, v, a, lam, (inverse_A @ lam[..., None])[..., 0])
+    m = A.shape[-2]
+    L = np.linalg.cholesky(by.a)
+    Z = np.linalg.solve(L, At)
+    Z_inverse = _pinv(Z)
+    null = np.eye(m) - A @ inverse_A    # dependent rows: which λ do not matter
+    eye = np.broadcast_to(np.eye(model.nv), by.a.shape)
+    parts = []
+    for force, bias, turn in ((load_q - by.q, bias_q, turn_q), (-by.v, bias_v, None), (eye, None, None)):
+        free = np.linalg.solve(L, force)
+        needed = Z_inverse @ free
+        if bias is not None:
+            needed = needed + Z_inverse @ np.swapaxes(Z_inverse, -1, -2) @ bias
+        change = np.linalg.solve(np.swapaxes(L, -1, -2), free - Z @ needed)
+        least = np.swapaxes(inverse_A, -1, -2) @ (At @ -needed)    # without what Aᵀ does not see
+        parts.append((change, least if turn is None else least + null @ turn))
+    flat = _shaped((parts[0][0], parts[1][0], parts[2][0], parts[0][1], parts[1][1], parts[2][1]), given.batch)
+    return ConstrainedForwardDerivatives(*flat)
+
+
+def constrained_inverse_dynamics_derivatives(
+        model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, a: ArrayLike,
+        actuated: ArrayLike | Sequence[str], *, external_wrenches: Any = None) -> ConstrainedInverseDerivatives:
+    """Derivatives of `constrained_inverse_dynamics` by q, v and a, where its solution is unique: as many independent
+    columns of passive coordinates as constraints, else `RbdError`. Arguments and other errors as of that function.
+
+    `A_pᵀ ∂λ = ∂ID_p − ∂(A_pᵀ)λ`, `∂τ_a = ∂ID_a − ∂(A_aᵀ)λ − A_aᵀ ∂λ`, with q, v and a independent of each other; along
+    motions of the mechanism, that keeps A a + Ȧq̇ = 0, it is the derivative of the efforts.
+    """
+    mask = prescribed_mask(model, actuated)
+    given = states(model, q=q, v=v, a=a)
+    q, v, a = given.arrays
+    result = constrained_inverse_dynamics(model, constraints, q, v, a, mask, external_wrenches=external_wrenches)
+    if given.count and int(np.min(result.rank)) < constraints.size:
+        raise RbdError(f"model '{model.name}': the multipliers are not unique (rank {int(np.min(result.rank))} of "
+                       f"{constraints.size} constraints over passive coordinates): actuate fewer joints")
+    q, v, a, lam = (np.atleast_2d(x) for x in (q, v, a, result.multipliers))
+    A = evaluate(model, constraints, q, v, a, 1).jacobian
+    by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
+    _, _, load_q, _ = _slopes(model, constraints, q, v, a, lam, np.zeros_like(v))
+    At = np.swapaxes(A, -1, -2)
+    inverse = _pinv(At[:, ~mask])
+    efforts, multipliers = [], []
+    for force in (by.q - load_q, by.v, by.a):
+        change = inverse @ force[:, ~mask]
+        effort = force - At @ change
+        effort[:, ~mask] = 0.0
+        efforts.append(effort)
+        multipliers.append(change)
+    return ConstrainedInverseDerivatives(*_shaped((*efforts, *multipliers), given.batch))

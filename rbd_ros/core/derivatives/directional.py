@@ -1,0 +1,284 @@
+"""Derivatives of inverse dynamics by any scalar p: K Table 5, O(n)."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compile import entry, kernel, routine
+from ..errors import RbdError
+from ..lie.so3 import right_jacobian_dot, right_jacobian_second
+from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
+from ..model.block import (
+    ARMATURE, GRAVITY, HELICAL, IQ, IV, MASS, MOMENT, NODES, NQ, NV, OFFSET, PITCH, POSITION, PRISMATIC, RATIO,
+    ROTATION, SPHERICAL_EXP,
+    column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, put, put_matrix,
+    rates_valid, six, vector, zero,
+)
+from ..model.block import INERTIA as BODY_INERTIA
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import States, node_wrenches, shaped
+from .columns import put_pair, unit_vector
+from .pairs import inertia_times, lie, lie_dual, minus, pair, pairing, plus, times, to_child, wrench_to_parent
+from .tangent import INERTIA, PLACEMENT, RECORD, SCREW, Tangent, parameter_tangents
+
+# workspace of one node: pose, V, ∂V, V̇, ∂V̇, F, ∂F, ∂h
+R, P, V, DV, A, DA, F, DF, DH, SIZE = 0, 9, 12, 18, 24, 30, 36, 42, 48, 54
+
+
+@routine
+def twist_of(M, o, q, k, x, j):
+    return joint_twist(M, o, q, k, x, j)
+
+
+@routine
+def bias_of(M, o, q, k, v, j):
+    return joint_bias(M, o, q, k, v, j)
+
+
+@routine
+def pose_of(M, o, q, k):
+    return joint_pose(M, o, q, k)
+
+
+@routine
+def column_of(M, o, q, k, c):
+    return column(M, o, q, k, c)
+
+
+@routine
+def exponential_direction(q, k, v, a, j, dq, dv):
+    """Of exponential coordinates: ∂S q̇ and ∂S q̈ + ∂(Ṡ q̇) along dq[j:], dv[j:]; v[j:], a[j:]."""
+    r = vector(q, k)
+    rate = vector(v, j)
+    along = vector(dq, j)
+    change = vector(dv, j)
+    slope = right_jacobian_dot(r, along)
+    second = rotate(right_jacobian_second(r, along, rate), rate)
+    mixed = add(rotate(right_jacobian_dot(r, change), rate), rotate(right_jacobian_dot(r, rate), change))
+    return rotate(slope, rate), add(add(rotate(slope, vector(a, j)), second), mixed)
+
+
+@routine
+def turned_back(E, p, o, M, x):
+    """`Ad_{T_J⁻¹} x` for the motion T_J of the joint: its pose (E, p) without its place."""
+    E0 = matrix(M, o + ROTATION)
+    E_J = compose((E0[0], E0[3], E0[6], E0[1], E0[4], E0[7], E0[2], E0[5], E0[8]), E)
+    return to_child(E_J, rotate_back(E0, sub(p, vector(M, o + POSITION))), x)
+
+
+@routine
+def screw_motion(M, o, x, w, u):
+    """∂h of a joint of one coordinate at x whose screw changes by (w, u): `∫₀ˣ Ad_exp(−s y) (w, u) dy`."""
+    z = 0.0 * x
+    t = kind(M, o)
+    e = (z, z, z + 1.0)
+    if t == PRISMATIC:
+        return scale(x, w), sub(scale(x, u), scale(0.5 * x * x, cross(e, w)))
+    s = np.sin(x)
+    c = 2.0 * np.sin(0.5 * x) * np.sin(0.5 * x)    # 1 − cos
+    angular = (s * w[0] + c * w[1], s * w[1] - c * w[0], x * w[2])
+    linear = (s * u[0] + c * u[1], s * u[1] - c * u[0], x * u[2])
+    if t == HELICAL:
+        a = x * s - c                    # ∫ y cos y
+        b = s - x * (1.0 - c)            # ∫ y sin y
+        linear = sub(linear, scale(M[o + PITCH], cross(e, (a * w[0] + b * w[1], a * w[1] - b * w[0], z))))
+    return angular, linear
+
+
+@routine
+def frame_change(M, o, q, iq, E, p, D, d, dq, y):
+    """∂h of a node, `T⁻¹ ∂T`: from its coordinates along dq[y:], its placement and its screw."""
+    h = turned_back(E, p, o, M, pair(D, d + PLACEMENT))
+    t = kind(M, o)
+    if t <= HELICAL:
+        h = plus(h, screw_motion(M, o, M[o + RATIO] * q[iq] + M[o + OFFSET], vector(D, d + SCREW),
+                                 vector(D, d + SCREW + 3)))
+    for c in range(dof(t)):
+        h = plus(h, times(dq[y + c], column_of(M, o, q, iq, c)))
+    return h
+
+
+@routine
+def column_change(M, o, q, iq, c, D, d, dq, y):
+    """∂S of column c."""
+    z = 0.0 * dq[y]
+    t = kind(M, o)
+    if t <= HELICAL:
+        return times(M[o + RATIO], pair(D, d + SCREW))
+    if t == SPHERICAL_EXP:
+        return exponential_column(q, iq, c, dq, y), (z, z, z)
+    return (z, z, z), (z, z, z)
+
+
+@routine
+def exponential_column(q, iq, c, dq, y):
+    return rotate(right_jacobian_dot(vector(q, iq), vector(dq, y)), unit_vector(c, q[iq]))
+
+
+@routine
+def rate_changes(M, o, q, iq, v, a, iv, dq, dv, da, D, d):
+    """∂(S q̇) and ∂(S q̈ + Ṡ q̇); v[iv:], a[iv:] and so on."""
+    first = twist_of(M, o, q, iq, dv, iv)
+    second = twist_of(M, o, q, iq, da, iv)
+    t = kind(M, o)
+    if t <= HELICAL:
+        s = times(M[o + RATIO], pair(D, d + SCREW))
+        first = plus(first, times(v[iv], s))
+        second = plus(second, times(a[iv], s))
+    elif t == SPHERICAL_EXP:
+        sigma, rho = exponential_direction(q, iq, v, a, iv, dq, dv)
+        first = (add(first[0], sigma), first[1])
+        second = (add(second[0], rho), second[1])
+    return first, second
+
+
+@kernel
+def acceleration_before(M, h, W, stride):
+    """V̇ and ∂V̇ of node h, or of the base, which accelerates against gravity."""
+    z = 0.0 * W[0]
+    if h < 0:
+        return (((z, z, z), (z - M[GRAVITY], z - M[GRAVITY + 1], z - M[GRAVITY + 2])), ((z, z, z), (z, z, z)))
+    return pair(W, stride * h + A), pair(W, stride * h + DA)
+
+
+@routine
+def motion_changes(M, q, k, v, a, j, dq, dv, da, D, W, stride, i):
+    """Forward recursion at node i: pose, V, ∂V, ∂h to W; returns η with the joint's own acceleration, and ∂η."""
+    o = node(i)
+    w = stride * i
+    d = RECORD * i
+    z = zero(M, v, j)
+    iq = k + int(M[o + IQ].real)
+    iv = j + int(M[o + IV].real)
+    E, p = pose_of(M, o, q, iq)
+    h = parent(M, o)
+    V_p = ((z, z, z), (z, z, z))
+    DV_p = V_p
+    if h >= 0:
+        V_p = to_child(E, p, pair(W, stride * h + V))
+        DV_p = pair(W, stride * h + DV)
+    dh = frame_change(M, o, q, iq, E, p, D, d, dq, iv)
+    rate = twist_of(M, o, q, iq, v, iv)
+    s, r = twist_of(M, o, q, iq, a, iv)
+    acceleration = (add(s, bias_of(M, o, q, iq, v, iv)), r)
+    drate, dacceleration = rate_changes(M, o, q, iq, v, a, iv, dq, dv, da, D, d)
+    twist = plus(V_p, rate)
+    dtwist = plus(minus(to_child(E, p, DV_p), lie(dh, V_p)), drate)
+    put_matrix(W, w + R, E)
+    put(W, w + P, p)
+    put_pair(W, w + V, twist[0], twist[1])
+    put_pair(W, w + DV, dtwist[0], dtwist[1])
+    put_pair(W, w + DH, dh[0], dh[1])
+    return (plus(acceleration, lie(twist, rate)),
+            plus(plus(dacceleration, lie(dtwist, rate)), lie(twist, drate)))
+
+
+@routine
+def velocity_wrench(M, o, D, d, twist, dtwist, wrench, e, dwrench):
+    """`− ad*_V I V − F_ext` of a body, and its derivative."""
+    m = M[o + MASS]
+    c = vector(M, o + MOMENT)
+    J = six(M, o + BODY_INERTIA)
+    h = inertia_times(m, c, J, twist)
+    dh = plus(inertia_times(m, c, J, dtwist),
+              inertia_times(D[d + INERTIA], vector(D, d + INERTIA + 1), six(D, d + INERTIA + 4), twist))
+    f = times(-1.0, lie_dual(twist, h))
+    df = times(-1.0, plus(lie_dual(dtwist, h), lie_dual(twist, dh)))
+    if wrench.shape[0] > 0:
+        f = minus(f, pair(wrench, e))
+    if dwrench.shape[0] > 0:
+        df = minus(df, pair(dwrench, e))
+    return f, df
+
+
+@routine
+def inverse_directional_recursion(M, q, k, v, a, j, dq, dv, da, D, wrench, dwrench, e, W, out):
+    """One state: K Table 5; out[j:] takes ∂τ."""
+    n = int(M[NODES].real)
+    for i in range(n):
+        o = node(i)
+        w = SIZE * i
+        d = RECORD * i
+        eta, deta = motion_changes(M, q, k, v, a, j, dq, dv, da, D, W, SIZE, i)
+        E = matrix(W, w + R)
+        p = vector(W, w + P)
+        acc, dacc = acceleration_before(M, parent(M, o), W, SIZE)
+        acc = to_child(E, p, acc)
+        dacc = plus(minus(to_child(E, p, dacc), lie(pair(W, w + DH), acc)), deta)
+        acc = plus(acc, eta)
+        put_pair(W, w + A, acc[0], acc[1])
+        put_pair(W, w + DA, dacc[0], dacc[1])
+        m = M[o + MASS]
+        c = vector(M, o + MOMENT)
+        J = six(M, o + BODY_INERTIA)
+        f, df = velocity_wrench(M, o, D, d, pair(W, w + V), pair(W, w + DV), wrench, e + 6 * i, dwrench)
+        f = plus(f, inertia_times(m, c, J, acc))
+        df = plus(df, plus(inertia_times(m, c, J, dacc), inertia_times(
+            D[d + INERTIA], vector(D, d + INERTIA + 1), six(D, d + INERTIA + 4), acc)))
+        put_pair(W, w + F, f[0], f[1])
+        put_pair(W, w + DF, df[0], df[1])
+    for i in range(int(M[NV].real)):
+        out[j + i] = zero(M, v, j)
+    for i in range(n - 1, -1, -1):
+        o = node(i)
+        w = SIZE * i
+        iv = j + int(M[o + IV].real)
+        iq = k + int(M[o + IQ].real)
+        f = pair(W, w + F)
+        df = pair(W, w + DF)
+        for c in range(dof(kind(M, o))):
+            out[iv + c] += (pairing(column_change(M, o, q, iq, c, D, RECORD * i, dq, iv), f)
+                            + pairing(column_of(M, o, q, iq, c), df) + M[o + ARMATURE + c] * da[iv + c])
+        h = parent(M, o)
+        if h >= 0:
+            E = matrix(W, w + R)
+            p = vector(W, w + P)
+            g = plus(pair(W, SIZE * h + F), wrench_to_parent(E, p, f))
+            put_pair(W, SIZE * h + F, g[0], g[1])
+            df = minus(df, lie_dual(pair(W, w + DH), f))
+            g = plus(pair(W, SIZE * h + DF), wrench_to_parent(E, p, df))
+            put_pair(W, SIZE * h + DF, g[0], g[1])
+
+
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
+       "float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
+def inverse_directional_entry(M, q, v, a, dq, dv, da, D, wrench, dwrench, states, out):
+    """This many states, checked; False where the input is not what the model takes."""
+    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
+            and rates_valid(M, dq, states) and rates_valid(M, dv, states) and rates_valid(M, da, states)):
+        return False
+    nodes = int(M[NODES])
+    W = np.empty(SIZE * nodes)
+    for s in range(states):
+        inverse_directional_recursion(M, q, s * int(M[NQ]), v, a, s * int(M[NV]), dq, dv, da, D, wrench, dwrench,
+                                      6 * nodes * s, W, out)
+    return True
+
+
+def with_tangent(model: RobotModel, tangent: Tangent, **inputs: Any) -> States:
+    """Inputs and the tangents of q and of all others in the order given, of one batch size."""
+    if not isinstance(tangent, Tangent):
+        raise RbdError(f"tangent: expected a Tangent, got {type(tangent).__name__}")
+    zeros = getattr(model, "_zeros", None)
+    changes = {f"tangent.{name}": zeros if (x := getattr(tangent, name)) is None else x for name in inputs}
+    return shaped(model, **inputs, **changes)
+
+
+def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tangent: Tangent,
+                                 external_wrenches: Any = None) -> Array:
+    """∂τ/∂p (nv,) or (N, nv) of `inverse_dynamics` by a scalar p on which anything may depend: K Table 5, O(n).
+
+    tangent: see `Tangent` (its `tau` has no meaning here). Other arguments and errors as of `inverse_dynamics`; the
+    tangent may be of one state or of a batch.
+    """
+    given = with_tangent(model, tangent, q=q, v=v, a=a)
+    D = parameter_tangents(model, tangent)
+    out = given.empty(model.nv)
+    if not inverse_directional_entry.call(
+            model._block, *given.flat, D, node_wrenches(model, external_wrenches, given.batch),
+            node_wrenches(model, tangent.external_wrenches, given.batch), given.count, out.reshape(-1)):
+        given.check_values()
+    return out

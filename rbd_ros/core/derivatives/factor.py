@@ -1,0 +1,154 @@
+"""The mass matrix as `Lᵀ D L` along the branches of the tree, and its inverse applied to many columns.
+
+Row k of L has entries at the ancestors of coordinate k only, so that neither the factors nor the first half of a
+solution fill in what branches keep apart. Prescribed coordinates are left out, as in K eq. 33, 34.
+"""
+from __future__ import annotations
+
+from ..compile import sweep
+from ..model.block import NV, SHARED
+
+SINGULAR = 1e-14
+# per coordinate: the one before it on the way to the root that is not prescribed (−1: none); where its subtree ends
+# (one past); where its branch begins and ends
+UP, END, FIRST, BRANCH, RECORD = 0, 1, 2, 3, 4
+
+
+@sweep
+def branches(M, T, mask, B):
+    """Fill B, a record per coordinate. Where bodies share coordinates, all of them count as one branch."""
+    nv = int(M[NV].real)
+    shared = M[SHARED].real > 0.0
+    hybrid = mask.shape[0] > 0
+    for x in range(nv):
+        before = x - 1 if shared else T[2 * x + 1]
+        r = RECORD * x
+        B[r + END] = x + 1
+        B[r + FIRST] = x if before < 0 else B[RECORD * before + FIRST]
+        if hybrid and before >= 0 and mask[before]:
+            before = B[RECORD * before + UP]
+        B[r + UP] = before
+    for x in range(nv - 1, -1, -1):
+        before = x - 1 if shared else T[2 * x + 1]
+        if before >= 0:
+            B[RECORD * before + END] = max(B[RECORD * before + END], B[RECORD * x + END])
+    for x in range(nv):
+        B[RECORD * x + BRANCH] = B[RECORD * B[RECORD * x + FIRST] + END]
+
+
+@sweep
+def factor(nv, mask, B, H):
+    """H = Lᵀ D L in place of its lower half, of free coordinates, D as reciprocals.
+
+    H[nv * nv:] takes the diagonal of M. Returns 0, or the coordinate + 1 whose pivot vanishes.
+    """
+    hybrid = mask.shape[0] > 0
+    for x in range(nv):
+        H[nv * nv + x] = H[x * nv + x]
+    for x in range(nv - 1, -1, -1):
+        if hybrid and mask[x]:
+            continue
+        row = x * nv
+        d = H[row + x]
+        if not d.real > SINGULAR * abs(H[nv * nv + x]):    # what it was before elimination
+            return x + 1
+        psi = 1.0 / d
+        i = B[RECORD * x + UP]
+        while i >= 0:
+            l = H[row + i] * psi
+            y = i
+            while y >= 0:
+                H[i * nv + y] -= l * H[row + y]
+                y = B[RECORD * y + UP]
+            H[row + i] = l
+            i = B[RECORD * i + UP]
+        H[row + x] = psi
+    return 0
+
+
+@sweep
+def solve_vector(nv, mask, B, H, x):
+    """`x := M⁻¹ x` over free coordinates, from their factors; D holds reciprocals."""
+    hybrid = mask.shape[0] > 0
+    for c in range(nv - 1, -1, -1):
+        if hybrid and mask[c]:
+            continue
+        i = B[RECORD * c + UP]
+        while i >= 0:
+            x[i] -= H[c * nv + i] * x[c]
+            i = B[RECORD * i + UP]
+    for c in range(nv):
+        if hybrid and mask[c]:
+            continue
+        s = x[c] * H[c * nv + c]
+        i = B[RECORD * c + UP]
+        while i >= 0:
+            s -= H[c * nv + i] * x[i]
+            i = B[RECORD * i + UP]
+        x[c] = s
+
+
+@sweep
+def subtract_row(X, to, row, factor, low, high):
+    """`X[to] −= factor X[row]` in these columns; slices, as the compiler makes vectors only of indices from 0."""
+    a = X[to, low:high]
+    b = X[row, low:high]
+    for x in range(a.shape[0]):
+        a[x] -= factor * b[x]
+
+
+@sweep
+def scale_row(X, row, factor, low, high):
+    a = X[row, low:high]
+    for x in range(a.shape[0]):
+        a[x] *= factor
+
+
+@sweep
+def solve_rows(nv, mask, B, H, X):
+    """`X := −M⁻¹ X` over free coordinates, of X (nv, nv) whose row i is zero in columns that are neither ancestors of
+    coordinate i nor behind it.
+    """
+    hybrid = mask.shape[0] > 0
+    for c in range(nv - 1, -1, -1):
+        if hybrid and mask[c]:
+            continue
+        r = RECORD * c
+        i = B[r + UP]
+        while i >= 0:
+            subtract_row(X, i, c, H[c * nv + i], B[r + FIRST], B[r + END])
+            i = B[RECORD * i + UP]
+    for c in range(nv):
+        if hybrid and mask[c]:
+            continue
+        r = RECORD * c
+        scale_row(X, c, -H[c * nv + c], B[r + FIRST], B[r + BRANCH])
+        i = B[r + UP]
+        while i >= 0:
+            subtract_row(X, c, i, H[c * nv + i], B[r + FIRST], B[r + BRANCH])
+            i = B[RECORD * i + UP]
+
+
+@sweep
+def inverse_rows(nv, B, H, X):
+    """M⁻¹ of all coordinates to X (nv, nv) from the factors; only its upper half is computed."""
+    z = 0.0 * H[0]
+    for c in range(nv):
+        for x in range(nv):
+            X[c, x] = z
+        X[c, c] = z + 1.0
+    for c in range(nv - 1, -1, -1):
+        r = RECORD * c
+        i = B[r + UP]
+        while i >= 0:
+            subtract_row(X, i, c, H[c * nv + i], c, B[r + END])
+            i = B[RECORD * i + UP]
+    for c in range(nv):
+        r = RECORD * c
+        scale_row(X, c, H[c * nv + c], c, B[r + END])
+        i = B[r + UP]
+        while i >= 0:
+            subtract_row(X, c, i, H[c * nv + i], c, B[r + BRANCH])
+            i = B[RECORD * i + UP]
+        for x in range(c + 1, B[r + BRANCH]):
+            X[x, c] = X[c, x]

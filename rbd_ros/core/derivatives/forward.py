@@ -1,0 +1,279 @@
+"""Derivatives of forward and hybrid dynamics from those of inverse dynamics: `∂q̈ = −M⁻¹ ∂ID` (K eq. 33, 34 derived).
+
+One pass gives composite bodies, the mass matrix and the bias; with its factors the accelerations follow, of which
+only Ψ̈ and the composite wrenches depend; then ∂ID, and the solution for all its columns.
+"""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compile import UNSUITED, entry, kernel, routine, sweep
+from ..dynamics.forward import singular
+from ..errors import RbdError
+from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
+from ..model.block import (
+    ARMATURE, IV, NODES, NQ, NV, dof, kind, node, parent, positions_valid, put, put_add, rates_valid, six, vector, zero,
+)
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import States, node_wrenches, shaped
+from .columns import (
+    ACCEL, ALPHA, COLUMN, COMPOSITE, FORCE, MOMENT_O, MOMENTUM, NODE_SIZE, TOTAL, C, I, S,
+    acceleration_columns, count_columns, motion_sweep, put_pair,
+)
+from .factor import RECORD, branches, factor, inverse_rows, solve_rows, solve_vector, subtract_row
+from .inverse import derivative_columns, pair_dot
+
+_new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
+
+
+class ForwardDerivatives(NamedTuple):
+    """∂q̈ by `q` (along the tangent of `integrate`), `v` and `tau` (M⁻¹): (nv, nv) each, or (N, nv, nv).
+
+    Row i belongs to the acceleration, column j to the coordinate by which it is derived.
+    """
+
+    q: Array
+    v: Array
+    tau: Array
+
+
+@sweep
+def mass_sweep(M, tau, j, mask, W, L, T, H, x):
+    """Backward recursion: composite bodies in W, Î s in L, the mass matrix to H, and the efforts left over to x.
+
+    Where prescribed, x holds the accelerations and keeps them.
+    """
+    n = int(M[NODES].real)
+    nv = int(M[NV].real)
+    z = zero(M, tau, j)
+    hybrid = mask.shape[0] > 0
+    for i in range(nv * nv):
+        H[i] = z
+    for i in range(nv):
+        if not (hybrid and mask[i]):
+            x[i] = tau[j + i]
+    last = T.shape[0] - n
+    for i in range(n - 1, -1, -1):
+        o = node(i)
+        w = NODE_SIZE * i
+        m = W[w + TOTAL]
+        c = vector(W, w + C)
+        J = six(W, w + I)
+        moment = vector(W, w + MOMENT_O)
+        force = vector(W, w + FORCE)
+        end = T[last + i]
+        begin = end - dof(kind(M, o)) + 1
+        for y in range(begin, end + 1):
+            ly = COLUMN * y
+            iy = T[2 * y]
+            sa = vector(L, ly + S)
+            sl = vector(L, ly + S + 3)
+            ma = add(symmetric_times(J, sa), cross(c, sl))
+            ml = sub(scale(m, sl), cross(c, sa))
+            put_pair(L, ly + MOMENTUM, ma, ml)
+            if not (hybrid and mask[iy]):
+                x[iy] -= dot(sa, moment) + dot(sl, force)
+            H[iy * nv + iy] += M[o + ARMATURE + y - begin] + dot(sa, ma) + dot(sl, ml)
+            u = T[2 * y + 1]
+            while u >= 0:
+                mass = pair_dot(ma, ml, L, COLUMN * u + S)
+                iu = T[2 * u]
+                H[iy * nv + iu] += mass
+                H[iu * nv + iy] += mass
+                u = T[2 * u + 1]
+        h = parent(M, o)
+        if h >= 0:
+            h = NODE_SIZE * h + TOTAL
+            for y in range(COMPOSITE):
+                W[h + y] += W[w + TOTAL + y]
+
+
+@sweep
+def accelerate(M, x, mask, W, L, T, G):
+    """Add the accelerations x of free coordinates to W's accelerations and composite wrenches; G: 6 per node."""
+    n = int(M[NODES].real)
+    hybrid = mask.shape[0] > 0
+    z = 0.0 * W[0]
+    last = T.shape[0] - n
+    for i in range(6 * n):
+        G[i] = z
+    for i in range(n - 1, -1, -1):
+        o = node(i)
+        w = NODE_SIZE * i
+        end = T[last + i]
+        a = vector(G, 6 * i)
+        b = vector(G, 6 * i + 3)
+        for y in range(end - dof(kind(M, o)) + 1, end + 1):
+            if not (hybrid and mask[T[2 * y]]):
+                rate = x[T[2 * y]]
+                a = add(a, scale(rate, vector(L, COLUMN * y + MOMENTUM)))
+                b = add(b, scale(rate, vector(L, COLUMN * y + MOMENTUM + 3)))
+        put_add(W, w + MOMENT_O, a)
+        put_add(W, w + FORCE, b)
+        h = parent(M, o)
+        if h >= 0:
+            put_add(G, 6 * h, a)
+            put_add(G, 6 * h + 3, b)
+    for i in range(n):
+        o = node(i)
+        w = NODE_SIZE * i
+        h = parent(M, o)
+        alpha = (z, z, z)
+        accel = (z, z, z)
+        if h >= 0:    # what the ancestors add: Î δV̇
+            alpha = vector(G, 6 * h)
+            accel = vector(G, 6 * h + 3)
+            c = vector(W, w + C)
+            put_add(W, w + MOMENT_O, add(symmetric_times(six(W, w + I), alpha), cross(c, accel)))
+            put_add(W, w + FORCE, sub(scale(W[w + TOTAL], accel), cross(c, alpha)))
+        end = T[last + i]
+        for y in range(end - dof(kind(M, o)) + 1, end + 1):
+            if not (hybrid and mask[T[2 * y]]):
+                rate = x[T[2 * y]]
+                alpha = add(alpha, scale(rate, vector(L, COLUMN * y + S)))
+                accel = add(accel, scale(rate, vector(L, COLUMN * y + S + 3)))
+        put(G, 6 * i, alpha)
+        put(G, 6 * i + 3, accel)
+        put_add(W, w + ALPHA, alpha)
+        put_add(W, w + ACCEL, accel)
+
+
+@kernel
+def forward_derivatives(M, q, k, v, a, tau, j, mask, wrench, e, W, L, T, B, H, out, at):
+    """One state: ∂ by q, v and by what is given, to out[at:at + 3]; 0, or the coordinate + 1 that moves no inertia.
+
+    mask: empty, or per coordinate whether a[j:] is prescribed there and the effort sought. H: nv (nv + 2) + 6 nodes.
+    """
+    nv = int(M[NV].real)
+    hybrid = mask.shape[0] > 0
+    x = H[nv * nv + nv:nv * nv + 2 * nv]
+    for i in range(nv):
+        x[i] = a[j + i] if hybrid and mask[i] else 0.0 * tau[j]
+    motion_sweep(M, q, k, v, j, x, 0, hybrid, wrench, e, W, L, T)
+    mass_sweep(M, tau, j, mask, W, L, T, H, x)
+    branches(M, T, mask, B)
+    found = factor(nv, mask, B, H)
+    if found != 0:
+        return found
+    solve_vector(nv, mask, B, H, x)
+    accelerate(M, x, mask, W, L, T, H[nv * nv + 2 * nv:])
+    acceleration_columns(M, q, k, v, j, x, 0, W, L)
+    derivative_columns(M, q, k, W, L, T, True, out, at)
+    by_q = out[at]
+    by_v = out[at + 1]
+    by_given = out[at + 2]
+    solve_rows(nv, mask, B, H, by_q)
+    solve_rows(nv, mask, B, H, by_v)
+    if hybrid:
+        given_columns(nv, mask, H, by_given)
+        solve_rows(nv, mask, B, H, by_given)
+        effort_rows(nv, mask, H, by_q)
+        effort_rows(nv, mask, H, by_v)
+        effort_rows(nv, mask, H, by_given)
+    else:
+        inverse_rows(nv, B, H, by_given)
+    return 0
+
+
+@sweep
+def given_columns(nv, mask, H, X):
+    """What `solve_rows` makes of the given efforts and accelerations: −1 at the former, M_vu at the latter; M_uu."""
+    for y in range(nv):
+        for x in range(nv):
+            X[y, x] = H[y * nv + x] if mask[x] else 0.0 * H[0]
+        if not mask[y]:
+            X[y, y] -= 1.0
+
+
+@sweep
+def effort_rows(nv, mask, H, X):
+    """Where prescribed: ∂τ_u = ∂ID_u + M_uv ∂q̈_v."""
+    for y in range(nv):
+        if mask[y]:
+            for i in range(nv):
+                if not mask[i] and H[y * nv + i] != 0.0:
+                    subtract_row(X, y, i, -H[y * nv + i], 0, nv)
+
+
+@routine
+def forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out):
+    """Any number of states, in workspace of its own."""
+    nodes = int(M[NODES].real)
+    nv = int(M[NV].real)
+    count = count_columns(M)
+    W = np.empty(NODE_SIZE * nodes, dtype=q.dtype)
+    L = np.empty(COLUMN * count, dtype=q.dtype)
+    H = np.empty(nv * nv + 2 * nv + 6 * nodes, dtype=q.dtype)
+    T = np.empty(2 * count + nodes, dtype=np.int64)
+    B = np.empty(RECORD * nv, dtype=np.int64)
+    for s in range(states):
+        found = forward_derivatives(M, q, s * int(M[NQ].real), v, a, tau, s * nv, mask, wrench, 6 * nodes * s, W, L, T,
+                                    B, H, out, 3 * s)
+        if found != 0:
+            return found
+    return 0
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, :, ::1])")
+def forward_derivatives_entry(M, q, v, tau, out):
+    """One state, checked: 0, or -1 where the input is not what the model takes, or the singular coordinate + 1."""
+    if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
+        return -1
+    return forward_derivatives_states(M, q, v, v, tau, np.empty(0, np.bool_), M[:0], 1, out)
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
+       "float64[:, :, ::1])", nogil=True)
+def hybrid_derivatives_batch(M, q, v, a, tau, mask, wrench, states, out):
+    """This many states, checked; mask empty: forward dynamics; out (3·N, nv, nv). Returns as the entry."""
+    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
+            and rates_valid(M, tau, states)):
+        return -1
+    return forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out)
+
+
+_NO_MASK = np.empty(0, dtype=np.bool_)
+
+
+def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
+                                 external_wrenches: Any = None) -> ForwardDerivatives:
+    """Derivatives (nv, nv) or (N, nv, nv) of `forward_dynamics` by q, v and tau, by q on the tangent space.
+
+    `−M⁻¹ ∂ID` at the accelerations that tau gives, M factored along the branches: what K Table 6 gives for every
+    coordinate. Arguments and errors as of `forward_dynamics`; external wrenches stay what they are in their links.
+    """
+    if external_wrenches is None:
+        try:
+            out = np.empty((3, model.nv, model.nv))
+            found = forward_derivatives_entry.call(model._block, q, v, tau, out)
+        except UNSUITED:
+            found = -1    # not float64 arrays of one state: looked at below
+        if found == 0:
+            return _new(ForwardDerivatives, (out[0], out[1], out[2]))
+        if found > 0:
+            raise singular_coordinate(model, found - 1)
+    given = shaped(model, q=q, v=v, tau=tau)
+    q, v, tau = given.flat
+    out = given.empty(3, model.nv, model.nv)
+    solved(model, hybrid_derivatives_batch.call(
+        model._block, q, v, v, tau, _NO_MASK, node_wrenches(model, external_wrenches, given.batch), given.count,
+        out.reshape(3 * given.count, model.nv, model.nv)), given)
+    return ForwardDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])
+
+
+def solved(model: RobotModel, found: int, given: States) -> None:
+    """Raise `RbdError` unless the kernel returned 0."""
+    if found > 0:
+        raise singular_coordinate(model, found - 1)
+    if found < 0:
+        given.check_values()
+
+
+def singular_coordinate(model: RobotModel, index: int) -> RbdError:
+    """The error for the joint of a velocity coordinate that moves no inertia."""
+    rows = model._node_rows
+    return singular(model, int(np.flatnonzero(rows[:, IV] <= index)[-1]))

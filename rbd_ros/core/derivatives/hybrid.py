@@ -1,0 +1,40 @@
+"""Derivatives of hybrid dynamics by q, q̇ and by what is given: K eq. 33, 34 derived, in the kernel of `forward`."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from numpy.typing import ArrayLike
+
+from ..dynamics.hybrid import prescribed_mask
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import node_wrenches, shaped
+from .forward import hybrid_derivatives_batch, solved
+
+
+class HybridDerivatives(NamedTuple):
+    """∂ of what is sought by `q` (along the tangent of `integrate`), `v`, and what is `given`: (nv, nv) each or batch.
+
+    Row i belongs to the effort where the acceleration of coordinate i is prescribed, else to its acceleration. Column
+    j of `given` belongs to the acceleration of coordinate j where it is prescribed, else to its effort.
+    """
+
+    q: Array
+    v: Array
+    given: Array
+
+
+def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
+                                prescribed: ArrayLike | Sequence[str],
+                                external_wrenches: Any = None) -> HybridDerivatives:
+    """Derivatives (nv, nv) or (N, nv, nv) of `hybrid_dynamics`, whose arguments and errors these are; by q on the
+    tangent space. With nothing prescribed those of forward dynamics, with everything those of inverse dynamics.
+    """
+    mask = prescribed_mask(model, prescribed)
+    states = shaped(model, q=q, v=v, a=a, tau=tau)
+    out = states.empty(3, model.nv, model.nv)
+    solved(model, hybrid_derivatives_batch.call(
+        model._block, *states.flat, mask, node_wrenches(model, external_wrenches, states.batch), states.count,
+        out.reshape(3 * states.count, model.nv, model.nv)), states)
+    return HybridDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])

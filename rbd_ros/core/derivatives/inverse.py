@@ -1,0 +1,193 @@
+"""Derivatives of inverse dynamics by q, q̇ and q̈: K Table 5 for all coordinates at once, O(n · depth).
+
+Pairs of coordinates on different branches do not touch: only supporting ancestors are visited.
+"""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compile import UNSUITED, entry, kernel, routine, sweep
+from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times
+from ..model.block import (
+    ARMATURE, IQ, NODES, NQ, NV, SPHERICAL_EXP,
+    dof, kind, matrix, node, parent, positions_valid, rates_valid, six, vector,
+)
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import node_wrenches, shaped
+from .columns import (
+    COLUMN, COMPOSITE, FORCE, MOMENT_O, NODE_SIZE, PSI, PSI2, TOTAL, XI, C, H, I, N, P, R, S,
+    acceleration_columns, count_columns, exponential_torque, motion_sweep,
+)
+
+_new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
+
+
+class InverseDerivatives(NamedTuple):
+    """∂τ by `q` (along the tangent of `integrate`), `v` and `a` (the mass matrix): (nv, nv) each, or (N, nv, nv).
+
+    Row i belongs to the effort, column j to the coordinate by which it is derived.
+    """
+
+    q: Array
+    v: Array
+    a: Array
+
+
+@kernel
+def pair_dot(x, y, A, k):
+    """`x · A[k:k + 3] + y · A[k + 3:k + 6]`."""
+    return dot(x, vector(A, k)) + dot(y, vector(A, k + 3))
+
+
+@sweep
+def derivative_columns(M, q, k, W, L, T, composed, out, at):
+    """Backward recursion: ∂τ/∂q, ∂τ/∂q̇ and, unless W is of composite bodies already, ∂τ/∂q̈, to out[at:at + 3]."""
+    n = int(M[NODES].real)
+    nv = int(M[NV].real)
+    by_v = at + 1
+    by_a = at + 2
+    z = 0.0 * M[0]
+    for x in range(at, at + 3):
+        for y in range(nv):
+            for i in range(nv):
+                out[x, y, i] = z
+    last = T.shape[0] - n
+    for i in range(n - 1, -1, -1):
+        o = node(i)
+        w = NODE_SIZE * i
+        t = kind(M, o)
+        m = W[w + TOTAL]
+        c = vector(W, w + C)
+        J = six(W, w + I)
+        B = matrix(W, w + N)
+        h = scale(2.0, vector(W, w + H))
+        moment = vector(W, w + MOMENT_O)
+        force = vector(W, w + FORCE)
+        end = T[last + i]
+        begin = end - dof(t) + 1
+        for y in range(begin, end + 1):
+            ly = COLUMN * y
+            iy = T[2 * y]
+            sa = vector(L, ly + S)
+            sl = vector(L, ly + S + 3)
+            ma = add(symmetric_times(J, sa), cross(c, sl))    # Î s
+            ml = sub(scale(m, sl), cross(c, sa))
+            g = add(rotate_back(B, sa), cross(h, sl))    # B̂ᵀ s
+            x1 = vector(L, ly + XI)
+            x2 = vector(L, ly + XI + 3)
+            va = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B, sa))    # Î Ξ + B̂ s
+            vl = add(sub(scale(m, x2), cross(c, x1)), cross(sa, h))
+            x1 = vector(L, ly + PSI2)
+            x2 = vector(L, ly + PSI2 + 3)
+            psi = vector(L, ly + PSI)
+            qa = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B, psi))    # Î Ψ̈ + B̂ Ψ̇
+            ql = add(sub(scale(m, x2), cross(c, x1)), cross(psi, h))
+            if not composed:
+                out[by_a, iy, iy] += M[o + ARMATURE + y - begin]
+            for x in range(begin, end + 1):
+                lx = COLUMN * x
+                ix = T[2 * x]
+                out[at, ix, iy] += pair_dot(qa, ql, L, lx + S)
+                out[by_v, ix, iy] += pair_dot(va, vl, L, lx + S)
+                if not composed:
+                    out[by_a, ix, iy] += pair_dot(ma, ml, L, lx + S)
+            # the wrench on the ancestors turns with the bodies: − ad*_s F
+            qa = add(qa, add(cross(sa, moment), cross(sl, force)))
+            ql = add(ql, cross(sa, force))
+            x = T[2 * begin + 1]
+            while x >= 0:
+                lx = COLUMN * x
+                ix = T[2 * x]
+                ta = vector(L, lx + S)
+                tl = vector(L, lx + S + 3)
+                force_q = dot(qa, ta) + dot(ql, tl)
+                force_v = dot(va, ta) + dot(vl, tl)
+                mass = dot(ma, ta) + dot(ml, tl)
+                motion_q = dot(g, vector(L, lx + PSI)) + pair_dot(ma, ml, L, lx + PSI2)
+                motion_v = dot(g, ta) + pair_dot(ma, ml, L, lx + XI)
+                out[at, ix, iy] += force_q
+                out[by_v, ix, iy] += force_v
+                out[at, iy, ix] += motion_q
+                out[by_v, iy, ix] += motion_v
+                if not composed:
+                    out[by_a, ix, iy] += mass
+                    out[by_a, iy, ix] += mass
+                x = T[2 * x + 1]
+            if t == SPHERICAL_EXP:
+                f = rotate_back(matrix(W, w + R), sub(moment, cross(vector(W, w + P), force)))
+                f = exponential_torque(q, k + int(M[o + IQ].real), y - begin, f)
+                for d in range(3):
+                    out[at, T[2 * (begin + d)], iy] += f[d]
+        b = parent(M, o)
+        if b >= 0 and not composed:
+            b = NODE_SIZE * b + TOTAL
+            for x in range(COMPOSITE):
+                W[b + x] += W[w + TOTAL + x]
+
+
+@kernel
+def inverse_derivatives(M, q, k, v, a, j, wrench, e, W, L, T, out, at):
+    """One state: three nv × nv matrices to out[at:at + 3]."""
+    motion_sweep(M, q, k, v, j, a, j, True, wrench, e, W, L, T)
+    acceleration_columns(M, q, k, v, j, a, j, W, L)
+    derivative_columns(M, q, k, W, L, T, False, out, at)
+
+
+@routine
+def inverse_derivatives_states(M, q, v, a, wrench, states, out):
+    """Any number of states, in workspace of its own."""
+    nodes = int(M[NODES].real)
+    nv = int(M[NV].real)
+    count = count_columns(M)
+    W = np.empty(NODE_SIZE * nodes, dtype=q.dtype)
+    L = np.empty(COLUMN * count, dtype=q.dtype)
+    T = np.empty(2 * count + nodes, dtype=np.int64)
+    for s in range(states):
+        inverse_derivatives(M, q, s * int(M[NQ].real), v, a, s * nv, wrench, 6 * nodes * s, W, L, T, out, 3 * s)
+
+
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, :, ::1])")
+def inverse_derivatives_entry(M, q, v, a, out):
+    """One state, checked; out (3, nv, nv). False where the input is not what the model takes."""
+    if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)):
+        return False
+    inverse_derivatives_states(M, q, v, a, M[:0], 1, out)
+    return True
+
+
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[:, :, ::1])",
+       nogil=True)
+def inverse_derivatives_batch(M, q, v, a, wrench, states, out):
+    """This many states, checked; out (3·N, nv, nv). False where the input is not what the model takes."""
+    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
+        return False
+    inverse_derivatives_states(M, q, v, a, wrench, states, out)
+    return True
+
+
+def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
+                                 external_wrenches: Any = None) -> InverseDerivatives:
+    """Derivatives (nv, nv) or (N, nv, nv) of `inverse_dynamics` by q, v and a: K Table 5 for p = q, q̇, q̈.
+
+    By q on the tangent space: column j is the derivative of τ(integrate(q, δ e_j), v, a) at δ = 0 (N m/rad, N/m, …).
+    Arguments and errors as of `inverse_dynamics`; external wrenches stay what they are in the frames of their links.
+    """
+    if external_wrenches is None:
+        try:
+            out = np.empty((3, model.nv, model.nv))
+            if inverse_derivatives_entry.call(model._block, q, v, a, out):
+                return _new(InverseDerivatives, (out[0], out[1], out[2]))
+        except UNSUITED:
+            pass    # not float64 arrays of one state: looked at below
+    given = shaped(model, q=q, v=v, a=a)
+    nv = model.nv
+    out = given.empty(3, nv, nv)
+    if not inverse_derivatives_batch.call(
+            model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch), given.count,
+            out.reshape(3 * given.count, nv, nv)):
+        given.check_values()
+    return InverseDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])

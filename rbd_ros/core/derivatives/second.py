@@ -1,0 +1,127 @@
+"""Second derivatives of inverse dynamics (P §4): the analytic first ones, on numbers with an imaginary step of 1e-30.
+
+Nothing is subtracted, so that the result is exact to rounding; O(n² · depth) for all.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compile import entry, kernel
+from ..lie.so3 import quaternion_multiply, quaternion_to_matrix
+from ..lie.spatial import rotate
+from ..model.block import (
+    FREE, IQ, IV, NODES, NQ, NV, OWNER, SPHERICAL, dof, kind, node, positions_valid, rates_valid,
+)
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import shaped
+from .columns import COLUMN, NODE_SIZE, count_columns, unit_vector
+from .inverse import inverse_derivatives
+
+STEP = 1e-30
+
+
+class SecondDerivatives(NamedTuple):
+    """Second derivatives of τ, (nv, nv, nv) each or (N, nv, nv, nv), the effort's index first:
+
+    `qq[i, j, k]` = ∂(∂τ_i/∂q_j)/∂q_k, `qv[i, j, k]` = ∂²τ_i/∂q_j ∂v_k, `vv[i, j, k]` = ∂²τ_i/∂v_j ∂v_k, and
+    `aq[i, j, k]` = ∂²τ_i/∂a_j ∂q_k = ∂M_ij/∂q_k; those of a with a or v vanish.
+    """
+
+    qq: Array
+    qv: Array
+    vv: Array
+    aq: Array
+
+
+@kernel
+def step_positions(M, q, k, c, x):
+    """x := q[k:] with an imaginary step along velocity coordinate c."""
+    for i in range(int(M[NQ])):
+        x[i] = q[k + i]
+    for i in range(int(M[NODES])):
+        o = node(i)
+        t = kind(M, o)
+        iv = int(M[o + IV])
+        if M[o + OWNER] == 0.0 or c < iv or c >= iv + dof(t):
+            continue
+        iq = int(M[o + IQ])
+        d = c - iv
+        if t == FREE:
+            p = k + iq + 3
+            if d >= 3:
+                e = rotate(quaternion_to_matrix(q[p], q[p + 1], q[p + 2], q[p + 3]), unit_vector(d - 3, q[p]))
+                for y in range(3):
+                    x[iq + y] += 1j * STEP * e[y]
+                continue
+            iq += 3
+        elif t != SPHERICAL:
+            x[iq + d] += 1j * STEP
+            continue
+        p = k + iq
+        e = unit_vector(d, q[p])
+        turned = quaternion_multiply((q[p], q[p + 1], q[p + 2], q[p + 3]), (e[0], e[1], e[2], 0.0))
+        for y in range(4):
+            x[iq + y] += 0.5j * STEP * turned[y]
+
+
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
+def second_derivatives_entry(M, q, v, a, states, out):
+    """This many states, checked: qq, qv, vv, aq of each, flat. False where the input is not what the model takes."""
+    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
+        return False
+    nodes = int(M[NODES])
+    nv = int(M[NV])
+    count = count_columns(M)
+    C = M.astype(np.complex128)
+    x = np.empty(int(M[NQ]), dtype=np.complex128)
+    rates = np.empty(nv, dtype=np.complex128)
+    accelerations = np.empty(nv, dtype=np.complex128)
+    W = np.empty(NODE_SIZE * nodes, dtype=np.complex128)
+    L = np.empty(COLUMN * count, dtype=np.complex128)
+    T = np.empty(2 * count + nodes, dtype=np.int64)
+    D = np.empty((3, nv, nv), dtype=np.complex128)
+    square = nv * nv
+    cube = square * nv
+    for s in range(states):
+        for i in range(nv):
+            rates[i] = v[s * nv + i]
+            accelerations[i] = a[s * nv + i]
+        at = 4 * cube * s
+        for c in range(nv):
+            step_positions(M, q, s * int(M[NQ]), c, x)
+            inverse_derivatives(C, x, 0, rates, accelerations, 0, W[:0], 0, W, L, T, D, 0)
+            for i in range(nv):
+                for j in range(nv):
+                    out[at + i * square + j * nv + c] = D[0, i, j].imag / STEP
+                    out[at + cube + i * square + c * nv + j] = D[1, i, j].imag / STEP
+                    out[at + 3 * cube + i * square + j * nv + c] = D[2, i, j].imag / STEP
+        step_positions(M, q, s * int(M[NQ]), -1, x)
+        for c in range(nv):
+            rates[c] += 1j * STEP
+            inverse_derivatives(C, x, 0, rates, accelerations, 0, W[:0], 0, W, L, T, D, 0)
+            rates[c] = v[s * nv + c]
+            for i in range(nv):
+                for j in range(nv):
+                    out[at + 2 * cube + i * square + j * nv + c] = D[1, i, j].imag / STEP
+    return True
+
+
+def inverse_dynamics_second_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike,
+                                        a: ArrayLike) -> SecondDerivatives:
+    """Second derivatives of `inverse_dynamics`, whose arguments and errors these are: (nv, nv, nv) or (N, …).
+
+    By q along the tangent of `integrate`: `qq` is the derivative of `inverse_dynamics_derivatives(…).q` along each
+    coordinate. It is symmetric in its last two indices, but for coordinates of one spherical or floating joint, where
+    turns do not commute: there qq[i, j, k] − qq[i, k, j] is ∂τ_i/∂q along the Lie bracket of columns k and j.
+    Exact to rounding: an imaginary step of 1e-30 through the analytic first derivatives.
+    """
+    given = shaped(model, q=q, v=v, a=a)
+    nv = model.nv
+    out = given.empty(4, nv, nv, nv)
+    if not second_derivatives_entry.call(model._block, *given.flat, given.count, out.reshape(-1)):
+        given.check_values()
+    return SecondDerivatives(*(out[..., i, :, :, :] for i in range(4)))

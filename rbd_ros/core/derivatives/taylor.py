@@ -1,0 +1,225 @@
+"""Inverse dynamics along a motion, order by order, to any order N in O(n·N²): Leibniz rule on K Table 2.
+
+Everything is a series in time, kept as Taylor coefficients x_k = x⁽ᵏ⁾/k!, with which the Leibniz rule is a plain
+convolution, (f g)_k = Σ f_j g_{k−j}. As in `second_order`, vectors are differentiated as the world sees them and then
+written in the node's axes. With U_k the coefficients of RᵀR(t), w those of the angular velocity and w' those of the
+parent's, s and l of the joint's angular and linear rate, d of the arm from the parent's origin:
+
+    w_k = w'_k + Σ U_j s_{k−j},            (k+1) U_{k+1} = Σ w̃_j U_{k−j},
+    (k+1) d_{k+1} = Σ w'_j × d_{k−j} + Σ U_j l_{k−j},     a_k = a'_k + (k+1)(k+2) d_{k+2},
+    f_k = m a_k + (k+1)(k+2) U_{k+2} c,    n_k = Σ U_j c × a_{k−j} + (k+1) L_{k+1},   L = skew part of Ṙ J Rᵀ.
+
+Backwards f_k and n_k + Σ d_j × f_{k−j} are added to the parent's, and efforts are Sᵀ of the components Σ U_jᵀ n_{k−j}.
+One order is one sweep forth and back, and needs the lower ones only: forward dynamics solves for one order at a time.
+"""
+from __future__ import annotations
+
+from ..compile import kernel, routine
+from ..lie.exponential_series import exponential_dual, exponential_rate, record_size
+from ..lie.spatial import add, add_matrix, cross, dot, hat_times, rotate, rotate_back, scale, sub
+from ..model.block import (
+    ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NV, SPHERICAL_EXP,
+    dof, joint_pose, joint_twist, kind, matrix, node, parent, project, put, put_add, put_matrix, six, vector,
+)
+from .second_order import pseudo_inertia, times_symmetric
+
+# Workspace of one node: rotation; where its record for exponential coordinates starts; then the series of `offsets`,
+# with room for N + 3 coefficients each.
+_R, _RECORD, _SERIES = 0, 9, 10
+
+
+@kernel
+def node_size(N):
+    """Numbers per node for efforts to order N."""
+    return _SERIES + 42 * (N + 3)
+
+
+@kernel
+def offsets(N):
+    """Where the series U, U J, d, a, n, f, s, l, w', w of a node start."""
+    n = N + 3
+    b = _SERIES + 18 * n
+    return (_SERIES, _SERIES + 9 * n, b, b + 3 * n, b + 6 * n, b + 9 * n, b + 12 * n, b + 15 * n, b + 18 * n,
+            b + 21 * n)
+
+
+@kernel
+def workspace_size(M, N):
+    """Numbers for all nodes, records included."""
+    n = int(M[NODES].real)
+    records = 0
+    for i in range(n):
+        if kind(M, node(i)) == SPHERICAL_EXP:
+            records += 1
+    return n * node_size(N) + records * record_size(N + 1)
+
+
+@kernel
+def turned_sum(W, U, X, k):
+    """`Σ U_j X_{k−j}`, vectors at X."""
+    total = rotate(matrix(W, U), vector(W, X + 3 * k))
+    for j in range(1, k + 1):
+        total = add(total, rotate(matrix(W, U + 9 * j), vector(W, X + 3 * (k - j))))
+    return total
+
+
+@kernel
+def turned_back_sum(W, U, X, k):
+    """`Σ U_jᵀ X_{k−j}`."""
+    total = rotate_back(matrix(W, U), vector(W, X + 3 * k))
+    for j in range(1, k + 1):
+        total = add(total, rotate_back(matrix(W, U + 9 * j), vector(W, X + 3 * (k - j))))
+    return total
+
+
+@kernel
+def cross_sum(W, X, Y, k):
+    """`Σ X_j × Y_{k−j}`."""
+    total = cross(vector(W, X), vector(W, Y + 3 * k))
+    for j in range(1, k + 1):
+        total = add(total, cross(vector(W, X + 3 * j), vector(W, Y + 3 * (k - j))))
+    return total
+
+
+@kernel
+def skew_row(W, A, B, r, c):
+    """Entry (r, c) of `A Bᵀ`."""
+    return dot(vector(W, A + 3 * r), vector(W, B + 3 * c))
+
+
+@kernel
+def angular_momentum(W, U, K, k):
+    """L_k, the vector of the skew part of `Σ (j+1) U_{j+1} J U_{k−j}ᵀ`."""
+    x = 0.0 * W[U]
+    y = x
+    z = x
+    for j in range(k + 1):
+        A = K + 9 * (j + 1)
+        B = U + 9 * (k - j)
+        x += (j + 1) * (skew_row(W, A, B, 2, 1) - skew_row(W, A, B, 1, 2))
+        y += (j + 1) * (skew_row(W, A, B, 0, 2) - skew_row(W, A, B, 2, 0))
+        z += (j + 1) * (skew_row(W, A, B, 1, 0) - skew_row(W, A, B, 0, 1))
+    return (x, y, z)
+
+
+@kernel
+def set_matrix(W, U, K, J, A):
+    """A into the series at U, A J into that at K."""
+    put_matrix(W, U, A)
+    put_matrix(W, K, times_symmetric(A, J))
+
+
+@kernel
+def motion_order(M, o, q, iq, v, iv, m, N, W, w, x):
+    """From coefficient m of the joint's rate: w_m, U_{m+1}, d_{m+1} of the node at w with parent at x (−1: none)."""
+    U, K, D = offsets(N)[:3]
+    S, L, P, V = offsets(N)[6:]
+    nv = int(M[NV].real)
+    z = 0.0 * W[w]
+    if kind(M, o) == SPHERICAL_EXP:
+        s = exponential_rate(q, iq, v, iv, nv, m, N + 1, W, int(W[w + _RECORD].real))
+        l = (z, z, z)
+    else:
+        s, l = joint_twist(M, o, q, iq, v, m * nv + iv)
+    above = (z, z, z)
+    if x >= 0:
+        above = rotate_back(matrix(W, w + _R), vector(W, x + V + 3 * m))
+    put(W, w + S + 3 * m, s)
+    put(W, w + L + 3 * m, l)
+    put(W, w + P + 3 * m, above)
+    put(W, w + V + 3 * m, add(above, turned_sum(W, w + U, w + S, m)))
+    A = hat_times(vector(W, w + V), matrix(W, w + U + 9 * m))
+    for j in range(1, m + 1):
+        A = add_matrix(A, hat_times(vector(W, w + V + 3 * j), matrix(W, w + U + 9 * (m - j))))
+    t = 1.0 / (m + 1)
+    A = (t * A[0], t * A[1], t * A[2], t * A[3], t * A[4], t * A[5], t * A[6], t * A[7], t * A[8])
+    set_matrix(W, w + U + 9 * (m + 1), w + K + 9 * (m + 1), pseudo_inertia(six(M, o + INERTIA)), A)
+    put(W, w + D + 3 * (m + 1), scale(t, add(cross_sum(W, w + P, w + D, m), turned_sum(W, w + U, w + L, m))))
+
+
+@routine
+def taylor_start(M, q, k, v, N, W):
+    """What order 0 needs of every node: poses at q[k:], angular velocity. v: coefficient after coefficient, nv each."""
+    n = int(M[NODES].real)
+    U, K, D = offsets(N)[:3]
+    size = node_size(N)
+    record = n * size
+    z = 0.0 * M[0]
+    for i in range(n):
+        o = node(i)
+        w = size * i
+        iq = k + int(M[o + IQ].real)
+        R, p = joint_pose(M, o, q, iq)
+        put_matrix(W, w + _R, R)
+        W[w + _RECORD] = z + record
+        if kind(M, o) == SPHERICAL_EXP:
+            record += record_size(N + 1)
+        one = (z + 1.0, z, z, z, z + 1.0, z, z, z, z + 1.0)
+        set_matrix(W, w + U, w + K, pseudo_inertia(six(M, o + INERTIA)), one)
+        put(W, w + D, rotate_back(R, p))
+        h = parent(M, o)
+        motion_order(M, o, q, iq, v, int(M[o + IV].real), 0, N, W, w, size * h if h >= 0 else -1)
+
+
+@routine
+def taylor_order(M, q, k, v, wrench, e, orders, order, N, W, tau):
+    """Coefficient `order` of the efforts to tau, from those of q̇ up to order + 1 and all lower orders in W.
+
+    wrench[e:]: external wrenches on the nodes, `orders` coefficients one after another (empty: none).
+    """
+    n = int(M[NODES].real)
+    nv = int(M[NV].real)
+    U, K, D, A, NN, F = offsets(N)[:6]
+    size = node_size(N)
+    factor = (order + 1.0) * (order + 2.0)
+    for i in range(n):
+        o = node(i)
+        w = size * i
+        h = parent(M, o)
+        x = size * h if h >= 0 else -1
+        iq = k + int(M[o + IQ].real)
+        motion_order(M, o, q, iq, v, int(M[o + IV].real), order + 1, N, W, w, x)
+        z = 0.0 * W[w]
+        if h >= 0:
+            accel = vector(W, x + A + 3 * order)
+        elif order == 0:
+            accel = (z - M[GRAVITY], z - M[GRAVITY + 1], z - M[GRAVITY + 2])
+        else:
+            accel = (z, z, z)
+        accel = add(rotate_back(matrix(W, w + _R), accel), scale(factor, vector(W, w + D + 3 * (order + 2))))
+        put(W, w + A + 3 * order, accel)
+        c = vector(M, o + MOMENT)
+        force = add(scale(M[o + MASS], accel), scale(factor, rotate(matrix(W, w + U + 9 * (order + 2)), c)))
+        moment = scale(order + 1.0, angular_momentum(W, w + U, w + K, order + 1))
+        for j in range(order + 1):
+            moment = add(moment, cross(rotate(matrix(W, w + U + 9 * j), c), vector(W, w + A + 3 * (order - j))))
+        if wrench.shape[0] > 0:
+            for j in range(max(0, order - orders + 1), order + 1):
+                B = matrix(W, w + U + 9 * j)
+                b = e + 6 * (n * (order - j) + i)
+                moment = sub(moment, rotate(B, vector(wrench, b)))
+                force = sub(force, rotate(B, vector(wrench, b + 3)))
+        put(W, w + NN + 3 * order, moment)
+        put(W, w + F + 3 * order, force)
+    for i in range(nv):
+        tau[i] = 0.0 * v[i]
+    for i in range(n - 1, -1, -1):
+        o = node(i)
+        w = size * i
+        iv = int(M[o + IV].real)
+        t = kind(M, o)
+        moment = turned_back_sum(W, w + U, w + NN, order)
+        if t == SPHERICAL_EXP:
+            put_add(tau, iv, exponential_dual(moment, order, N + 1, W, int(W[w + _RECORD].real)))
+        else:
+            force = turned_back_sum(W, w + U, w + F, order)
+            project(M, o, q, k + int(M[o + IQ].real), moment, force, tau, iv)
+        for c in range(dof(t)):
+            tau[iv + c] += (order + 1.0) * M[o + ARMATURE + c] * v[(order + 1) * nv + iv + c]
+        h = parent(M, o)
+        if h >= 0:
+            x = size * h
+            R = matrix(W, w + _R)
+            put_add(W, x + F + 3 * order, rotate(R, vector(W, w + F + 3 * order)))
+            put_add(W, x + NN + 3 * order, rotate(R, add(vector(W, w + NN + 3 * order),
+                                                         cross_sum(W, w + D, w + F, order))))

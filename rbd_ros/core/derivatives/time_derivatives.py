@@ -1,0 +1,235 @@
+"""Time derivatives of inverse and forward dynamics to any order, in O(n·N²): `second_order` and `taylor`."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import factorial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compile import UNSUITED, entry, kernel, routine
+from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
+from ..dynamics.articulated import articulated_recursion
+from ..dynamics.forward import singular
+from ..dynamics.mass_matrix import SIZE as COMPOSITE_SIZE
+from ..dynamics.mass_matrix import mass_matrix_recursion
+from ..errors import RbdError
+from ..model.block import (
+    GRAVITY, NODES, NQ, NV, SHARED, SPHERICAL_EXP, kind, node, positions_valid, rates_valid,
+)
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import node_wrenches, shaped
+from .second_order import SIZE, second_order_recursion
+from .taylor import taylor_order, taylor_start, workspace_size
+
+_INDEFINITE = -2
+
+
+@kernel
+def has_exponential(M):
+    """Whether a joint has exponential coordinates, which `second_order` does not know."""
+    found = False
+    for i in range(int(M[NODES])):
+        found |= kind(M, node(i)) == SPHERICAL_EXP
+    return found
+
+
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
+def second_order_entry(M, q, v, a, jerk, snap, out):
+    """τ, τ̇, τ̈ of one state, checked; False where the input is not what the model takes, or not this model's case."""
+    if has_exponential(M) or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)
+                                  and rates_valid(M, jerk, 1) and rates_valid(M, snap, 1)):
+        return False
+    W = np.empty(SIZE * int(M[NODES]))
+    second_order_recursion(M, q, 0, v, 0, a, 0, jerk, 0, snap, 0, W, out)
+    return True
+
+
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, int64, int64, float64[::1])", nogil=True)
+def inverse_time_derivatives_batch(M, q, rates, wrench, orders, N, states, out):
+    """Efforts to order N of this many states, checked. rates: v, a, … (N + 2 rows of nv per state).
+
+    wrench: in node frames, Taylor coefficients (`orders` per state; empty: none).
+    """
+    nq = int(M[NQ])
+    nv = int(M[NV])
+    nodes = int(M[NODES])
+    if not (positions_valid(M, q, states) and rates_valid(M, rates, states * (N + 2))):
+        return False
+    if N <= 2 and wrench.shape[0] == 0 and not has_exponential(M):
+        W = np.empty(SIZE * nodes)
+        x = np.zeros(4 * nv)
+        y = np.empty((3, nv))
+        for s in range(states):
+            for i in range((N + 2) * nv):
+                x[i] = rates[s * (N + 2) * nv + i]
+            second_order_recursion(M, q, s * nq, x, 0, x, nv, x, 2 * nv, x, 3 * nv, W, y)
+            for m in range(N + 1):
+                for i in range(nv):
+                    out[(s * (N + 1) + m) * nv + i] = y[m, i]
+        return True
+    W = np.empty(workspace_size(M, N))
+    x = np.empty((N + 2) * nv)
+    tau = np.empty(nv)
+    for s in range(states):
+        scale = 1.0
+        for m in range(N + 2):
+            if m > 0:
+                scale /= m
+            for i in range(nv):
+                x[m * nv + i] = scale * rates[(s * (N + 2) + m) * nv + i]
+        taylor_start(M, q, s * nq, x, N, W)
+        scale = 1.0
+        for m in range(N + 1):
+            if m > 0:
+                scale *= m
+            taylor_order(M, q, s * nq, x, wrench, 6 * nodes * orders * s, orders, m, N, W, tau)
+            for i in range(nv):
+                out[(s * (N + 1) + m) * nv + i] = scale * tau[i]
+    return True
+
+
+@routine
+def cholesky_solve(H, n, b):
+    """b := H⁻¹ b for symmetric positive definite H (row by row), which becomes its factor; False where it is not."""
+    for i in range(n):
+        for j in range(i + 1):
+            x = H[i * n + j]
+            for k in range(j):
+                x -= H[i * n + k] * H[j * n + k]
+            if i != j:
+                H[i * n + j] = x / H[j * n + j]
+            elif x > 0.0:
+                H[i * n + i] = np.sqrt(x)
+            else:
+                return False
+    for i in range(n):
+        for k in range(i):
+            b[i] -= H[i * n + k] * b[k]
+        b[i] /= H[i * n + i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            b[i] -= H[k * n + i] * b[k]
+        b[i] /= H[i * n + i]
+    return True
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, int64, int64, float64[::1])",
+       nogil=True)
+def forward_time_derivatives_batch(M, q, v, tau, wrench, orders, N, states, out):
+    """Accelerations and their derivatives to order N from τ, τ̇, … (N + 1 rows of nv per state), order by order.
+
+    0, or -1 where the input is not what the model takes, the singular node + 1, or -2: no positive definite M(q).
+    """
+    nq = int(M[NQ])
+    nv = int(M[NV])
+    nodes = int(M[NODES])
+    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, tau, states * (N + 1))):
+        return -1
+    still = M.copy()    # without gravity, at rest: `articulated_recursion` then is M⁻¹
+    for c in range(3):
+        still[GRAVITY + c] = 0.0
+    shared = M[SHARED] > 0.0
+    W = np.empty(workspace_size(M, N))
+    W2 = np.empty(max(ARTICULATED_SIZE, COMPOSITE_SIZE) * nodes)
+    H = np.empty(nv * nv if shared else 0)
+    mask = np.empty(0, np.bool_)
+    zeros = np.zeros(nv)
+    x = np.empty((N + 2) * nv)
+    rest = np.empty(nv)
+    y = np.empty(nv)
+    for s in range(states):
+        for i in range(nv):
+            x[i] = v[s * nv + i]
+        taylor_start(M, q, s * nq, x, N, W)
+        scale = 1.0
+        for m in range(N + 1):
+            if m > 0:
+                scale *= m
+            for i in range(nv):
+                x[(m + 1) * nv + i] = 0.0
+            taylor_order(M, q, s * nq, x, wrench, 6 * nodes * orders * s, orders, m, N, W, rest)
+            for i in range(nv):
+                rest[i] = tau[(s * (N + 1) + m) * nv + i] / scale - rest[i]
+            if shared:
+                mass_matrix_recursion(M, q, s * nq, W2, H, 0)
+                if not cholesky_solve(H, nv, rest):
+                    return _INDEFINITE
+                y[:] = rest
+            else:
+                found = articulated_recursion(still, q, s * nq, zeros, rest, 0, mask, zeros, W2[:0], 0, W2, y, y)
+                if found != 0:
+                    return found
+            for i in range(nv):
+                x[(m + 1) * nv + i] = y[i] / (m + 1.0)
+                out[(s * (N + 1) + m) * nv + i] = scale * y[i]
+            if m < N:
+                taylor_order(M, q, s * nq, x, wrench, 6 * nodes * orders * s, orders, m, N, W, rest)
+    return 0
+
+
+def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *higher: ArrayLike,
+                                      external_wrenches: Any = None) -> Array:
+    """Efforts and their time derivatives τ, τ̇, τ̈, …: (K, nv) or (N, K, nv), K = 1 + len(higher).
+
+    q, v, a as in `inverse_dynamics`; higher: jerk, snap, …, the time derivatives of a, (nv,) or (N, nv) each. Exact,
+    any order; O(n·K²) (O(K³) at a joint in exponential coordinates); M eq. 28, 38 by recursion. external_wrenches: a
+    tuple or list W, Ẇ, Ẅ, …, each as in `inverse_dynamics`; the derivatives are those of the components in the link's
+    axes, and those not given are zero. A mapping or an array alone is W. Raises `RbdError` as `inverse_dynamics` does.
+    """
+    if external_wrenches is None and len(higher) == 2:
+        try:
+            out = np.empty((3, model.nv))
+            if second_order_entry.call(model._block, q, v, a, *higher, out):
+                return out
+        except UNSUITED:
+            pass    # not float64 arrays of one state: looked at below
+    given = shaped(model, q=q, v=v, a=a, **{f"higher[{i}]": x for i, x in enumerate(higher)})
+    count = 1 + len(higher)
+    out = given.empty(count, model.nv)
+    wrench, orders = wrench_series(model, external_wrenches, given.batch, count)
+    rates = np.stack(given.arrays[1:], axis=-2).reshape(-1)
+    if not inverse_time_derivatives_batch.call(model._block, given.flat[0], rates, wrench, orders, count - 1,
+                                               given.count, out.reshape(-1)):
+        given.check_values()
+    return out
+
+
+def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *higher: ArrayLike,
+                                      external_wrenches: Any = None) -> Array:
+    """Acceleration, jerk, snap, … (K, nv) or (N, K, nv) under efforts τ, τ̇, τ̈, … (nv,) or (N, nv) each.
+
+    The inverse of `inverse_dynamics_time_derivatives`, solved order by order through the articulated bodies, or with
+    mimic joints through the mass matrix; external_wrenches as there. Raises `RbdError` as `forward_dynamics` does.
+    """
+    given = shaped(model, q=q, v=v, tau=tau, **{f"higher[{i}]": x for i, x in enumerate(higher)})
+    count = 1 + len(higher)
+    out = given.empty(count, model.nv)
+    wrench, orders = wrench_series(model, external_wrenches, given.batch, count)
+    efforts = np.stack(given.arrays[2:], axis=-2).reshape(-1)
+    found = forward_time_derivatives_batch.call(model._block, *given.flat[:2], efforts, wrench, orders, count - 1,
+                                                given.count, out.reshape(-1))
+    if found == _INDEFINITE:
+        raise RbdError(f"model '{model.name}': the mass matrix is singular or indefinite; a body without inertia or "
+                       "with a broken one moves freely (`rbd doctor` names it)")
+    if found > 0:
+        raise singular(model, found - 1)
+    if found < 0:
+        given.check_values()
+    return out
+
+
+def wrench_series(model: RobotModel, wrenches: Any, batch: int | None, count: int) -> tuple[Array, int]:
+    """Taylor coefficients per state, order and node, flat, and their number; empty where there are none."""
+    if wrenches is None:
+        return np.empty(0), 0
+    series: Sequence[Any] = wrenches if isinstance(wrenches, (list, tuple)) else (wrenches,)
+    states = 1 if batch is None else batch
+    out = np.zeros((states, len(series[:count]), int(model._block[NODES]) * 6))
+    for m, wrench in enumerate(series):
+        flat = node_wrenches(model, wrench, batch)    # all are checked, those that are not needed too
+        if flat.size and m < count:
+            out[:, m] = flat.reshape(states, -1) / factorial(m)
+    return out.reshape(-1), out.shape[1]

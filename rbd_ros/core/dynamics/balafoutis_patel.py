@@ -1,0 +1,167 @@
+"""Inverse dynamics after Balafoutis & Patel and its partials by q, v, a; torque-squared energy and its gradient: G.
+
+For trees of revolute, prismatic and helical steps (universal, planar, Euler joints are chains of them), in NumPy, as a
+second way to the numbers. All of G's partials are one forward and one backward recursion differentiated in 3 nv
+directions at once, so `d` below has shape (…, 3 nv): by q, then v, then a. Corrected against G's text, see
+docs/theory.md: gravity at the base is −g; partials of accelerations are partials of r̈, s̈; ∂P has its τ_i; the leaf's
+moment arm is r_{i,i}; gravity's partial at the root joint is kept.
+
+A recursion acts on pairs (value, partials) written as one array with 1 + 3 nv columns, value first.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import RbdError
+from ..lie import so3
+from ..model import block
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import states
+
+
+class Partials(NamedTuple):
+    """`effort` (nv,) and its partials by `q`, `v`, `a`, (nv, nv) each."""
+
+    effort: Array
+    q: Array
+    v: Array
+    a: Array
+
+
+def times(a: Array, b: Array, operation: str) -> Array:
+    """Product of two arrays with the column axis last, by the product rule. operation: einsum without that axis."""
+    left, right, out = operation.replace("->", ",").split(",")
+    result = np.einsum(f"{left}z,{right}->{out}z", a, b[..., 0])
+    result[..., 1:] += np.einsum(f"{left},{right}z->{out}z", a[..., 0], b[..., 1:])
+    return np.asarray(result)
+
+
+def applied(A: Array, x: Array) -> Array:
+    return times(A, x, "ij,j->i")
+
+
+def applied_back(A: Array, x: Array) -> Array:
+    return times(A, x, "ji,j->i")
+
+
+_HAT = np.array([so3.hat(e) for e in np.eye(3)])    # _HAT[k] = ẽ_k
+
+
+def dual(x: Array) -> Array:
+    """G's dual: vector → skew matrix."""
+    return np.einsum("kz,kij->ijz", x, _HAT)
+
+
+def crossed(a: Array, b: Array) -> Array:
+    return applied(dual(a), b)
+
+
+def balafoutis_patel(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Partials:
+    """Efforts of one state and their partials, O(n · nv): G. Rotor inertia included.
+
+    q, v, a as in `inverse_dynamics`. Raises `RbdError` for wrong input and for spherical, exponential or floating
+    joints, which G does not treat.
+    """
+    given = states(model, q=q, v=v, a=a)
+    rows = model._node_rows
+    if given.batch is not None or any(row[block.TYPE] > block.HELICAL for row in rows):
+        raise RbdError(f"model '{model.name}': the Balafoutis–Patel recursion takes one state of a model with "
+                       "revolute, prismatic and helical steps only")
+    nv = model.nv
+    columns = 1 + 3 * nv
+    coordinates = np.zeros((3, nv, columns))    # q, q̇, q̈ and their partials
+    for kind, array in enumerate(given.arrays):
+        coordinates[kind, :, 0] = array
+        coordinates[kind, np.arange(nv), 1 + kind * nv + np.arange(nv)] = 1.0
+    z = np.array([0.0, 0.0, 1.0])
+
+    def constant(x: Array) -> Array:
+        out = np.zeros((*x.shape, columns))
+        out[..., 0] = x
+        return out
+
+    nothing = constant(np.zeros(3))
+    record: list[tuple[Array, ...]] = []
+    for row in rows:
+        at, kind, ratio = int(row[block.IV]), int(row[block.TYPE]), row[block.RATIO]
+        turns = 0.0 if kind == block.PRISMATIC else 1.0
+        slides = {block.REVOLUTE: 0.0, block.PRISMATIC: 1.0, block.HELICAL: row[block.PITCH]}[kind]
+        position, rate, acceleration = (ratio * x[at] for x in coordinates)
+        position = position + np.eye(columns)[0] * row[block.OFFSET]
+        B = row[block.ROTATION:block.ROTATION + 9].reshape(3, 3)
+        turn = so3.exp(turns * position[0] * z)
+        A = np.einsum("ij,z->ijz", B @ turn @ _HAT[2] * turns, position)
+        A[..., 0] = B @ turn
+        s = constant(row[block.POSITION:block.POSITION + 3]) + np.outer(slides * (B @ z), position)    # o_i- to o_i
+        axis, slide = np.outer(turns * z, rate), np.outer(slides * z, rate)
+        up = int(row[block.PARENT])
+        if up < 0:    # base conditions, with gravity as acceleration −g
+            omega, omega_dot, s_ddot, Omega = nothing, nothing, constant(-np.asarray(model.gravity)), dual(nothing)
+        else:
+            omega, omega_dot, s_ddot, Omega = record[up][:4]
+        s_ddot = applied_back(A, s_ddot + applied(Omega, s))
+        above = applied_back(A, omega)
+        omega = above + axis
+        omega_dot = applied_back(A, omega_dot) + crossed(above, axis) + np.outer(turns * z, acceleration)
+        s_ddot = s_ddot + np.outer(slides * z, acceleration) + 2.0 * crossed(above, slide)
+        Omega = dual(omega_dot) + times(dual(omega), dual(omega), "ij,jk->ik")
+        m = row[block.MASS]
+        moment = row[block.MOMENT:block.MOMENT + 3]
+        r = moment / m if m > 0.0 else 0.0 * moment    # o_i to c_i
+        I = np.zeros((3, 3))
+        I[np.triu_indices(3)] = row[block.INERTIA:block.INERTIA + 6]
+        I = I + np.triu(I, 1).T + m * so3.hat(r) @ so3.hat(r)    # about c_i
+        J = 0.5 * np.trace(I) * np.eye(3) - I
+        r_ddot = applied(Omega, constant(r)) + s_ddot
+        F = m * r_ddot
+        OJ = np.einsum("ijz,jk->ikz", Omega, J)
+        skew = OJ - OJ.transpose(1, 0, 2)
+        M = np.array([skew[2, 1], skew[0, 2], skew[1, 0]])
+        record.append((omega, omega_dot, s_ddot, Omega, A, s, F, M + np.einsum("ij,jz->iz", so3.hat(r), F)))
+    forces = [entry[6] for entry in record]
+    moments = [entry[7] for entry in record]
+    effort = np.zeros((nv, columns))
+    for i in range(len(rows) - 1, -1, -1):
+        row = rows[i]
+        at, kind, ratio, up = int(row[block.IV]), int(row[block.TYPE]), row[block.RATIO], int(row[block.PARENT])
+        f, eta = forces[i], moments[i]
+        slides = {block.REVOLUTE: 0.0, block.PRISMATIC: 1.0, block.HELICAL: row[block.PITCH]}[kind]
+        effort[at] += ratio * ((0.0 if kind == block.PRISMATIC else 1.0) * eta[2] + slides * f[2])
+        effort[at] += row[block.ARMATURE] * coordinates[2, at]
+        if up >= 0:
+            A, s = record[i][4:6]
+            f = applied(A, f)
+            forces[up] = forces[up] + f
+            moments[up] = moments[up] + applied(A, eta) + crossed(s, f)
+    return Partials(effort[:, 0], *(effort[:, 1 + kind * nv:1 + (kind + 1) * nv] for kind in range(3)))
+
+
+def effort_energy(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, weights: ArrayLike) -> float:
+    """`P = ∫ Σ τ_i² dt` of a sampled motion, q (N, nq), v, a (N, nv), with quadrature weights (N,) in s: G."""
+    return effort_energy_gradient(model, q, v, a, weights, np.zeros((len(np.asarray(weights)), 3, model.nv, 0)))[0]
+
+
+def effort_energy_gradient(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, weights: ArrayLike,
+                           sensitivity: ArrayLike) -> tuple[float, Array]:
+    """P and its gradient (K,) by K parameters of the motion, `∂P = 2 ∫ Σ τ_i ∂τ_i dt`: G.
+
+    sensitivity (N, 3, nv, K): derivatives of q, v, a at each sample by the parameters (spline coefficients, say).
+    """
+    given = states(model, q=q, v=v, a=a)
+    w = np.asarray(weights, dtype=float)
+    by = np.asarray(sensitivity, dtype=float)
+    count = given.count
+    if w.shape != (count,) or by.ndim != 4 or by.shape[:3] != (count, 3, model.nv):
+        raise RbdError(f"weights {w.shape} and sensitivity {by.shape} must be ({count},) and ({count}, 3, {model.nv}, "
+                       "K): one per sample")
+    energy, gradient = 0.0, np.zeros(by.shape[3])
+    for sample, weight, change in zip(zip(*(x.reshape(count, -1) for x in given.arrays), strict=True), w, by,
+                                      strict=True):
+        found = balafoutis_patel(model, *sample)
+        energy += weight * float(found.effort @ found.effort)
+        gradient += 2.0 * weight * (found.effort @ (found.q @ change[0] + found.v @ change[1] + found.a @ change[2]))
+    return energy, gradient

@@ -1,0 +1,199 @@
+"""Coriolis matrix of trees with Ṁ − 2C skew-symmetric: M eq. 54, by composite bodies, O(n · depth).
+
+M eq. 54 reads `C̄ = Jᵀ (M J̇ + (M b − bᵀ M) J)` with `J̇ = −A a J`. With J_k = Ad S in the axes of body k and its
+derivative `J̇_k = Ad σ − ad_{V_k} Ad S`, where `σ = ad_V S + Ṡ` belongs to the joint alone, the terms M b cancel:
+
+    C̄_ij = Σ_k (Ad S_i)ᵀ (M_k Ad σ_j − ad_{V_k}ᵀ M_k Ad S_j)
+
+over the bodies k behind both joints. So M_k and −ad_Vᵀ M_k are summed from the leaves, and nothing else is. That also
+holds for joints of several coordinates, whose ad_{S q̇} S and Ṡ do not vanish (M has single ones only).
+"""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..compile import UNSUITED, entry, kernel
+from ..lie.so3 import right_jacobian_dot
+from ..lie.spatial import (
+    add, add_matrix, compose, cross, dot, hat, hat_times, rotate, rotate_back, rotate_matrix, scale, sub,
+    symmetric_times,
+)
+from ..model.block import (
+    INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV, SPHERICAL_EXP,
+    column, dof, joint_twist, kind, matrix, node, parent, positions_valid, put, put_add, put_matrix, rates_valid, six,
+    vector,
+)
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import shaped
+from .mass_matrix import _H, _I, _MASS, _P, _R, SIZE, composite_inertias
+
+# beside the composite inertia, per node: twist, and the blocks of −ad_Vᵀ M: [[A, B], [C, d̃]]
+_OMEGA, _V, _A, _B, _C, _D, EXTRA = 0, 3, 6, 15, 24, 33, 36
+
+
+@kernel
+def minus_times_hat(A, B, p):
+    """`A − B p̃`."""
+    X = compose(B, hat(p))
+    return (A[0] - X[0], A[1] - X[1], A[2] - X[2], A[3] - X[3], A[4] - X[4], A[5] - X[5], A[6] - X[6], A[7] - X[7],
+            A[8] - X[8])
+
+
+@kernel
+def put_add_matrix(W, k, A):
+    for c in range(9):
+        W[k + c] += A[c]
+
+
+@kernel
+def column_rate(M, o, q, k, v, j, c, omega, velo):
+    """σ = ad_V S + Ṡ of column c, (angular, linear)."""
+    sa, sl = column(M, o, q, k, c)
+    ra = cross(omega, sa)
+    rl = add(cross(velo, sa), cross(omega, sl))
+    if kind(M, o) == SPHERICAL_EXP:
+        D = right_jacobian_dot(vector(q, k), vector(v, j))
+        if c == 0:
+            ra = add(ra, (D[0], D[3], D[6]))
+        elif c == 1:
+            ra = add(ra, (D[1], D[4], D[7]))
+        else:
+            ra = add(ra, (D[2], D[5], D[8]))
+    return ra, rl
+
+
+@kernel
+def coriolis_sums(M, q, k, v, j, W, X):
+    """Composite inertias to W; twists and composite −ad_Vᵀ M to X."""
+    composite_inertias(M, q, k, W)
+    n = int(M[NODES].real)
+    for i in range(n):
+        o = node(i)
+        x = EXTRA * i
+        R = matrix(W, SIZE * i + _R)
+        p = vector(W, SIZE * i + _P)
+        omega, velo = joint_twist(M, o, q, k + int(M[o + IQ].real), v, j + int(M[o + IV].real))
+        h = parent(M, o)
+        if h >= 0:
+            above = vector(X, EXTRA * h + _OMEGA)
+            omega = add(omega, rotate_back(R, above))
+            velo = add(velo, rotate_back(R, add(vector(X, EXTRA * h + _V), cross(above, p))))
+        put(X, x + _OMEGA, omega)
+        put(X, x + _V, velo)
+        m = M[o + MASS]
+        c = vector(M, o + MOMENT)
+        I = six(M, o + INERTIA)
+        B = hat_times(omega, hat(c))
+        A = hat_times(omega, (I[0], I[1], I[2], I[1], I[3], I[4], I[2], I[4], I[5]))
+        put_matrix(X, x + _A, add_matrix(A, hat_times(velo, hat(scale(-1.0, c)))))
+        put_matrix(X, x + _B, add_matrix(B, hat(scale(m, velo))))
+        put_matrix(X, x + _C, hat_times(omega, hat(scale(-1.0, c))))
+        put(X, x + _D, scale(m, omega))
+    for i in range(n - 1, -1, -1):
+        h = parent(M, node(i))
+        if h < 0:
+            continue
+        x = EXTRA * i
+        R = matrix(W, SIZE * i + _R)
+        p = vector(W, SIZE * i + _P)
+        d = rotate(R, vector(X, x + _D))
+        C = rotate_matrix(R, matrix(X, x + _C))
+        B = add_matrix(rotate_matrix(R, matrix(X, x + _B)), hat_times(p, hat(d)))
+        A = add_matrix(rotate_matrix(R, matrix(X, x + _A)), hat_times(p, C))
+        y = EXTRA * h
+        put_add_matrix(X, y + _A, minus_times_hat(A, B, p))
+        put_add_matrix(X, y + _B, B)
+        put_add_matrix(X, y + _C, minus_times_hat(C, hat(d), p))
+        put_add(X, y + _D, d)
+
+
+@kernel
+def coriolis_recursion(M, q, k, v, j, W, X, H, at):
+    """H[at:] takes the nv × nv matrix, row by row."""
+    n = int(M[NODES].real)
+    nv = int(M[NV].real)
+    for i in range(nv * nv):
+        H[at + i] = 0.0 * M[0]
+    coriolis_sums(M, q, k, v, j, W, X)
+    for i in range(n):
+        o = node(i)
+        w = SIZE * i
+        x = EXTRA * i
+        iq = k + int(M[o + IQ].real)
+        iv = int(M[o + IV].real)
+        m = W[w + _MASS]
+        h = vector(W, w + _H)
+        I = six(W, w + _I)
+        A = matrix(X, x + _A)
+        B = matrix(X, x + _B)
+        C = matrix(X, x + _C)
+        d = vector(X, x + _D)
+        for c in range(dof(kind(M, o))):
+            sa, sl = column(M, o, q, iq, c)
+            ra, rl = column_rate(M, o, q, iq, v, j + iv, c, vector(X, x + _OMEGA), vector(X, x + _V))
+            # M σ − adᵀ M S; M S; the transpose of −adᵀ M times S
+            N = add(add(symmetric_times(I, ra), cross(h, rl)), add(rotate(A, sa), rotate(B, sl)))
+            F = add(sub(scale(m, rl), cross(h, ra)), add(rotate(C, sa), cross(d, sl)))
+            N1 = add(symmetric_times(I, sa), cross(h, sl))
+            F1 = sub(scale(m, sl), cross(h, sa))
+            N2 = add(rotate_back(A, sa), rotate_back(C, sl))
+            F2 = sub(rotate_back(B, sa), cross(d, sl))
+            b = i
+            while b >= 0:
+                ob = node(b)
+                bq = k + int(M[ob + IQ].real)
+                bv = int(M[ob + IV].real)
+                for e in range(dof(kind(M, ob))):
+                    ta, tl = column(M, ob, q, bq, e)
+                    H[at + (bv + e) * nv + iv + c] += dot(ta, N) + dot(tl, F)
+                    if b != i:
+                        ua, ul = column_rate(M, ob, q, bq, v, j + bv, e, vector(X, EXTRA * b + _OMEGA),
+                                             vector(X, EXTRA * b + _V))
+                        H[at + (iv + c) * nv + bv + e] += (dot(ua, N1) + dot(ul, F1) + dot(ta, N2) + dot(tl, F2))
+                R = matrix(W, SIZE * b + _R)
+                p = vector(W, SIZE * b + _P)
+                F = rotate(R, F)
+                F1 = rotate(R, F1)
+                F2 = rotate(R, F2)
+                N = add(rotate(R, N), cross(p, F))
+                N1 = add(rotate(R, N1), cross(p, F1))
+                N2 = add(rotate(R, N2), cross(p, F2))
+                b = parent(M, ob)
+
+
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1])", nogil=True)
+def coriolis_entry(M, q, v, H):
+    """Any number of states, checked; H is (N·nv, nv). False where the input is not what the model takes."""
+    nq = int(M[NQ])
+    nv = int(M[NV])
+    states = H.shape[0] // max(nv, 1)
+    if not (positions_valid(M, q, states) and rates_valid(M, v, states)):
+        return False
+    W = np.empty(SIZE * int(M[NODES]))
+    X = np.empty(EXTRA * int(M[NODES]))
+    flat = H.reshape(-1)
+    for s in range(states):
+        coriolis_recursion(M, q, s * nq, v, s * nv, W, X, flat, s * nv * nv)
+    return True
+
+
+def coriolis_matrix(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
+    """Coriolis matrix C(q, v) (nv, nv) or (N, nv, nv): C v + gravity is the bias, and Ṁ − 2C is skew-symmetric.
+
+    M's C̄ (eq. 54), linear in v, for all joint types; Ṁ is the derivative of the mass matrix along the motion. Many
+    matrices have both properties; this one need not be that of the Christoffel symbols. q (nq,) or (N, nq), v (nv,) or
+    (N, nv). Raises `RbdError` for a wrong shape or non-finite numbers.
+    """
+    try:
+        H = np.empty((model.nv, model.nv))
+        if coriolis_entry.call(model._block, q, v, H):
+            return H
+    except UNSUITED:
+        pass    # not float64 arrays of one state: looked at below
+    given = shaped(model, q=q, v=v)
+    H = given.empty(model.nv, model.nv)
+    if not coriolis_entry.call(model._block, *given.flat, H.reshape(given.count * model.nv, model.nv)):
+        given.check_values()
+    return H

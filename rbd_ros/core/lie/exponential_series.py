@@ -1,0 +1,138 @@
+"""Taylor coefficients in time of the body rate of R = exp(r(t)), order by order, to any order.
+
+With x = r·r the rate is s = ṙ − b r × ṙ + c r × (r × ṙ), where b = c₂(x), c = c₃(x) belong to the family
+
+    c_i(x) = Σ (−x)ᵏ/(2k + i)!,    dc_i/dx = ½ (i c_{i+2} − c_{i+1}),    c_i = 1/i! − x c_{i+2}
+
+(c₀ = cos √x, c₁ = a of `series`). The derivative rule never divides by x, so it holds at r = 0 as elsewhere: the
+coefficients of c₂, c₃ up to order K follow from the values of c₂ … c_{2K+3} at the start.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile import kernel, routine
+from . import series
+from .spatial import add, cross, dot, scale
+
+# Record of one rotation, per order: r, r × ṙ, r × (r × ṙ), n, r × n, r × (r × n), x, then a row for each c_i.
+_ROWS = 19
+
+
+@kernel
+def record_size(K):
+    """Numbers that one rotation needs for orders 0 … K."""
+    return (_ROWS + 2 * K + 4) * (K + 1)
+
+
+@kernel
+def entire(i, x):
+    """`c_i(x)` from its power series, for i² ≥ |x|, where terms only shrink."""
+    term = 1.0
+    for k in range(1, i + 1):
+        term = term / k
+    z = term + 0.0 * x
+    total = z
+    k = i
+    for _ in range(40):
+        z = -x * z / ((k + 1.0) * (k + 2.0))
+        total = total + z
+        k += 2
+        if abs(z) <= 1e-18 * term:
+            break
+    return total
+
+
+@routine
+def entire_values(x, C, at, step, count):
+    """`c_i(x)` to C[at + i·step], i < count: upwards from cos and sin while i² < x, the power series beyond."""
+    for i in range(count):
+        if i * i >= x.real:
+            value = entire(i, x)
+        elif i == 0:
+            value = np.cos(np.sqrt(x))
+        elif i == 1:
+            value = series.sine_ratio(x)
+        elif i == 2:
+            value = series.versine_ratio(x)
+        elif i == 3:
+            value = series.sine_defect_ratio(x)
+        else:
+            factorial = 1.0
+            for k in range(1, i - 1):
+                factorial = factorial * k
+            value = (1.0 / factorial - C[at + (i - 2) * step]) / x
+        C[at + i * step] = value
+
+
+@kernel
+def vector_at(C, at):
+    return (C[at], C[at + 1], C[at + 2])
+
+
+@routine
+def exponential_rate(q, k, v, j, stride, order, K, C, at):
+    """Coefficient `order` of the body rate, from r = q[k:k+3] and the coefficients v[j + m·stride:] of ṙ, m ≤ order.
+
+    Orders 0 … K one after another fill the record C[at:]; the last one may be asked for again with another v.
+    """
+    n = K + 1
+    R, Y, X, B = at, at + 3 * n, at + 18 * n, at + _ROWS * n
+    if order == 0:
+        r = vector_at(q, k)
+    else:
+        r = scale(1.0 / order, vector_at(v, j + (order - 1) * stride))
+    for c in range(3):
+        C[R + 3 * order + c] = r[c]
+    x = 0.0 * r[0]
+    for m in range(order + 1):
+        x = x + dot(vector_at(C, R + 3 * m), vector_at(C, R + 3 * (order - m)))
+    C[X + order] = x
+    if order == 0:
+        entire_values(x, C, B, n, 2 * K + 4)
+    else:
+        for i in range(2, 4 + 2 * (K - order)):    # (order) c_i = ½ Σ (m ẋ) (i c_{i+2} − c_{i+1})
+            total = 0.0 * x
+            for m in range(1, order + 1):
+                total = total + m * C[X + m] * (i * C[B + (i + 2) * n + order - m] - C[B + (i + 1) * n + order - m])
+            C[B + i * n + order] = 0.5 * total / order
+    rate = vector_at(v, j + order * stride)
+    y = (0.0 * x, 0.0 * x, 0.0 * x)
+    for m in range(order + 1):
+        y = add(y, cross(vector_at(C, R + 3 * m), vector_at(v, j + (order - m) * stride)))
+    for c in range(3):
+        C[Y + 3 * order + c] = y[c]
+    return add(rate, twisted(order, K, C, at, Y, -1.0))
+
+
+@routine
+def exponential_dual(moment, order, K, C, at):
+    """Coefficient `order` of `Jᵀ n = n + b r × n + c r × (r × n)` from that of n; lower orders were given before."""
+    n = K + 1
+    N, Y = at + 9 * n, at + 12 * n
+    y = (0.0 * moment[0], 0.0 * moment[0], 0.0 * moment[0])
+    for c in range(3):
+        C[N + 3 * order + c] = moment[c]
+    for m in range(order + 1):
+        y = add(y, cross(vector_at(C, at + 3 * m), vector_at(C, N + 3 * (order - m))))
+    for c in range(3):
+        C[Y + 3 * order + c] = y[c]
+    return add(moment, twisted(order, K, C, at, Y, 1.0))
+
+
+@kernel
+def twisted(order, K, C, at, Y, sign):
+    """Coefficient `order` of `sign · b Y + c r × Y` for the vectors at Y; those of r × Y are put behind them."""
+    n = K + 1
+    B = at + _ROWS * n
+    Z = Y + 3 * n
+    z = (0.0 * C[at], 0.0 * C[at], 0.0 * C[at])
+    for m in range(order + 1):
+        z = add(z, cross(vector_at(C, at + 3 * m), vector_at(C, Y + 3 * (order - m))))
+    for c in range(3):
+        C[Z + 3 * order + c] = z[c]
+    total = (0.0 * C[at], 0.0 * C[at], 0.0 * C[at])
+    for m in range(order + 1):
+        total = add(total, add(scale(sign * C[B + 2 * n + m], vector_at(C, Y + 3 * (order - m))),
+                               scale(C[B + 3 * n + m], vector_at(C, Z + 3 * (order - m)))))
+    return total

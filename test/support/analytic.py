@@ -1,0 +1,84 @@
+"""Time derivatives from Cauchy's integral: plain inverse dynamics at complex instants around t = 0.
+
+Independent of every rule for derivatives: only `inverse_dynamics_recursion` is evaluated, on complex numbers, along a
+motion whose rates are polynomials in t. τ(t) is analytic, so the mean of τ(r e^{iφ}) e^{−ikφ} k!/rᵏ over the circle is
+its k-th derivative, to rounding.
+"""
+from math import factorial
+
+import numpy as np
+
+from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.dynamics import inverse
+from rbd_ros.core.model import block
+from rbd_ros.core.model.state import node_wrenches
+
+TERMS, POINTS = 60, 64
+
+
+def run_inverse(M, q, v, a, wrench, W, tau):
+    """Plain inverse dynamics on complex arrays, compiled once for all tests."""
+    inverse.inverse_dynamics_recursion(M, q, 0, v, a, 0, wrench, 0, W, tau)
+
+
+if COMPILED:
+    import numba
+    run_inverse = numba.njit(run_inverse)
+
+
+def product(p, q):
+    """Quaternion product of (x, y, z, w)."""
+    return np.concatenate([p[3] * q[:3] + q[3] * p[:3] + np.cross(p[:3], q[:3]), [p[3] * q[3] - p[:3] @ q[:3]]])
+
+
+def turned(quaternions, vectors):
+    """Coefficients of `2 (…)`: q ∘ (v, 0) ∘ q* for series of unit quaternions and of vectors."""
+    first = [sum(product(quaternions[j], np.append(vectors[k - j], 0.0)) for j in range(k + 1)) for k in range(TERMS)]
+    star = quaternions * np.array([-1.0, -1.0, -1.0, 1.0])
+    return np.array([sum(product(first[j], star[k - j]) for j in range(k + 1))[:3] for k in range(TERMS)])
+
+
+def motion(model, q, rates):
+    """Taylor coefficients (TERMS, nq) of the positions and (TERMS, nv) of the velocities v + a t + jerk t²/2 + …."""
+    v = np.zeros((TERMS, model.nv))
+    for k, row in enumerate(rates):
+        v[k] = row / factorial(k)
+    positions = np.zeros((TERMS, model.nq))
+    positions[0] = q
+    for row in model._node_rows:
+        if not row[block.OWNER]:
+            continue
+        at, iv, kind = int(row[block.IQ]), int(row[block.IV]), int(row[block.TYPE])
+        if kind not in (block.SPHERICAL, block.FREE):
+            for k in range(1, TERMS):
+                size = block.NODE_NV[kind]
+                positions[k, at:at + size] = v[k - 1, iv:iv + size] / k
+            continue
+        turn = at + 3 if kind == block.FREE else at
+        quaternions = np.zeros((TERMS, 4))
+        quaternions[0] = q[turn:turn + 4]
+        for k in range(1, TERMS):    # q̇ = ½ q ∘ ω
+            quaternions[k] = sum(product(quaternions[j], np.append(v[k - 1 - j, iv:iv + 3], 0.0))
+                                 for j in range(k)) / (2 * k)
+        positions[:, turn:turn + 4] = quaternions
+        if kind == block.FREE:
+            linear = turned(quaternions, v[:, iv + 3:iv + 6])
+            positions[1:, at:at + 3] = linear[:-1] / np.arange(1, TERMS)[:, None]
+    return positions, v
+
+
+def effort_derivatives(model, q, rates, order, wrenches=(), radius=0.4):
+    """τ and its derivatives to this order (order + 1, nv); wrenches: (nb, 6) each, W, Ẇ, …, components in link axes."""
+    positions, v = motion(model, q, rates)
+    a = v[1:] * np.arange(1, TERMS)[:, None]
+    series = [node_wrenches(model, w, None) / factorial(k) for k, w in enumerate(wrenches)]
+    instants = radius * np.exp(2j * np.pi * np.arange(POINTS) / POINTS)
+    powers = instants[:, None] ** np.arange(TERMS)
+    M = model._block.astype(complex)
+    W = np.zeros(inverse.SIZE * int(model._block[block.NODES]), dtype=complex)
+    values = np.zeros((POINTS, model.nv), dtype=complex)
+    for row, tau in zip(powers, values, strict=True):
+        wrench = sum((c * w for c, w in zip(row, series, strict=False)), start=np.zeros(0) if not series else 0.0)
+        run_inverse(M, row @ positions, row @ v, row[:-1] @ a, np.asarray(wrench, dtype=complex), W, tau)
+    coefficients = np.fft.fft(values, axis=0).real / POINTS
+    return np.array([coefficients[k] * factorial(k) / radius**k for k in range(order + 1)])

@@ -1,0 +1,87 @@
+"""Derivatives of the kernels by an imaginary step of 1e-30, exact to rounding, along any tangent."""
+
+import numpy as np
+
+from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.dynamics import articulated, inverse
+from rbd_ros.core.model import block
+from rbd_ros.core.model.state import node_wrenches
+
+STEP = 1e-30
+
+
+def compiled(function):
+    if not COMPILED:
+        return function
+    import numba
+    return numba.njit(error_model="numpy")(function)
+
+
+@compiled
+def _inverse(M, q, v, a, wrench, W, tau):
+    inverse.inverse_dynamics_recursion(M, q, 0, v, a, 0, wrench, 0, W, tau)
+
+
+@compiled
+def _articulated(M, q, v, tau, mask, a, wrench, W, out, effort):
+    articulated.articulated_recursion(M, q, 0, v, tau, 0, mask, a, wrench, 0, W, out, effort)
+
+
+def nodes(model):
+    return int(model._block[block.NODES])
+
+
+def wrenches_of(model, wrenches):
+    return node_wrenches(model, wrenches, None).astype(complex)
+
+
+def inverse_dynamics(model, q, v, a, wrench=None, M=None):
+    """Complex efforts at complex arguments; wrench flat and per node."""
+    tau = np.zeros(model.nv, dtype=complex)
+    arrays = [np.asarray(x, dtype=complex) for x in (model._block if M is None else M, q, v, a,
+                                                     np.zeros(0) if wrench is None else wrench)]
+    _inverse(*arrays, np.zeros(inverse.SIZE * nodes(model), dtype=complex), tau)
+    return tau
+
+
+def hybrid_dynamics(model, q, v, a, tau, mask, wrench=None, M=None):
+    """Complex accelerations and efforts at complex arguments; an empty mask: forward dynamics."""
+    out, effort = np.zeros((2, model.nv), dtype=complex)
+    M, q, v, a, tau, wrench = (np.asarray(x, dtype=complex) for x in (
+        model._block if M is None else M, q, v, a, tau, np.zeros(0) if wrench is None else wrench))
+    _articulated(M, q, v, tau, mask, a, wrench, np.zeros(articulated.SIZE * nodes(model), dtype=complex), out, effort)
+    return out, effort
+
+
+def tangents(model, q):
+    """(nq, nv): how positions change per unit along each velocity coordinate."""
+    Q = np.zeros((model.nq, model.nv))
+    for row in model._node_rows:
+        iq, iv, kind = int(row[block.IQ]), int(row[block.IV]), int(row[block.TYPE])
+        if kind == block.FREE:
+            x, y, z, w = q[iq + 3:iq + 7]
+            R = np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+                          [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+                          [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]])
+            Q[iq:iq + 3, iv + 3:iv + 6] = R
+            iq += 3
+        if kind in (block.FREE, block.SPHERICAL):
+            x, y, z, w = q[iq:iq + 4]
+            Q[iq:iq + 4, iv:iv + 3] = 0.5 * np.array([[w, -z, y], [z, w, -x], [-y, x, w], [-x, -y, -z]])
+        else:
+            count = block.NODE_NV[kind]
+            Q[iq:iq + count, iv:iv + count] = np.eye(count)
+    return Q
+
+
+def columns(function, *arguments):
+    """The Jacobian of `function(x, …)` by each of its real arguments: arguments (x, directions (size, n) or None)."""
+    found = []
+    values = [np.asarray(x, dtype=complex) for x, _ in arguments]
+    for i, (_, directions) in enumerate(arguments):
+        if directions is None:
+            continue
+        steps = np.transpose(directions)
+        found.append(np.transpose([function(*values[:i], values[i] + 1j * STEP * e, *values[i + 1:]).imag / STEP
+                                   for e in steps]))
+    return found
