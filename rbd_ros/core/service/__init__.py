@@ -1,0 +1,1 @@
+"""What `dynamics_server` computes: requests by name in, named results out, `RbdError` where a request cannot be met."""

@@ -1,0 +1,179 @@
+"""Node `dynamics_server`: dynamics of one robot as services (`core.service`).
+
+Topics (relative names):
+  robot_description     std_msgs/String, in, latched; unless a parameter gives it
+  joint_states          sensor_msgs/JointState, in, best effort: the state of requests that list no joint
+  /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second. Keys: requests, refused, defects (errors of
+                        the program), calls_<service>, time_p50_us, time_p99_us (request taken → response given to the
+                        middleware), joint_state_age (s), rejected_total (joint states), total_mass (kg)
+Services (rbd_interfaces): ~/inverse_dynamics, ~/forward_dynamics, ~/hybrid_dynamics, ~/constrained_dynamics,
+  ~/dynamics_terms, ~/dynamics_derivatives, ~/time_derivatives, ~/trajectory_inverse_dynamics, ~/set_payload,
+  ~/get_model_info
+
+They exist as long as the node does. Each response says in `success` whether it holds, and if not, in `message` why.
+One thread answers all requests in the order in which they come.
+"""
+from __future__ import annotations
+
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import JointState
+
+from rbd_interfaces import srv
+
+from ..core.control.statistics import CycleStatistics
+from ..core.errors import RbdError
+from ..core.model.robot_model import RobotModel
+from ..core.service.constrained import ConstrainedRequest
+from ..core.service.dynamics import DynamicsService
+from ..core.service.settings import SERVER_TABLE, ServerSettings, load_server_model
+from . import service_conversions as convert
+from .conversions import nanoseconds, wrenches
+from .model_node import BEST_EFFORT, ModelNode
+from .spin import run
+
+# Requests and responses that wait: the default of 10 loses some when many clients ask at once.
+SERVICE = QoSProfile(depth=1000)
+
+
+class DynamicsServerNode(ModelNode):
+    """Converts requests, asks the `DynamicsService`, fills responses."""
+
+    table = SERVER_TABLE
+
+    def __init__(self) -> None:
+        super().__init__("dynamics_server")
+        self.dynamics: Any = None
+        self._counts: Counter[str] = Counter({"requests": 0, "refused": 0, "defects": 0})
+        self._statistics = CycleStatistics()
+        for kind, answer in (
+                (srv.InverseDynamics, self._inverse), (srv.ForwardDynamics, self._forward),
+                (srv.HybridDynamics, self._hybrid), (srv.ConstrainedDynamics, self._constrained),
+                (srv.DynamicsTerms, self._terms), (srv.DynamicsDerivatives, self._derivatives),
+                (srv.TimeDerivatives, self._time_derivatives), (srv.TrajectoryInverseDynamics, self._trajectory),
+                (srv.SetPayload, self._set_payload), (srv.GetModelInfo, self._model_info)):
+            self._offer(kind, answer)
+
+    def _offer(self, kind: Any, answer: Callable[[Any, Any], None]) -> None:
+        name = "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__)[1:]
+
+        def respond(request: Any, response: Any) -> Any:
+            begin = time.perf_counter()
+            self._counts["requests"] += 1
+            self._counts[f"calls_{name}"] += 1
+            response = self._respond(name, answer, request, response)
+            self._statistics.published(time.perf_counter() - begin)
+            return response
+
+        self.create_service(kind, f"~/{name}", respond, qos_profile=SERVICE)
+
+    def _respond(self, name: str, answer: Callable[[Any, Any], None], request: Any, response: Any) -> Any:
+        """The answer, or a response that says what is wrong: no request ends the node."""
+        try:
+            with self.lock, np.errstate(all="ignore"):
+                if not self.active:
+                    raise RbdError(f"node {self.get_fully_qualified_name()} is not active: {self.status}")
+                answer(request, response)
+            response.success = True
+            return response
+        except RbdError as error:
+            self._counts["refused"] += 1
+            message = str(error)
+            self.get_logger().warning(f"{name} refused: {message}", throttle_duration_sec=1.0)
+        except Exception as error:
+            self._counts["defects"] += 1
+            message = f"the server failed with {type(error).__name__} ({error}); its log says more"
+            self.get_logger().error(f"{name} failed, please report it:\n{traceback.format_exc()}")
+        return type(response)(success=False, message=message)    # without what may have been filled in already
+
+    # ---- configuration
+
+    def load(self, values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
+        return load_server_model(values, description)
+
+    def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        dynamics = DynamicsService(model, ServerSettings.from_values(values, model))
+        dynamics.warm_up()
+        self.subscribe(JointState, "joint_states", self._on_joint_state, BEST_EFFORT)
+        self.dynamics = dynamics
+
+    def tear_down(self) -> None:
+        self.dynamics = None
+
+    def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        ServerSettings.from_values(values, model)
+
+    def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        with self.lock:
+            self.dynamics.apply(ServerSettings.from_values(values, model))
+
+    def report(self) -> Mapping[str, Any]:
+        p50, p99 = self._statistics.latency_us()
+        states = self.dynamics.states
+        return {"model": self.dynamics.robot.model.name, **self._counts, "time_p50_us": p50, "time_p99_us": p99,
+                "joint_state_age": states.latest.age(time.monotonic()), "rejected_total": states.rejections.total,
+                "total_mass": self.dynamics.robot.model.total_mass}
+
+    def _on_joint_state(self, message: JointState) -> None:
+        if self.dynamics is not None:
+            self.dynamics.states.latest.accept(time.monotonic(), nanoseconds(message.header.stamp), message.name,
+                                               message.position, message.velocity)
+
+    # ---- services
+
+    def _inverse(self, request: Any, response: Any) -> None:
+        convert.fill(response, self.dynamics.inverse(convert.robot_state(request.state), request.name,
+                                                     request.acceleration, wrenches(request.external_wrenches)))
+
+    def _forward(self, request: Any, response: Any) -> None:
+        convert.fill(response, self.dynamics.forward(convert.robot_state(request.state), request.name, request.effort,
+                                                     wrenches(request.external_wrenches)))
+
+    def _hybrid(self, request: Any, response: Any) -> None:
+        convert.fill(response, self.dynamics.hybrid(
+            convert.robot_state(request.state), request.name, request.prescribed, request.acceleration, request.effort,
+            wrenches(request.external_wrenches)))
+
+    def _constrained(self, request: Any, response: Any) -> None:
+        asked = ConstrainedRequest(request.mode, request.name, request.prescribed, request.acceleration, request.effort,
+                                   request.actuated, request.minimize)
+        convert.fill(response, self.dynamics.constrained(convert.robot_state(request.state), asked,
+                                                         wrenches(request.external_wrenches)))
+
+    def _terms(self, request: Any, response: Any) -> None:
+        convert.fill(response, self.dynamics.terms(convert.robot_state(request.state)))
+
+    def _derivatives(self, request: Any, response: Any) -> None:
+        convert.fill(response, self.dynamics.derivatives(convert.robot_state(request.state), request.mode, request.name,
+                                                         request.input, wrenches(request.external_wrenches)))
+
+    def _time_derivatives(self, request: Any, response: Any) -> None:
+        convert.fill(response, self.dynamics.time_derivatives(convert.robot_state(request.state), request.mode,
+                                                              request.name, request.rows, request.input))
+
+    def _trajectory(self, request: Any, response: Any) -> None:
+        efforts = self.dynamics.trajectory(request.trajectory.joint_names, convert.points(request.trajectory))
+        for point, effort in zip(request.trajectory.points, efforts, strict=True):
+            point.effort = convert.numbers(effort)
+        response.trajectory = request.trajectory
+
+    def _set_payload(self, request: Any, response: Any) -> None:
+        response.message = self.dynamics.set_payload(request.body, *convert.inertia(request.inertia))
+
+    def _model_info(self, request: Any, response: Any) -> None:
+        convert.fill(response, self.dynamics.model_info())
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of executable `dynamics_server`."""
+    run(DynamicsServerNode, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Requests of the dynamics services → plain values, and results → responses."""
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import Vector3
+
+from ..core.service.robot_state import StateRequest
+from ..core.service.trajectory import TrajectoryPoint
+from .conversions import nanoseconds
+
+
+def robot_state(message: Any) -> StateRequest:
+    """A rbd_interfaces/RobotState; its twist has the linear part first."""
+    pose, twist = message.base_pose, message.base_twist
+    return StateRequest(message.name, message.position, message.velocity, xyz(pose.position),
+                        (*xyz(pose.orientation), pose.orientation.w), (*xyz(twist.angular), *xyz(twist.linear)))
+
+
+def xyz(message: Any) -> tuple[float, float, float]:
+    """A geometry_msgs/Vector3 or Point."""
+    return message.x, message.y, message.z
+
+
+def inertia(message: Any) -> tuple[float, tuple[float, float, float], list[list[float]]]:
+    """Mass, centre of mass and tensor of a geometry_msgs/Inertia."""
+    m = message
+    return m.m, xyz(m.com), [[m.ixx, m.ixy, m.ixz], [m.ixy, m.iyy, m.iyz], [m.ixz, m.iyz, m.izz]]
+
+
+def points(trajectory: Any) -> list[TrajectoryPoint]:
+    """Points of a trajectory_msgs/JointTrajectory."""
+    return [TrajectoryPoint(nanoseconds(point.time_from_start) * 1e-9, point.positions, point.velocities,
+                            point.accelerations) for point in trajectory.points]
+
+
+def numbers(values: Any) -> array[float]:
+    """What a float64[] field takes at once: matrices row by row."""
+    return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
+
+
+def fill(response: Any, result: Any) -> Any:
+    """Put the fields of a NamedTuple into those of the same name."""
+    for field, value in zip(result._fields, result, strict=True):
+        if isinstance(getattr(response, field), Vector3):
+            value = Vector3(x=float(value[0]), y=float(value[1]), z=float(value[2]))
+        elif isinstance(value, np.ndarray):
+            value = numbers(value)
+        elif isinstance(value, tuple):
+            value = list(value)
+        setattr(response, field, value)
+    return response
