@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ..core.errors import RbdError, RbdWarning
 from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample_path
 from ..core.model.urdf import load_urdf
-from . import demo_motion, demo_report
+from . import demo_elastic, demo_motion, demo_report
 from .compile import import_kernels
 from .processes import NodeProcesses
 
@@ -37,10 +38,13 @@ PATIENCE = 5.0           # s for which the simulated robot waits for a torque
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd demo`."""
+    parser.add_argument("joints", nargs="?", choices=("rigid", *demo_elastic.VARIANTS), default="rigid",
+                        help="rigid: simulator and controller as ROS nodes; sea: series elastic joints, vsa: joints of "
+                             "variable stiffness, both in the library (default: %(default)s)")
     parser.add_argument("--urdf", metavar="FILE", help="another arm (default: KUKA LBR iiwa 14)")
     parser.add_argument("--rate", type=float, default=500.0, help="joint states per second (default: %(default)g)")
     parser.add_argument("--duration", type=float, default=5.0, help="seconds per mode (default: %(default)g)")
-    parser.add_argument("--output", type=Path, default=Path("output/demo"), help="folder (default: %(default)s)")
+    parser.add_argument("--output", type=Path, help="folder (default: output/demo, or output/demo_sea, …)")
     parser.add_argument("--plot", action=argparse.BooleanOptionalAction, default=True, help="draw tracking.png")
     parser.add_argument("--seed", type=int, default=0, help="of the motion of another arm (default: %(default)s)")
 
@@ -50,6 +54,13 @@ def run(namespace: argparse.Namespace) -> int:
     begin = time.monotonic()
     duration = _within("--duration", namespace.duration, 0.2, 60.0)
     rate = _within("--rate", namespace.rate, 20.0, 2000.0)
+    elastic = namespace.joints != "rigid"
+    if namespace.output is None:
+        namespace.output = Path("output", f"demo_{namespace.joints}" if elastic else "demo")
+    if elastic:
+        _compile()
+        return demo_elastic.run(namespace, namespace.joints, duration,
+                                lambda title: Progress(title, demo_elastic.MODES.values()))
     _check_ros()
     model, urdf = _load(namespace.urdf)
     motion = (demo_motion.random_motion(model, duration, namespace.seed) if namespace.urdf
@@ -90,7 +101,7 @@ def _mode(key: str, model: RobotModel, urdf: Path, scenario: demo_motion.Scenari
     from ..nodes.demo_recorder import DemoRecorder
 
     title, feedforward = MODES[key]
-    progress = Progress(title)
+    progress = Progress(title, (title for title, _ in MODES.values()))
     namespace = f"/rbd_demo_{os.getpid()}"
     motion = scenario.motion
     common = {"robot_description_file": str(urdf), "rotor_inertia": scenario.rotors.tolist()}
@@ -134,8 +145,8 @@ def _controller(model: RobotModel, scenario: demo_motion.Scenario, feedforward: 
 class Progress:
     """One line per mode: a bar on a terminal, plain text elsewhere."""
 
-    def __init__(self, title: str) -> None:
-        self._title = title.ljust(max(len(title) for title, _ in MODES.values()))
+    def __init__(self, title: str, titles: Iterable[str]) -> None:
+        self._title = title.ljust(max(map(len, titles)))
         self._tty, self._shown = sys.stdout.isatty(), -1
         self._show("starting …")
 

@@ -45,6 +45,14 @@ class Cosines:
     def acceleration(self, t: Array | float) -> Array:
         return -self.amplitude * self.frequency**2 * np.cos(self._phase(t))
 
+    def derivatives(self, t: Array | float, orders: int = 5) -> Array:
+        """Position, velocity, acceleration, jerk, snap, … at time t (s): (orders, nv) or (N, orders, nv)."""
+        order = np.arange(orders)[:, None]
+        phase = self._phase(t)[..., None, :]
+        found = self.amplitude * self.frequency**order * np.cos(phase + 0.5 * np.pi * order)
+        found[..., 0, :] += self.center
+        return np.asarray(found)
+
     def _phase(self, t: Array | float) -> Array:
         return np.asarray(np.multiply.outer(np.asarray(t, dtype=float), self.frequency))
 

@@ -47,6 +47,11 @@ def test_velocity_and_acceleration_are_derivatives_of_the_position():
     for quantity, rate in ((motion.position, motion.velocity), (motion.velocity, motion.acceleration)):
         np.testing.assert_allclose(rate(t), (quantity(t + h) - quantity(t - h)) / (2.0 * h), atol=1e-6)
     assert motion.position(0.3).shape == (7,) and not motion.velocity(0.0).any()
+    all_of_them = motion.derivatives(t)
+    np.testing.assert_allclose(all_of_them[:, 0], motion.position(t))
+    slopes = (motion.derivatives(t + h) - motion.derivatives(t - h)) / (2.0 * h)
+    np.testing.assert_allclose(all_of_them[:, 1:], slopes[:, :-1], atol=1e-4)
+    np.testing.assert_allclose(all_of_them[:, 2], motion.acceleration(t), atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))

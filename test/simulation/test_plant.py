@@ -153,3 +153,41 @@ def test_patience_begins_with_a_command_and_ends_without_one():
     patience.commanded()
     patience.published(500)
     assert not patience.waiting(500, 0.0) and patience.waits == 1
+
+
+def five_bar(**values):
+    model = rbd.sample("five_bar")
+    plant = Plant(model, SimulatorSettings.from_values({"constraints_file": "five_bar"} | values, model))
+    return plant, model, rbd.sample_constraints("five_bar", model)
+
+
+def test_constraint_forces_belong_to_the_motion():
+    plant, model, loop = five_bar(step=1e-5, publish_rate=1000.0, **{
+        "friction.damping": 0.2, "friction.coulomb": 0.05, "wrench_timeout": 0.0, "command_timeout": 0.0})
+    assert plant.on_commands([2.0, 0.3, -0.4, -1.0, 0.2])
+    plant.on_wrenches([("tool", [0.0, 0.1, 0.0, 2.0, 0.0, -3.0])])
+    plant.advance(2000)
+    q, v = np.array(plant.simulator.q), np.array(plant.simulator.v)
+    assert np.abs(v).min() > 0.01    # everything slides
+    found = plant.constraint_forces()
+    plant.advance(1)
+    a = (plant.simulator.v - v) / 1e-5
+    friction = 0.2 * v + 0.05 * np.sign(v)
+    left = rbd.inverse_dynamics(model, q, v, a, {"tool": [0.0, 0.1, 0.0, 2.0, 0.0, -3.0]}) - plant.effort + friction
+    A = rbd.constraint_jacobian(model, loop, q)
+    np.testing.assert_allclose(found.force, np.linalg.lstsq(A.T, left, rcond=None)[0], rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(found.residual, rbd.constraint_values(model, loop, q))
+
+
+def test_no_constraint_forces_without_constraints_or_while_brakes_hold():
+    assert make().constraint_forces() is None
+    plant = five_bar(brakes_until=0.01)[0]
+    assert plant.constraint_forces() is None
+    plant.advance(10)
+    assert plant.constraint_forces() is not None
+
+
+def test_constraints_that_are_none_are_named():
+    for file, words in (("delta", "do not fit robot 'five_bar'"), ("/no/such.yaml", "cannot read constraints")):
+        with pytest.raises(rbd.RbdError, match=words):
+            five_bar(constraints_file=file)

@@ -1,5 +1,11 @@
-"""Joint friction: viscous and Coulomb, the latter smoothed by tanh, and its time derivatives."""
+"""Friction: viscous and Coulomb with Stribeck's effect, smoothed by tanh, and its time derivatives.
+
+`τ_f(v) = d v + g(v) tanh(v / s)` with `g(v) = c + (b − c) exp(−(v / v_s)²)`: Coulomb level c, breakaway level b ≥ c
+near rest, Stribeck velocity v_s, smoothing s.
+"""
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,32 +15,85 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import states
 
+SMOOTHING = 0.01         # rad/s or m/s
+STRIBECK_VELOCITY = 0.1  # rad/s or m/s
 
-def friction_effort(model: RobotModel, v: ArrayLike, smoothing: float = 0.01) -> Array:
-    """Effort that overcomes friction, `damping v + friction tanh(v / smoothing)`: (nv,) or (N, nv), N m or N.
+
+@dataclass(frozen=True)
+class Friction:
+    """The law above; every field a number or an array (n,) of as many joints or motors. Values are taken as given."""
+
+    damping: Array | float = 0.0
+    coulomb: Array | float = 0.0
+    breakaway: Array | float = 0.0
+    stribeck_velocity: Array | float = STRIBECK_VELOCITY
+    smoothing: Array | float = SMOOTHING
+
+    def level(self, v: Array) -> Array:
+        """g(v): the Coulomb friction that acts at this speed, N m or N."""
+        return self.coulomb + (self.breakaway - self.coulomb) * np.exp(-(v / self.stribeck_velocity) ** 2)
+
+    def effort(self, v: Array) -> Array:
+        """Effort that overcomes friction at velocities v (…, n), N m or N."""
+        return self.damping * v + self.level(v) * np.tanh(v / self.smoothing)
+
+    def slope(self, v: Array) -> Array:
+        """∂effort/∂v (…, n)."""
+        return self._expanded(v)[0]
+
+    def curvature(self, v: Array) -> Array:
+        """∂²effort/∂v² (…, n)."""
+        return self._expanded(v)[1]
+
+    def _expanded(self, v: Array) -> tuple[Array, Array]:
+        s, w = self.smoothing, self.stribeck_velocity
+        t = np.tanh(v / s)
+        t1 = (1.0 - t * t) / s
+        t2 = -2.0 * t * t1 / s
+        bump = (self.breakaway - self.coulomb) * np.exp(-(v / w) ** 2)
+        g = self.coulomb + bump
+        g1 = -2.0 * v / w**2 * bump
+        g2 = (4.0 * v * v / w**4 - 2.0 / w**2) * bump
+        return self.damping + g1 * t + g * t1, g2 * t + 2.0 * g1 * t1 + g * t2
+
+
+def friction_effort(model: RobotModel, v: ArrayLike, smoothing: float = SMOOTHING,
+                    breakaway: ArrayLike | None = None, stribeck_velocity: float = STRIBECK_VELOCITY) -> Array:
+    """Effort that overcomes friction, `damping v + g(v) tanh(v / smoothing)`: (nv,) or (N, nv), N m or N.
 
     v: (nv,) or (N, nv) in rad/s or m/s; `damping` and `friction` are the model's. smoothing: speed in v's unit at
-    which 76 % of the Coulomb friction acts. Add the result to inverse dynamics, subtract it in forward dynamics.
+    which 76 % of the Coulomb friction acts. breakaway: friction near rest, a number or (nv,), at least `friction`;
+    without it `g = friction`. Add the result to inverse dynamics, subtract it in forward dynamics.
     """
     speed = states(model, v=v).arrays[0]
-    return model.damping * speed + model.friction * np.tanh(speed / _checked(smoothing))
+    return _of(model, smoothing, breakaway, stribeck_velocity).effort(speed)
 
 
 def friction_effort_derivatives(model: RobotModel, v: ArrayLike, a: ArrayLike, jerk: ArrayLike,
-                                smoothing: float = 0.01) -> tuple[Array, Array]:
+                                smoothing: float = SMOOTHING, breakaway: ArrayLike | None = None,
+                                stribeck_velocity: float = STRIBECK_VELOCITY) -> tuple[Array, Array]:
     """First and second time derivative of `friction_effort` along a motion: each (nv,) or (N, nv), N m/s and N m/s².
 
     v, a, jerk: velocity, acceleration and jerk of the joints, (nv,) or (N, nv).
     """
     speed, rate, rate_dot = states(model, v=v, a=a, jerk=jerk).arrays
-    width = _checked(smoothing)
-    t = np.tanh(speed / width)
-    slope = model.damping + model.friction * (1.0 - t * t) / width
-    curvature = -2.0 * model.friction * t * (1.0 - t * t) / width**2
+    law = _of(model, smoothing, breakaway, stribeck_velocity)
+    slope, curvature = law._expanded(speed)
     return slope * rate, slope * rate_dot + curvature * rate * rate
 
 
-def _checked(smoothing: float) -> float:
-    if not (np.isfinite(smoothing) and smoothing > 0.0):
-        raise RbdError(f"smoothing must be a positive speed, got {smoothing!r}")
-    return float(smoothing)
+def _of(model: RobotModel, smoothing: float, breakaway: ArrayLike | None, stribeck_velocity: float) -> Friction:
+    width = _positive("smoothing", smoothing)
+    if breakaway is None:
+        return Friction(model.damping, model.friction, model.friction, 1.0, width)
+    level = np.asarray(breakaway, dtype=float)
+    if level.shape not in ((), (model.nv,)) or not np.all(level >= model.friction) or not np.isfinite(level).all():
+        raise RbdError(f"breakaway must be one number or {model.nv}, each at least the model's friction "
+                       f"{model.friction.tolist()}, got {breakaway!r}")
+    return Friction(model.damping, model.friction, level, _positive("stribeck_velocity", stribeck_velocity), width)
+
+
+def _positive(name: str, speed: float) -> float:
+    if not (np.isfinite(speed) and speed > 0.0):
+        raise RbdError(f"{name} must be a positive speed, got {speed!r}")
+    return float(speed)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ..errors import RbdError, unknown_name
 from .constraints import Constraint, ConstraintSet, FixedContact, JointCoupling, LoopClosure
 from .robot_model import RobotModel
+from .yaml_text import read_yaml
 
 _TYPES: dict[str, tuple[type, tuple[str, ...], tuple[str, ...]]] = {    # class, required and optional keys
     "loop": (LoopClosure, ("predecessor", "successor"), ("axes", "predecessor_frame", "successor_frame")),
@@ -30,15 +30,7 @@ def load_constraints(path_or_text: str | os.PathLike[str], model: RobotModel) ->
     Frames are `{xyz, rpy}` (m, rad), each zero where left out; axes a list of rx, ry, rz, x, y, z or a joint's name.
     Raises `RbdError` naming the entry and what is wrong with it, with the valid links, joints, axes or keys.
     """
-    text, source = _read(path_or_text)
-    try:
-        import yaml
-    except ImportError:
-        raise RbdError("reading constraints needs the package pyyaml, which is not installed") from None
-    try:
-        tree = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise RbdError(f"{source} is not YAML: {' '.join(str(error).split())}") from None
+    tree, source = read_yaml(path_or_text, "constraints")
     if not isinstance(tree, Mapping) or not isinstance(tree.get("constraints"), list):
         raise RbdError(f"{source}: expected the key 'constraints' with a list")
     for key in tree:
@@ -64,18 +56,6 @@ def load_constraints(path_or_text: str | os.PathLike[str], model: RobotModel) ->
 
 def _with(where: str, error: RbdError) -> RbdError:
     return RbdError(f"{where}: {error}")
-
-
-def _read(path_or_text: str | os.PathLike[str]) -> tuple[str, str]:
-    if not isinstance(path_or_text, (str, os.PathLike)):
-        raise RbdError(f"expected a YAML file's path or its text, got {type(path_or_text).__name__}")
-    if isinstance(path_or_text, str) and ("\n" in path_or_text or ":" in path_or_text):
-        return path_or_text, "constraints text"
-    try:
-        return Path(path_or_text).read_text(encoding="utf-8"), f"'{path_or_text}'"
-    except (OSError, ValueError) as error:
-        raise RbdError(f"cannot read constraints '{path_or_text}': "
-                       f"{getattr(error, 'strerror', None) or error}") from None
 
 
 def _constraint(entry: Mapping[Any, Any]) -> Constraint:

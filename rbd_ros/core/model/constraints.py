@@ -248,6 +248,12 @@ class ConstraintSet:
         self.row_names = tuple(f"{name}/{row}" for name, item in named.items() for row in item.rows())
         self._bound: Bound | None = None
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A name per row as users see it: `row_names`, or the constraint's own name where it has one row."""
+        return tuple(label for name, item in self._named.items()
+                     for label in ([name] if len(item.rows()) == 1 else [f"{name}/{row}" for row in item.rows()]))
+
     def __repr__(self) -> str:
         return f"ConstraintSet({', '.join(self.names)}: {self.size} rows)"
 

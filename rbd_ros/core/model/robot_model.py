@@ -81,6 +81,17 @@ class RobotModel:
         """Mass of all links (kg), a fixed base included."""
         return float(sum(inertia.mass for inertia in self.description.links.values()))
 
+    @cached_property
+    def inertial_parameters(self) -> Array:
+        """(10·nb,) per body m, m c (3), inertia xx, xy, yy, xz, yz, zz about its link's origin: of the regressor."""
+        rows = []
+        for name in self.body_names:
+            body = self.description.links[name]
+            c = np.asarray(body.com)
+            J = np.asarray(body.matrix) + body.mass * (c @ c * np.eye(3) - np.outer(c, c))
+            rows.append([body.mass, *(body.mass * c), J[0, 0], J[0, 1], J[1, 1], J[0, 2], J[1, 2], J[2, 2]])
+        return read_only(np.array(rows).reshape(-1))
+
     def joint(self, name: str) -> Joint:
         """The joint of this name; `RbdError` lists the valid names."""
         if name not in self._joint_by_name:

@@ -5,7 +5,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from ..errors import RbdWarning, unknown_name
+from ..errors import RbdError, RbdWarning, unknown_name
 from .constraint_yaml import load_constraints
 from .constraints import ConstraintSet
 from .robot_model import RobotModel
@@ -43,3 +43,19 @@ def sample_constraints(name: str, model: RobotModel) -> ConstraintSet:
     """The loops and contacts of a sample robot, for `model = sample(name)`; none where it is a tree."""
     path = sample_path(name).with_suffix(".constraints.yaml")
     return load_constraints(path, model) if path.is_file() else ConstraintSet()
+
+
+def constraints_from(name_or_path: str, model: RobotModel) -> ConstraintSet:
+    """Constraints as a parameter names them: a sample's, a YAML file's, or none for an empty text."""
+    if not name_or_path:
+        return ConstraintSet()
+    if name_or_path not in sample_names():
+        return load_constraints(Path(name_or_path), model)
+    try:
+        constraints = sample_constraints(name_or_path, model)
+        constraints.bound(model)
+    except RbdError as error:
+        raise RbdError(f"the constraints of sample '{name_or_path}' do not fit robot '{model.name}': {error}") from None
+    if not constraints.size:
+        raise RbdError(f"sample '{name_or_path}' has no constraints")
+    return constraints

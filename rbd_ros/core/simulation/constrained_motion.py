@@ -32,12 +32,13 @@ class ConstrainedMotion:
         """The state on the manifold next to (q, v)."""
         return project(self.model, self.constraints, q, v)
 
-    def inverse_inertia(self, q: Array, W: Any, v: Any) -> tuple[Array, Array]:
+    def inverse_inertia(self, q: Array, W: Any, v: Any, kept: Array) -> tuple[Array, Array]:
         """`W − W Aᵀ (A W Aᵀ)⁺ A W`, the velocities that impulses give through the constraints, for the unconstrained
-        W (nv, nv); and v without what the constraints' impulses take from it.
+        W (nv, nv); and v after those impulses of the constraints that make A v = A kept. (That is not zero: A is that
+        before the step, kept the velocity after it.)
         """
         A = constraint_jacobian(self.model, self.constraints, q)
         Z = A @ np.linalg.cholesky(W)
         AW = A @ W
         lam = np.stack([least_norm(Z, column) for column in AW.T], axis=1)
-        return W - AW.T @ lam + SHARE * np.diag(np.diag(W)), v - AW.T @ least_norm(Z, A @ v)
+        return W - AW.T @ lam + SHARE * np.diag(np.diag(W)), v - AW.T @ least_norm(Z, A @ (v - kept))

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from ..control.parameters import Parameter, Table, per_joint, validate
 from ..control.torque_settings import TORQUE_TABLE, joint_order
 from ..errors import RbdError
+from ..model.constraints import ConstraintSet
 from ..model.robot_model import RobotModel
+from ..model.samples import constraints_from
 from .integrators import INTEGRATORS
 
 Array = NDArray[np.float64]
@@ -24,6 +26,11 @@ SIMULATOR_TABLE: Table = (
     *(row for row in TORQUE_TABLE if row.name in _SHARED),
     Parameter("joints", "strings", (), "Order of joints in ~/commands, in the published joint states and in all lists "
               "with one entry per joint. Empty: the order of the model, which is logged at configuration.",
+              read_only=True),
+    Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, or the name of a "
+              "sample robot; the robot starts in the nearest state that meets them. Empty: none.", read_only=True),
+    Parameter("actuation_file", "string", "", "YAML file of the drives, for a robot with elastic joints: ~/commands "
+              "are then efforts of the motors, whose states are published on motor_states. Empty: rigid joints.",
               read_only=True),
     Parameter("step", "number", 0.001, "Integration step, s.", lower=1e-6, upper=0.1, read_only=True),
     Parameter("integrator", "string", "semi_implicit", "semi_implicit: order 1, stable with stiff damping; rk4: order "
@@ -73,6 +80,7 @@ class SimulatorSettings:
     """
 
     plant: RobotModel
+    constraints: ConstraintSet
     joints: tuple[str, ...]
     output: NDArray[np.intp]
     order: NDArray[np.intp]
@@ -107,7 +115,8 @@ class SimulatorSettings:
                             friction=np.where(friction < 0.0, model.friction, friction))
         limit = np.where(model.effort_limit > 0.0, model.effort_limit, math.inf)
         return SimulatorSettings(
-            plant=plant, joints=joints, output=output, order=order, step=values["step"],
+            plant=plant, constraints=constraints_from(values["constraints_file"], model), joints=joints, output=output,
+            order=order, step=values["step"],
             integrator=values["integrator"], publish_every=_publish_every(values["step"], values["publish_rate"]),
             real_time_factor=values["real_time_factor"], publish_clock=values["publish_clock"],
             paused=values["paused"], initial_position=listed("initial_position"),

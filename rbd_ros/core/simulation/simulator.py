@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..actuation.friction import Friction
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics
 from ..dynamics.mass_matrix import mass_matrix
@@ -17,7 +19,10 @@ from ..model.robot_model import RobotModel
 from ..model.state import states
 from .constrained_motion import ConstrainedMotion
 from .impulses import impulses_entry
-from .integrators import INTEGRATORS, move
+from .integrators import INTEGRATORS, NODES, move
+from .springs import ArmSprings
+
+Effort = ArrayLike | Callable[[float], ArrayLike]
 
 
 class Simulator:
@@ -29,12 +34,16 @@ class Simulator:
     multipliers and by projecting each state onto them; `multipliers` are those of the last step.
 
     Friction is not smoothed: after each step, impulses bring a coordinate to rest or oppose it (`impulses`), so a
-    joint sticks without creeping, and neither friction nor stops ever add kinetic energy, at any step.
+    joint sticks without creeping, and neither friction nor stops ever add kinetic energy, at any step. friction: a
+    law for it with Stribeck's effect, instead of the model's; its level is that of the speed before the step.
+
+    springs: between coordinates of the model (`ElasticSimulator`); with semi_implicit they are implicit, too.
     """
 
     def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "semi_implicit",
                  limits: bool = True, q: ArrayLike | None = None, v: ArrayLike | None = None,
-                 constraints: ConstraintSet | None = None) -> None:
+                 constraints: ConstraintSet | None = None, springs: ArmSprings | None = None,
+                 friction: Friction | None = None) -> None:
         if not (np.isfinite(step) and step > 0.0):
             raise RbdError(f"step must be a positive time in seconds, got {step!r}")
         if integrator not in INTEGRATORS:
@@ -46,8 +55,9 @@ class Simulator:
         self._integrate = INTEGRATORS[integrator]
         self._implicit = integrator == "semi_implicit"
         self._damped = bool(model.damping.any())
-        self._friction = self.step_size * model.friction
-        self._rubs = bool(model.friction.any())
+        self._law = friction or Friction(coulomb=model.friction, breakaway=model.friction)
+        self._rubs = bool(np.any(self._law.breakaway))
+        self._springs = springs
         # coordinates that are plain numbers, whose velocity is their rate: they can stop, and be held exactly
         plain = [(joint.idx_q + k, joint.idx_v + k) for joint in model.joints if joint.nq == joint.nv
                  for k in range(joint.nq)]
@@ -104,50 +114,67 @@ class Simulator:
     @property
     def energy(self) -> float:
         """Kinetic and potential energy (J)."""
-        return float(kinetic_energy(self.model, self._q, self._v)) + float(potential_energy(self.model, self._q))
+        springs = 0.0 if self._springs is None else self._springs.energy(self._q)
+        return (float(kinetic_energy(self.model, self._q, self._v)) + float(potential_energy(self.model, self._q))
+                + springs)
 
-    def step(self, effort: ArrayLike | None = None, n: int = 1, external_wrenches: Any = None) -> None:
-        """Advance n steps with a constant effort (nv,) (N m or N; default 0) and constant external wrenches.
+    def step(self, effort: Effort | None = None, n: int = 1, external_wrenches: Any = None) -> None:
+        """Advance n steps with an effort (nv,) (N m or N; default 0) and constant external wrenches.
 
+        effort: constant, or a function of `time` (s), evaluated whenever the integrator needs it, at its full order.
         external_wrenches: `{body: (6,)}` or (nb, 6), moment first, on the body, in the frame of the URDF link.
         Raises `RbdError`, leaving the last finite state, where a state would not be finite.
         """
-        tau = np.zeros(self.model.nv) if effort is None else np.array(states(self.model, effort=effort).arrays[0])
-        if tau.ndim != 1:
-            raise RbdError(f"a simulator has one state: effort has shape {tau.shape}, expected ({self.model.nv},)")
+        given = effort if callable(effort) else self._checked(effort)
         if n < 1 or int(n) != n:
             raise RbdError(f"n must be a positive number of steps, got {n!r}")
         with np.errstate(all="ignore"):
             for _ in range(int(n)):
-                q, v = self._advance(tau, external_wrenches)
+                q, v = self._advance(given, external_wrenches)
                 if not math.isfinite(q @ q + v @ v):
                     self._check_finite(q, v)
                 self._q, self._v = q, v
                 self._steps += 1
 
-    def _advance(self, tau: Array, wrenches: Any) -> tuple[Array, Array]:
-        model, h = self.model, self.step_size
+    def _checked(self, effort: ArrayLike | None) -> Array:
+        if effort is None:
+            return np.zeros(self.model.nv)
+        tau = np.array(states(self.model, effort=effort).arrays[0])
+        if tau.ndim != 1:
+            raise RbdError(f"a simulator has one state: effort has shape {tau.shape}, expected ({self.model.nv},)")
+        return tau
+
+    def _advance(self, given: Array | Callable[[float], ArrayLike], wrenches: Any) -> tuple[Array, Array]:
+        model, h, springs = self.model, self.step_size, self._springs
         damping = model.damping
         explicit = self._damped and not self._implicit
+        nodes = iter(NODES[self.integrator])
 
         def acceleration(q: Array, v: Array) -> Array:
             if not math.isfinite(q @ q + v @ v):
                 self._check_finite(q, v)
+            tau = self._checked(given(self.time + h * next(nodes))) if callable(given) else given
             effort = tau - damping * v if explicit else tau
+            if springs is not None:
+                effort = effort + springs.effort(q, None if self._implicit else v)
             if self._constrained is not None:
                 return self._constrained.acceleration(q, v, effort, wrenches)
             return forward_dynamics(model, q, v, effort, wrenches)
 
         q, v = self._integrate(model, acceleration, self._q, self._v, h)
-        implicit = self._damped and self._implicit
+        implicit = self._implicit and (self._damped or springs is not None)
         constrained = self._constrained
         if not (implicit or self._rubs or self._beyond(q).any()):
             return (q, v) if constrained is None else constrained.back(q, v)
         M = mass_matrix(model, self._q)
-        W = np.linalg.inv(M + np.diag(h * damping)) if implicit else np.linalg.inv(M)
+        if implicit:
+            M_implicit = M + np.diag(h * damping)
+            if springs is not None:
+                M_implicit += h * (springs.damping + h * springs.stiffness(self._q))
+        W = np.linalg.inv(M_implicit if implicit else M)
         free = W @ (M @ v) if implicit else v
         if constrained is not None:
-            W, free = constrained.inverse_inertia(self._q, W, free)
+            W, free = constrained.inverse_inertia(self._q, W, free, v)
         q, v = self._with_impulses(np.ascontiguousarray((W + W.T) / 2), q, v, free)
         return (q, v) if constrained is None else constrained.back(q, v)
 
@@ -155,7 +182,8 @@ class Simulator:
         """Positions and velocities after friction and stops; q_free, v_free: without damping and impulses, v: without
         impulses. A stop that the impulses of others make necessary is added, then all are solved again.
         """
-        low, high = -self._friction, self._friction.copy()
+        high = self.step_size * self._law.level(self._v)
+        low = -high
         stopped = np.zeros(len(self._plain_q), dtype=bool)
         free, q = v, q_free
         for _ in range(len(self._plain_q) + 1):

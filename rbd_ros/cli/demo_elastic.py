@@ -1,0 +1,214 @@
+"""`rbd demo sea` and `rbd demo vsa`: the iiwa with springs in its joints, simulated in the library, without ROS.
+
+Three controllers follow the same trajectory with the same wrong model: feed-forward as if the joints were rigid, by
+flatness, both with the same PD of the motors; and feedback linearisation.
+"""
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.actuation.actuation import Actuation
+from ..core.actuation.actuation_yaml import load_actuation
+from ..core.actuation.flatness import MotorReference, flat_motors, link_efforts
+from ..core.actuation.poles import FeedbackGains
+from ..core.actuation.spring_motion import Motion
+from ..core.control.elastic_law import ElasticState, ElasticLaw, ElasticLawSettings
+from ..core.dynamics.mass_matrix import mass_matrix
+from ..core.errors import RbdError
+from ..core.model.robot_model import RobotModel
+from ..core.model.samples import sample
+from ..core.simulation.elastic_simulator import ElasticSimulator
+from . import demo_elastic_report as report
+from .demo_motion import Cosines, published_motion
+
+Array = NDArray[np.float64]
+
+VARIANTS = {"sea": "series elastic joints", "vsa": "joints of variable stiffness"}
+MODES = {"rigid": "rigid feed-forward + PD", "flatness": "flatness feed-forward + PD",
+         "linearization": "feedback linearisation"}
+PERIOD = 5e-4        # s, of the control
+STEP = 2.5e-4        # s, of the simulation
+ERROR = 0.05         # of masses, inertias, rotor inertias; and series springs are that much softer
+BANDWIDTH = 40.0     # of the motors' position loops, rad/s
+DAMPING = 0.7
+POLES = 150.0        # of feedback linearisation, 1/s: docs/elastic_joints.md says why so fast
+STIFFNESS_POLES = 60.0
+
+HOUSING = 0.02       # kg m², that each link gets beside its published inertia for the drive that it houses
+ROTORS = (3.0, 3.0, 2.0, 2.0, 0.6, 0.4, 0.2)                              # kg m², behind the gears
+STIFFNESS = (8000.0, 8000.0, 6000.0, 6000.0, 3000.0, 2000.0, 1500.0)      # N m/rad
+SWING, RATE = 0.25, (1.1, 1.7, 2.3, 1.3, 1.9, 2.9, 3.1)                   # of the wanted stiffness; and rad/s
+
+
+def sea(model: RobotModel, error: float = 0.0) -> Actuation:
+    """Linear springs, softer by `error`, and rotors heavier by it."""
+    return load_actuation({
+        name: {"type": "series_elastic", "stiffness": k * (1.0 - error), "motor": {"rotor_inertia": b * (1.0 + error)}}
+        for name, k, b in zip(model.joint_names, STIFFNESS, ROTORS, strict=True)}, model)
+
+
+def vsa(model: RobotModel, error: float = 0.0) -> Actuation:
+    """Antagonistic springs in the first four joints, springs with a stiffness input in the wrist; rotors heavier by
+    `error`. The springs are as the controller thinks: nothing measures stiffness, it is as right as their model.
+    """
+    drives: dict[str, Any] = {}
+    for i, (name, k, b) in enumerate(zip(model.joint_names, STIFFNESS, ROTORS, strict=True)):
+        b *= 1.0 + error
+        if i < 4:    # the middle of the range at a co-contraction of 0.3 rad; two motors share the rotor inertia
+            springs = ({"spring": "antagonistic_quadratic", "linear": 0.1 * k, "quadratic": 0.8 * k / 1.2}
+                       if i % 2 == 0 else
+                       {"spring": "antagonistic_exponential", "scale": 0.5 * k / 5.0 * math.exp(-1.5), "rate": 5.0})
+            drives[name] = {"type": "variable_stiffness", **springs, "range": [0.05, 0.6], "stiffness": k,
+                            "motor": {"rotor_inertia": 0.5 * b}}
+        else:        # the stiffness motor's coordinate is the stiffness
+            drives[name] = {"type": "variable_stiffness", "spring": "linear", "range": [0.3 * k, 2.0 * k],
+                            "stiffness": k, "motor": {"rotor_inertia": b},
+                            "stiffness_motor": {"rotor_inertia": 1e-7 * (1.0 + error)}}
+    return load_actuation(drives, model)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Robot and model of it, motion, gains of the motors' PD (nm,)."""
+
+    variant: str
+    believed: Actuation
+    real: Actuation
+    motion: Cosines
+    kp: Array
+    kd: Array
+
+    def stiffness(self, t: float) -> Array:
+        """Wanted k, k̇, k̈ (3, n) of the joints with variable stiffness."""
+        middle = self.believed.stiffness
+        rate = np.array(RATE)[self.believed.variable]
+        wave = Cosines(middle, SWING * middle, rate)
+        return np.stack([wave.position(t), wave.velocity(t), wave.acceleration(t)])
+
+
+def arm() -> RobotModel:
+    """The iiwa, each link with the inertia of a drive: with the published ones alone, next to nothing turns between
+    two springs where axes come to lie on one line, and modes of 4000 rad/s arise that no sampled control can change.
+    """
+    model = sample("iiwa")
+    for name in model.body_names[1:]:
+        model = model.with_body(name, inertia=model.description.links[name].matrix + HOUSING * np.eye(3))
+    return model
+
+
+def scenario(variant: str) -> Scenario:
+    """The iiwa on M's trajectory, and a robot that differs from its model by 5 %."""
+    model, motion = arm(), published_motion()
+    make = {"sea": sea, "vsa": vsa}[variant]
+    believed = make(model)
+    t = np.linspace(0.0, 5.0, 201)
+    links = np.median(np.diagonal(mass_matrix(model, motion.position(t)), axis1=1, axis2=2), axis=0)
+    inertia = believed.inertia.copy()
+    inertia[:model.nv] += links
+    for at, spring in believed.groups:
+        if spring.antagonistic:    # two motors share the link
+            shared = believed.inertia[model.nv + at] + 0.5 * links[believed.variable[at]]
+            inertia[believed.variable[at]], inertia[model.nv + at] = shared, shared
+    return Scenario(variant, believed, make(model.with_scaled_masses(1.0 + ERROR), ERROR), motion,
+                    inertia * BANDWIDTH**2, 2.0 * DAMPING * inertia * BANDWIDTH)
+
+
+def rigid_reference(actuation: Actuation, r: Array, stiffness: Array) -> MotorReference:
+    """What the motors would do if no spring gave way: efforts as with rigid joints, stiffness motors as if unloaded."""
+    nv = actuation.nv
+    still = np.zeros(nv)
+    tau = link_efforts(actuation, *r)[0]
+    motors = flat_motors(actuation, Motion(r[0], r[1], r[2]), Motion(still, still, still),
+                         Motion(stiffness[0], stiffness[1], stiffness[2]))
+    effort = motors.effort.copy()
+    share = np.ones(nv)
+    for at, spring in actuation.groups:
+        if spring.antagonistic:
+            share[actuation.variable[at]] = 0.5
+            effort[nv + at] += 0.5 * tau[actuation.variable[at]]
+    effort[:nv] += share * tau
+    return motors._replace(effort=effort, torque=tau)
+
+
+def simulate(s: Scenario, mode: str, duration: float, progress: Callable[[float], None]) -> report.Run:
+    """Follow the trajectory; every mode starts in the state that the model's flatness map gives."""
+    gains = FeedbackGains.placed(s.believed, POLES, STIFFNESS_POLES)
+    control = ElasticLaw(s.believed, ElasticLawSettings(
+        PERIOD, "feedback_linearization" if mode == "linearization" else "feed_forward_pd", s.kp, s.kd, gains))
+    forward = ElasticLaw(s.believed, ElasticLawSettings(PERIOD, "feed_forward"))
+    r = s.motion.derivatives(0.0)
+    start = forward.command(r, stiffness=s.stiffness(0.0)).reference
+    robot = ElasticSimulator(s.real, step=STEP, integrator="rk4", q=r[0], v=r[1], motor_position=start.position,
+                             motor_velocity=start.velocity)
+    count = round(duration / PERIOD)
+    times, errors, ratios, took = [], [], [], 0.0
+    for i in range(count):
+        t = i * PERIOD
+        r, k = s.motion.derivatives(t), s.stiffness(t)
+        state = ElasticState(robot.q, robot.v, robot.motor_position, robot.motor_velocity)
+        begin = time.perf_counter()
+        if mode == "rigid":
+            motors = rigid_reference(s.believed, r, k)
+            effort = motors.effort + control.feedback(motors, state)
+        else:
+            effort = control.command(r, state, k).effort
+        took += time.perf_counter() - begin
+        if i % 8 == 0:
+            times.append(t)
+            errors.append(robot.q - r[0])
+            ratios.append(robot.stiffness[s.believed.variable] / k[0] - 1.0)
+            progress(t / duration)
+        try:
+            robot.step(effort, round(PERIOD / STEP))
+        except RbdError as error:
+            raise RbdError(f"{MODES[mode]}: {error}") from None
+    return report.Run(MODES[mode], np.array(times), np.array(errors), np.array(ratios), 1e6 * took / count)
+
+
+def run(namespace: argparse.Namespace, variant: str, duration: float, show: Callable[[str], Any]) -> int:
+    """Run all modes, print the table, write the files; `show(title)` makes a progress display."""
+    if namespace.urdf:
+        raise RbdError(f"--urdf: the demo {variant} has springs for the iiwa only")
+    begin = time.monotonic()
+    folder = namespace.output
+    s = scenario(variant)
+    print(f"{s.believed.model.name} with {VARIANTS[variant]}, {duration:g} s, controlled at {1.0 / PERIOD:g} Hz. The "
+          f"robot differs from its model:\nmasses, inertias and rotors {100 * ERROR:+.0f} %"
+          + (f", springs {-100 * ERROR:+.0f} %" if variant == "sea" else "; springs as modelled") + ".\n", flush=True)
+    results: dict[str, report.Run] = {}
+    for mode, title in MODES.items():
+        progress = show(title)
+        results[mode] = simulate(s, mode, duration, progress.at)
+        progress.done(f"RMS error {1e3 * results[mode].rms:.3f} mrad")
+    joints = s.believed.joint_names
+    print("\n" + report.table(results, joints))
+    print("better: than as if rigid. Per command: time to compute it." + (
+        "\nstiffness: largest deviation from what is wanted, after the first second." if variant == "vsa" else ""))
+    variable = [joints[i] for i in s.believed.variable]
+    files = report.write(folder, results, joints, variable, {
+        "robot": s.believed.model.name, "variant": variant, "duration_s": duration, "period_s": PERIOD,
+        "step_s": STEP, "model_error": ERROR, "stiffness_n_m_per_rad": list(STIFFNESS),
+        "rotor_inertia_kg_m2": list(ROTORS), "gains": {"kp": s.kp.tolist(), "kd": s.kd.tolist()}, "poles": POLES,
+        "elapsed_s": time.monotonic() - begin})
+    if namespace.plot:
+        try:
+            report.plot(folder / "tracking.png", results, joints, variable, f"iiwa with {VARIANTS[variant]}")
+            files.append(folder / "tracking.png")
+        except ImportError:
+            print("no plot: matplotlib is not installed", file=sys.stderr)
+    print(f"wrote {' and '.join(map(str, files))} ({time.monotonic() - begin:.0f} s in all)")
+    return 0
+
+
+def better(results: Mapping[str, report.Run]) -> float:
+    """How many times smaller the RMS error is by flatness than as if rigid."""
+    return results["rigid"].rms / results["flatness"].rms

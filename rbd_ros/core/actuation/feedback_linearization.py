@@ -1,0 +1,200 @@
+"""Feedback linearisation of robots with elastic joints, from the measured state of links and motors.
+
+Each joint gets the linear error dynamics that its drive allows (`poles`): rigid of order 2, series elastic and
+variable stiffness of order 4, springs with damping of order 3 (their deflection is an internal, stable dynamics), the
+stiffness of order 2. The derivatives of the motion follow one after another, because the law itself prescribes those
+that it can set directly, and thereby their derivatives (mixed case of De Luca 1998, without his dynamic extension):
+
+|              | rigid             | spring with damping            | spring without damping                 |
+|--------------|-------------------|--------------------------------|----------------------------------------|
+| acceleration | law               | `M q̈ + h = τ`, τ of the spring | `M q̈ + h = τ`, τ of the spring         |
+| jerk         | d/dt of the law   | law                            | d/dt of `M q̈ + h = τ`, τ̇ of the spring |
+| snap         | d²/dt² of the law | d/dt of the law                | law                                    |
+
+Then τ, τ̇, τ̈ of this motion give the motors: `θ̈ = q̈ + φ̈`, `τ_m = B θ̈ + load + τ_f(θ̇)`.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..derivatives.time_derivatives import inverse_dynamics_time_derivatives
+from ..dynamics.inverse import bias_effort
+from ..dynamics.mass_matrix import mass_matrix
+from ..errors import RbdError
+from ..model.inertia import Array
+from ..model.state import real, states
+from .actuation import Actuation
+from .flatness import link_efforts, stiffness_motion
+from .friction import friction_effort, friction_effort_derivatives
+from .poles import FeedbackGains
+from .spring_motion import Motion, solve, variable_partials
+from .variable_stiffness import Partials
+
+
+class FeedbackLinearization(NamedTuple):
+    """effort (nm,) of the motors, motor_acceleration (nm,) that it gives; acceleration, jerk, snap (nv,) of the links
+    in the measured state under it; torque (nv,), stiffness (nv,) of the springs now (inf at rigid joints).
+    """
+
+    effort: Array
+    motor_acceleration: Array
+    acceleration: Array
+    jerk: Array
+    snap: Array
+    torque: Array
+    stiffness: Array
+
+
+def feedback_linearization(actuation: Actuation, gains: FeedbackGains, q: ArrayLike, v: ArrayLike,
+                           motor_position: ArrayLike, motor_velocity: ArrayLike, reference: ArrayLike,
+                           stiffness: ArrayLike | None = None) -> FeedbackLinearization:
+    """Motor efforts that give the error dynamics of `gains`, in one measured state.
+
+    q, v (nv,): links; motor_position, motor_velocity (nm,): motors behind the gears (those of rigid joints are not
+    looked at). reference (5, nv): q, v, a, jerk, snap. stiffness (n,) or (3, n): k, k̇, k̈ of the joints in
+    `actuation.variable`, by default that of their drives. Raises `RbdError` naming the input, or the joint whose
+    torque and stiffness cannot be set independently in this state.
+    """
+    nv, nm = actuation.nv, actuation.nm
+    given = states(actuation.model, q=q, v=v)
+    if given.batch is not None:
+        raise RbdError("feedback linearisation takes one measured state, not a batch")
+    q, v = given.arrays
+    z, z_rate = _array("motor_position", motor_position, (nm,)), _array("motor_velocity", motor_velocity, (nm,))
+    r = _array("reference", reference, (5, nv))
+    wanted = stiffness_motion(actuation, stiffness, ())
+
+    springs = _measured(actuation, q, v, z, z_rate)
+    a, jerk, snap = _link_motion(actuation, gains.links, q, v, r, springs)
+    tau = link_efforts(actuation, q, v, a, jerk, snap)
+    motor = _motor_acceleration(actuation, gains.stiffness, a, tau, wanted, springs)
+
+    rigid, elastic = actuation.rigid, actuation.elastic
+    torque, load = springs.torque.copy(), springs.load
+    torque[rigid] = load[rigid] = tau[0][rigid]
+    moving = np.concatenate([v, z_rate[nv:]])
+    moving[elastic] = z_rate[elastic]
+    effort = load + actuation.friction.effort(moving)
+    behind = np.concatenate([elastic, np.arange(nv, nm)])
+    effort[behind] += (actuation.inertia * motor)[behind]
+    return FeedbackLinearization(effort, motor, a, jerk, snap, torque, springs.stiffness)
+
+
+class _Springs(NamedTuple):
+    """Springs as measured: torque, its rate without that of dampers, stiffness, rate of the deflection (nv,) each,
+    slope ∂k/∂φ of series springs (nv,), load (nm,) of the motors; and of joints with variable stiffness (n,): partial
+    derivatives, rates of σ and of the stiffness.
+    """
+
+    torque: Array
+    torque_rate: Array
+    stiffness: Array
+    rate: Array
+    slope: Array
+    load: Array
+    partials: Partials | None = None
+    sigma_rate: Array | None = None
+    stiffness_rate: Array | None = None
+
+
+def _measured(actuation: Actuation, q: Array, v: Array, z: Array, z_rate: Array) -> _Springs:
+    nv, series, variable = actuation.nv, actuation.series, actuation.variable
+    torque, torque_rate, rate, slope = np.zeros((4, nv))
+    k, load = np.full(nv, np.inf), np.zeros(actuation.nm)
+    if series.size:
+        phi, phi_rate, spring = z[series] - q[series], z_rate[series] - v[series], actuation.series_spring
+        k[series], slope[series], rate[series] = spring.stiffness(phi), spring.stiffness_slope(phi), phi_rate
+        torque[series] = load[series] = spring.torque(phi) + actuation.spring_damping * phi_rate
+        torque_rate[series] = k[series] * phi_rate
+    if not variable.size:
+        return _Springs(torque, torque_rate, k, rate, slope, load)
+    theta, sigma, theta_rate, sigma_rate, reaction = np.empty((5, variable.size))
+    for at, group in actuation.groups:
+        first, second = variable[at], nv + at
+        theta[at], sigma[at] = group.from_motors(z[first], z[second])
+        theta_rate[at], sigma_rate[at] = group.from_motors(z_rate[first], z_rate[second])
+        reaction[at] = group.reaction(theta[at] - q[first], sigma[at])
+    P = variable_partials(actuation, theta - q[variable], sigma)
+    phi_rate = theta_rate - v[variable]
+    rate[variable], k[variable], torque[variable] = phi_rate, P.p, P.f
+    torque_rate[variable] = P.p * phi_rate + P.s * sigma_rate
+    for at, group in actuation.groups:
+        load[variable[at]], load[nv + at] = group.loads(P.f[at], reaction[at])
+    return _Springs(torque, torque_rate, k, rate, slope, load, P, sigma_rate, P.pp * phi_rate + P.ps * sigma_rate)
+
+
+def _link_motion(actuation: Actuation, g: Array, q: Array, v: Array, r: Array,
+                 springs: _Springs) -> tuple[Array, Array, Array]:
+    """Acceleration, jerk and snap (nv,): the table above, line by line."""
+    model = actuation.model
+    two, three, four = (actuation.of_order[order] for order in (2, 3, 4))
+    M = mass_matrix(model, q)
+    a, jerk, snap = np.zeros((3, actuation.nv))
+
+    e0, e1 = r[0] - q, r[1] - v
+    a[two] = (r[2] + g[:, 1] * e1 + g[:, 0] * e0)[two]
+    rest = bias_effort(model, q, v)
+    if actuation.rubs:
+        rest = rest + friction_effort(model, v)
+    a[actuation.elastic] = _solved(M, actuation.elastic, two, springs.torque - rest, a)
+
+    e2 = r[2] - a
+    jerk[two] = (r[3] + g[:, 1] * e2 + g[:, 0] * e1)[two]
+    jerk[three] = (r[3] + g[:, 2] * e2 + g[:, 1] * e1 + g[:, 0] * e0)[three]
+    if four.size:
+        zero = np.zeros(actuation.nv)
+        rest = inverse_dynamics_time_derivatives(model, q, v, a, zero)[1]    # d/dt of M q̈ + h, without M q⃛
+        if actuation.rubs:
+            rest = rest + friction_effort_derivatives(model, v, a, zero)[0]
+        jerk[four] = _solved(M, four, np.concatenate([two, three]), springs.torque_rate - rest, jerk)
+
+    e3 = r[3] - jerk
+    snap[two] = (r[4] + g[:, 1] * e3 + g[:, 0] * e2)[two]
+    snap[three] = (r[4] + g[:, 2] * e3 + g[:, 1] * e2 + g[:, 0] * e1)[three]
+    snap[four] = (r[4] + g[:, 3] * e3 + g[:, 2] * e2 + g[:, 1] * e1 + g[:, 0] * e0)[four]
+    return a, jerk, snap
+
+
+def _motor_acceleration(actuation: Actuation, g: Array, a: Array, tau: Array, wanted: Motion,
+                        springs: _Springs) -> Array:
+    """Accelerations (nm,) of the motors that give the torques τ, τ̇, τ̈ (3, nv), and the stiffness its dynamics."""
+    series, variable, nv = actuation.series, actuation.variable, actuation.nv
+    out = np.zeros(actuation.nm)
+    out[:nv] = a
+    if series.size:
+        bend = (tau[2] - springs.slope * springs.rate**2)[series] / springs.stiffness[series]
+        d = actuation.damped
+        at = series[d]
+        bend[d] = (tau[1][at] - springs.stiffness[at] * springs.rate[at]) / actuation.spring_damping[d]
+        out[series] += bend
+    if variable.size:
+        P, y, k_rate = springs.partials, springs.sigma_rate, springs.stiffness_rate
+        assert P is not None and y is not None and k_rate is not None
+        x = springs.rate[variable]
+        stiffening = wanted.acceleration + g[:, 1] * (wanted.rate - k_rate) + g[:, 0] * (wanted.value - P.p)
+        bend, sigma = solve(actuation, P, tau[2][variable] - (P.pp * x + 2.0 * P.ps * y) * x - P.ss * y * y,
+                            stiffening - (P.ppp * x + 2.0 * P.pps * y) * x - P.pss * y * y)
+        theta = a[variable] + bend
+        for at, group in actuation.groups:
+            out[variable[at]], out[nv + at] = group.to_motors(theta[at], sigma[at])
+    return out
+
+
+def _solved(M: Array, unknown: NDArray[np.intp], known: NDArray[np.intp], rest: Array, x: Array) -> Array:
+    """The unknown part of x in the unknown rows of `M x = rest`."""
+    if not unknown.size:
+        return np.zeros(0)
+    if unknown.size == len(M):
+        return np.asarray(np.linalg.solve(M, rest))
+    right = rest[unknown] - M[np.ix_(unknown, known)] @ x[known]
+    return np.asarray(np.linalg.solve(M[np.ix_(unknown, unknown)], right))
+
+
+def _array(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    array = real(value, name, str(shape))
+    if array.shape != shape or not np.isfinite(array).all():
+        raise RbdError(f"{name}: expected finite numbers of shape {shape}, got shape {array.shape}")
+    return array

@@ -1,0 +1,55 @@
+"""The motor of a joint: rotor inertia behind a gear, friction."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import RbdError
+from .friction import SMOOTHING, STRIBECK_VELOCITY, Friction
+
+
+@dataclass(frozen=True)
+class Motor:
+    """rotor_inertia: of the rotor about its own axis, kg m² (or kg), felt behind the gear as `gear_ratio²` as much.
+
+    Friction is that felt behind the gear: damping (N m s/rad), coulomb (N m), breakaway (N m, by default `coulomb`)
+    with stribeck_velocity (rad/s), smoothing (rad/s); m and N for prismatic joints. Raises `RbdError` for numbers
+    that no motor has.
+    """
+
+    rotor_inertia: float = 0.0
+    gear_ratio: float = 1.0
+    damping: float = 0.0
+    coulomb: float = 0.0
+    breakaway: float | None = None
+    stribeck_velocity: float = STRIBECK_VELOCITY
+    smoothing: float = SMOOTHING
+
+    def __post_init__(self) -> None:
+        if self.breakaway is None:
+            object.__setattr__(self, "breakaway", self.coulomb)
+        for name in ("rotor_inertia", "damping", "coulomb", "breakaway", "gear_ratio", "stribeck_velocity",
+                     "smoothing"):
+            value = getattr(self, name)
+            if not np.isfinite(value):
+                raise RbdError(f"motor: {name} must be finite, got {value!r}")
+            if name in ("gear_ratio", "stribeck_velocity", "smoothing"):
+                if not value > 0.0:
+                    raise RbdError(f"motor: {name} must be positive, got {value:g}")
+            elif value < 0.0:
+                raise RbdError(f"motor: {name} must not be negative, got {value:g}")
+        assert self.breakaway is not None
+        if self.breakaway < self.coulomb:
+            raise RbdError(f"motor: breakaway {self.breakaway:g} is less than coulomb {self.coulomb:g}")
+
+    @property
+    def inertia(self) -> float:
+        """Inertia of the rotor as felt behind the gear, kg m² or kg."""
+        return self.rotor_inertia * self.gear_ratio**2
+
+
+def friction_of(motors: list[Motor]) -> Friction:
+    """The friction of several motors as one law, in this order."""
+    return Friction(*(np.array([getattr(motor, name) for motor in motors], dtype=float) for name in (
+        "damping", "coulomb", "breakaway", "stribeck_velocity", "smoothing")))

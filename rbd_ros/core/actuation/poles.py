@@ -1,0 +1,75 @@
+"""Gains of error dynamics from their poles."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import RbdError, unknown_name
+from ..model.inertia import Array, read_only
+from .actuation import Actuation
+
+Poles = float | Sequence[complex]
+
+
+def gains_of(poles: Poles, order: int) -> Array:
+    """Gains (order,), g₀ first, of `e⁽ⁿ⁾ + … + g₁ ė + g₀ e = 0` with these poles (1/s).
+
+    One positive number b: all poles at −b. Raises `RbdError` unless there are `order` poles with negative real part,
+    complex ones in conjugate pairs.
+    """
+    try:
+        given = np.asarray(poles, dtype=complex)
+    except (TypeError, ValueError):
+        raise RbdError(f"poles: expected a number or {order} of them, got {poles!r}") from None
+    if given.ndim == 0:
+        if not (given.imag == 0.0 and given.real > 0.0 and np.isfinite(given.real)):
+            raise RbdError(f"bandwidth must be a positive number of 1/s, got {poles!r}")
+        given = np.full(order, -given)
+    if given.shape != (order,):
+        raise RbdError(f"expected {order} poles, got {given.size}")
+    if not (np.isfinite(given).all() and np.all(given.real < 0.0)):
+        raise RbdError(f"every pole needs a negative real part, got {poles!r}")
+    coefficients = np.poly(given)
+    if np.iscomplexobj(coefficients) and np.abs(coefficients.imag).max() > 1e-9 * np.abs(coefficients).max():
+        raise RbdError(f"complex poles must come in conjugate pairs, got {poles!r}")
+    return np.ascontiguousarray(coefficients.real[:0:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class FeedbackGains:
+    """links (nv, 4): g₀ … of each joint's error dynamics, zero beyond its order; stiffness (n, 2): of those of the
+    stiffness of the joints in `Actuation.variable`.
+    """
+
+    links: Array
+    stiffness: Array
+
+    @staticmethod
+    def placed(actuation: Actuation, poles: Poles | Mapping[str, Poles],
+               stiffness_poles: Poles | Mapping[str, Poles] = 20.0) -> FeedbackGains:
+        """From poles (1/s), for all joints or by joint name: a bandwidth b for all of them at −b, or as many as
+        `actuation.orders` says (2 for a stiffness). Raises `RbdError` naming the joint.
+        """
+        links = np.zeros((actuation.nv, 4))
+        for i, (name, order) in enumerate(zip(actuation.joint_names, actuation.orders, strict=True)):
+            links[i, :order] = _of(actuation.joint_names, poles, name, int(order))
+        names = tuple(actuation.joint_names[i] for i in actuation.variable)
+        stiffness = np.array([_of(names, stiffness_poles, name, 2) for name in names]).reshape(-1, 2)
+        return FeedbackGains(read_only(links), read_only(stiffness))
+
+
+def _of(names: Sequence[str], poles: Any, name: str, order: int) -> Array:
+    if isinstance(poles, Mapping):
+        for key in poles:
+            if key not in names:
+                raise unknown_name("joint in poles", key, names)
+        if name not in poles:
+            raise RbdError(f"poles of joint '{name}' are missing")
+        poles = poles[name]
+    try:
+        return gains_of(poles, order)
+    except RbdError as error:
+        raise RbdError(f"joint '{name}': {error}") from None

@@ -1,0 +1,131 @@
+"""Springs of series elastic joints: odd polynomials `τ = k₁φ + k₃φ³ + k₅φ⁵ + …` of the deflection φ = θ − q.
+
+One coefficient is the linear spring, two a cubic one, hardening (k₃ > 0) or softening. The fields may be numbers of
+one joint or arrays of many: `stacked` puts the springs of an arm into one object that computes them all at once.
+Everything here takes complex numbers, too.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import RbdError
+from ..model.inertia import Array
+
+_ITERATIONS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesSpring:
+    """`τ = Σ coefficients[j] φ^(2j+1)` (N m, rad) up to |φ| ≤ max_deflection (rad).
+
+    coefficients (m,) of one joint, or (n, m) of n joints; max_deflection a number or (n,), inf for none.
+    Raises `RbdError` where the torque does not increase over the whole range: the spring could not be inverted.
+    """
+
+    coefficients: Array
+    max_deflection: Array | float = np.inf
+
+    def __post_init__(self) -> None:
+        c = np.asarray(self.coefficients, dtype=float)
+        limit = np.asarray(self.max_deflection, dtype=float)
+        if c.ndim not in (1, 2) or c.shape[-1] == 0 or not np.isfinite(c).all():
+            raise RbdError(f"spring: expected at least one finite coefficient, got {self.coefficients!r}")
+        if not np.all(limit > 0.0):
+            raise RbdError(f"max_deflection must be positive, got {self.max_deflection!r}")
+        object.__setattr__(self, "coefficients", c)
+        object.__setattr__(self, "max_deflection", limit)
+        for row, reach in zip(np.atleast_2d(c), np.broadcast_to(limit, c.shape[:-1]).reshape(-1), strict=True):
+            _check_increasing(row, float(reach))
+
+    @staticmethod
+    def stacked(springs: Sequence[SeriesSpring]) -> SeriesSpring:
+        """The springs of several joints as one, in this order."""
+        width = max((spring.coefficients.size for spring in springs), default=1)
+        c = np.zeros((len(springs), width))
+        for row, spring in zip(c, springs, strict=True):
+            row[:spring.coefficients.size] = spring.coefficients
+        return SeriesSpring(c, np.array([float(spring.max_deflection) for spring in springs]))
+
+    def torque(self, phi: Array) -> Array:
+        """τ at deflections φ, N m."""
+        return self._polynomial(phi * phi, self.coefficients) * phi
+
+    def stiffness(self, phi: Array) -> Array:
+        """k = ∂τ/∂φ, N m/rad."""
+        return self._polynomial(phi * phi, self.coefficients * (2 * np.arange(self.coefficients.shape[-1]) + 1))
+
+    def stiffness_slope(self, phi: Array) -> Array:
+        """∂²τ/∂φ², N m/rad²."""
+        power = 2 * np.arange(self.coefficients.shape[-1]) + 1
+        c = (self.coefficients * (power * (power - 1)))[..., 1:]
+        return self._polynomial(phi * phi, c) * phi if c.shape[-1] else 0.0 * phi
+
+    def energy(self, phi: Array) -> Array:
+        """∫τ dφ, J."""
+        x = phi * phi
+        return self._polynomial(x, self.coefficients / (2 * np.arange(self.coefficients.shape[-1]) + 2)) * x
+
+    @property
+    def max_torque(self) -> Array:
+        """Torque at the largest deflection, N m; inf without a limit."""
+        return np.where(np.isinf(self.max_deflection), np.inf,
+                        self.torque(np.where(np.isinf(self.max_deflection), 1.0, self.max_deflection)))
+
+    def deflection(self, tau: Array) -> Array:
+        """φ of torques τ within ±`max_torque` (not checked): the inverse of `torque`, to rounding."""
+        first = self.coefficients[..., 0]
+        if self.coefficients.shape[-1] == 1:
+            return tau / first
+        t = np.real(tau)
+        # odd and increasing: the root lies between 0 and `high` (of |φ|); Newton's method, kept in there by bisection
+        size = np.abs(t)
+        high = np.broadcast_to(self.max_deflection, size.shape).copy()
+        unlimited = np.isinf(high)
+        if unlimited.any():    # no coefficient is negative then
+            high[unlimited] = self._bound(size)[unlimited]
+        low = np.zeros_like(size)
+        phi = np.minimum(size / np.where(first > 0.0, first, np.inf), high)
+        for _ in range(_ITERATIONS):
+            error = self.torque(phi) - size
+            low, high = np.where(error <= 0.0, phi, low), np.where(error >= 0.0, phi, high)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                new = phi - error / self.stiffness(phi)
+            new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
+            done = np.abs(new - phi) <= 4e-16 * np.abs(new)
+            phi = new
+            if done.all():
+                break
+        phi = np.copysign(phi, t)
+        # one more step with the true argument: the last digits, and its imaginary part
+        return phi - (self.torque(phi) - tau) / self.stiffness(phi)
+
+    def _bound(self, size: Array) -> Array:
+        """Some φ at which no τ of this size is left, for springs without a negative coefficient."""
+        powers = 2 * np.arange(self.coefficients.shape[-1]) + 1
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = (size[..., None] / self.coefficients) ** (1.0 / powers)
+        return np.min(np.where(self.coefficients > 0.0, each, np.inf), axis=-1)
+
+    @staticmethod
+    def _polynomial(x: Array, c: Array) -> Array:
+        total = c[..., -1] + 0.0 * x
+        for j in range(c.shape[-1] - 2, -1, -1):
+            total = total * x + c[..., j]
+        return total
+
+
+def _check_increasing(c: Array, reach: float) -> None:
+    if not c[0] > 0.0:
+        raise RbdError(f"stiffness must be positive at rest, got {c[0]:g} N m/rad")
+    if np.all(c >= 0.0):
+        return
+    derivative = c * (2 * np.arange(c.size) + 1)    # in x = φ²
+    roots = np.roots(derivative[::-1])
+    real = roots[(np.abs(roots.imag) < 1e-9 * np.abs(roots)) & (roots.real > 0.0)].real
+    end = float(np.sqrt(real.min())) if real.size else np.inf
+    if reach >= end or (np.isinf(reach) and c[np.flatnonzero(c)[-1]] < 0.0):
+        raise RbdError(f"coefficients {c.tolist()}: the stiffness is not positive beyond a deflection of {end:g} rad; "
+                       "give a smaller max_deflection")

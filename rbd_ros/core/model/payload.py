@@ -1,0 +1,46 @@
+"""Loads on bodies: a model with them, made anew from the original for every change, so that taking one off is exact."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import RbdError, unknown_name
+from .inertia import Inertia, combine
+from .robot_model import RobotModel
+
+HEAVIEST = 1e6     # kg
+FARTHEST = 1e3     # m, and with it the largest inertia HEAVIEST · FARTHEST²
+
+
+def payload(mass: float, com: ArrayLike, matrix: ArrayLike) -> Inertia:
+    """A load (kg, m, kg m² about its centre of mass), a point mass included; `RbdError` if no body can be like that."""
+    if not 0.0 < mass <= HEAVIEST:    # false for NaN, too
+        raise RbdError(f"inertia.m is {mass:g} kg, expected 0 (takes the load off) to {HEAVIEST:g}")
+    c, I = np.asarray(com, dtype=np.float64), np.asarray(matrix, dtype=np.float64)
+    if not np.abs(c).max() <= FARTHEST:
+        raise RbdError(f"inertia.com is {c.tolist()} m, expected finite numbers of at most {FARTHEST:g}: the centre of "
+                       "mass in the frame of the body")
+    if not np.abs(I).max() <= HEAVIEST * FARTHEST**2:
+        raise RbdError("inertia: the inertia tensor (ixx … izz, kg m²) is not finite, or larger than any load's")
+    moments = np.linalg.eigvalsh(I)
+    shown = ", ".join(f"{moment:.3g}" for moment in moments)
+    if moments[0] < -1e-9 * np.abs(moments).max():
+        raise RbdError(f"inertia: the inertia tensor (ixx … izz) has principal moments {shown} kg m², expected none "
+                       "below zero: is it about the centre of mass?")
+    if moments[0] + moments[1] < moments[2] * (1.0 - 1e-6):
+        raise RbdError(f"inertia: the inertia tensor (ixx … izz) has principal moments {shown} kg m², which no body "
+                       "can have: none may be larger than the sum of the other two")
+    return Inertia(mass, c, I)
+
+
+def with_payloads(model: RobotModel, loads: Mapping[str, Inertia]) -> RobotModel:
+    """A copy of the model whose bodies carry these loads; the model itself where there are none."""
+    links = dict(model.description.links)
+    for body, load in loads.items():
+        if body not in model.body_names:
+            raise unknown_name("body:", body, model.body_names)
+        links[body] = combine([links[body], load])
+    return RobotModel.from_description(dataclasses.replace(model.description, links=links)) if loads else model
