@@ -14,7 +14,8 @@ from typing import Any
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.task import Future
+
+from .stop import Stop
 
 
 class ControlGroup(ReentrantCallbackGroup):
@@ -46,7 +47,7 @@ class ControlLoop:
     def __init__(self, node: Node) -> None:
         self.group = ControlGroup()
         self._node = node
-        self._stopped = Future()
+        self._stopped = Stop()
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
 
     def start(self) -> None:

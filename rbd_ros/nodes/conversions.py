@@ -19,8 +19,13 @@ def trajectory_points(message: Any) -> list[Point]:
 
 def named_wrenches(message: Any) -> list[tuple[str, list[float]]]:
     """(body, [moment, force]) of a rbd_interfaces/NamedWrenches."""
+    return wrenches(message.wrenches)
+
+
+def wrenches(items: Any) -> list[tuple[str, list[float]]]:
+    """(body, [moment, force]) of each rbd_interfaces/NamedWrench: messages put the force first, the library second."""
     found = []
-    for item in message.wrenches:
+    for item in items:
         moment, force = item.wrench.torque, item.wrench.force
         found.append((item.body, [moment.x, moment.y, moment.z, force.x, force.y, force.z]))
     return found

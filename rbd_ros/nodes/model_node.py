@@ -48,6 +48,10 @@ class ModelNode(LifecycleNode):
 
     # ---- for subclasses
 
+    def load(self, values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
+        """The model of a URDF text or path, and warnings about it."""
+        return load_model(values, description)
+
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
         """Make logic and entities from validated parameters; `RbdError` refuses the configuration."""
 
@@ -64,7 +68,7 @@ class ModelNode(LifecycleNode):
         """Values for /diagnostics."""
         return {}
 
-    def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile) -> None:
+    def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile) -> Any:
         """A subscription under the lock, until cleanup, with QoS that parameters can override."""
         def locked(message: Any) -> None:
             with self.lock:
@@ -73,6 +77,7 @@ class ModelNode(LifecycleNode):
         made = self.create_subscription(kind, topic, locked, qos, qos_overriding_options=(
             QoSOverridingOptions.with_default_policies()))
         self.undo.append(lambda: self.destroy_subscription(made))
+        return made
 
     def serve(self, kind: type, name: str, callback: Callable[..., Any]) -> None:
         """A service until cleanup."""
@@ -129,13 +134,21 @@ class ModelNode(LifecycleNode):
         log.info("loading the robot and its compiled kernels; the first time ever they are compiled, which takes up to "
                  "a few minutes (`rbd compile` does it ahead)")
         begin = time.monotonic()
-        model, notes = load_model(values, description)
+        model, notes = self.load(values, description)
         for note in notes:
             log.warning(note)
         self.set_up(values, model)
         self.model, self.status = model, "configured"
         log.info(f"'{model.name}' ready in {time.monotonic() - begin:.1f} s; joints: "
                  f"{', '.join(values['joints'] or model.joint_names)}")
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.active, self.status = True, "active"
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.active, self.status = False, "inactive"
+        return TransitionCallbackReturn.SUCCESS
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._clean_up()

@@ -7,18 +7,27 @@ Topics (relative names):
                         there is one, is that of the state that it answers (for `wait_for_command`)
   ~/external_wrenches   rbd_interfaces/NamedWrenches, in, best effort: what the surroundings exert on the robot
   joint_states          sensor_msgs/JointState, out, reliable: position, velocity, and the effort that acts
+  ~/constraint_forces   rbd_interfaces/ConstraintForces, out, with each joint state: what loops and contacts exert at
+                        that state, if parameter `constraints_file` gives any; not while brakes hold
   /clock                rosgraph_msgs/Clock, out, if parameter `publish_clock`
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second. Keys: mode (running, paused, or stopped by
                         a failure of the simulation), simulated_time, commands, saturated, timeouts, failures,
                         deadline_misses, schedule_skips, waits, rejected_total and rejected_<kind>
 Services: ~/reset (rbd_interfaces/Reset), ~/pause (std_srvs/SetBool), ~/step (rbd_interfaces/Step, when paused)
 
+With parameter `actuation_file` the joints are elastic: commands are efforts of the motors behind the gears, the joints
+in the order of parameter `joints`, then the second motors (<joint>/stiffness); `effort` of joint_states is the torque
+of the springs, as a joint torque sensor measures it; and there is
+  motor_states          sensor_msgs/JointState, out, just before each joint state: position, velocity, effort of motors
+The diagnostics have stiffness_<joint> (N m/rad or N/m) then.
+
 A command acts from the step in which it arrives. Real time is soft: states that are published more than one
 publishing period late are counted as deadline misses, and made up for.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from builtin_interfaces.msg import Time
@@ -31,8 +40,10 @@ from std_srvs.srv import SetBool
 from rbd_interfaces.msg import NamedWrenches
 from rbd_interfaces.srv import Reset, Step
 
+from ..core.actuation.actuation_yaml import load_actuation
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
+from ..core.simulation.elastic_plant import ElasticPlant
 from ..core.simulation.pace import Pace, Patience
 from ..core.simulation.plant import Plant
 from ..core.simulation.settings import SIMULATOR_TABLE, SimulatorSettings
@@ -50,8 +61,8 @@ class SimulatorNode(ModelNode):
 
     table = SIMULATOR_TABLE
 
-    def __init__(self) -> None:
-        super().__init__("simulator")
+    def __init__(self, name: str = "simulator") -> None:
+        super().__init__(name)
         self.plant: Any = None
         self._pace: Any = None
         self._states: Any = None
@@ -60,24 +71,44 @@ class SimulatorNode(ModelNode):
         self._held = self._real_time = False
         self._origin = 0    # stamp of time zero, ns
         self._last_stamp = Time()
+        self._inputs: list[Any] = []    # subscriptions, read before the robot is stepped
+
+    # ---- for subclasses: another simulation behind the same topics
+
+    def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> SimulatorSettings:
+        return SimulatorSettings.from_values(values, model)
+
+    def make_plant(self, values: Mapping[str, Any], model: RobotModel) -> Plant:
+        settings = self.make_settings(values, model)
+        if not values.get("actuation_file"):
+            return Plant(model, settings)
+        return ElasticPlant(model, settings, load_actuation(Path(values["actuation_file"]), model).drives)
+
+    def create_inputs(self, values: Mapping[str, Any], joints: Sequence[str]) -> None:
+        """Create further inputs with `listen`; joints: names in the order of commands."""
+
+    def listen(self, kind: type, topic: str, callback: Callable[[Any], None]) -> None:
+        self._inputs.append(self.subscribe(kind, topic, callback, INPUT))
 
     # ---- configuration
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        settings = SimulatorSettings.from_values(values, model)
-        plant = Plant(model, settings)
+        plant = self.make_plant(values, model)
+        settings = plant.settings
         plant.warm_up()
         self._real_time, self._held = settings.real_time_factor > 0.0, settings.paused
         period = settings.publish_every * settings.step * SECOND / (settings.real_time_factor or 1.0)
         self._pace = Pace(period / settings.publish_every, tolerance=period)
         self._patience = Patience()
-        self._states = StatePublisher(self, settings)
+        self._states = StatePublisher(self, settings, plant.motor_names)
         timer = self._timer = self.create_timer(round(period) * 1e-9 if self._real_time else 0.0, self._on_tick,
                                                 clock=self.steady, autostart=False)
         self.undo += [self._states.destroy, lambda: self.destroy_timer(timer)]
-        self.subscribe(Float64MultiArray, "~/commands", self._on_commands, INPUT)
-        self.subscribe(JointState, "~/effort_commands", self._on_effort_commands, INPUT)
-        self.subscribe(NamedWrenches, "~/external_wrenches", self._on_wrenches, INPUT)
+        self._inputs = []
+        self.listen(Float64MultiArray, "~/commands", self.on_commands)
+        self.listen(JointState, "~/effort_commands", self._on_effort_commands)
+        self.listen(NamedWrenches, "~/external_wrenches", self._on_wrenches)
+        self.create_inputs(values, settings.joints)
         self.serve(Reset, "~/reset", self._on_reset)
         self.serve(SetBool, "~/pause", self._on_pause)
         self.serve(Step, "~/step", self._on_step)
@@ -85,13 +116,14 @@ class SimulatorNode(ModelNode):
 
     def tear_down(self) -> None:
         self.plant = self._pace = self._states = self._timer = None
+        self._inputs = []
 
     def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        SimulatorSettings.from_values(values, model)
+        self.make_settings(values, model)
 
     def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
         self._catch_up()
-        self.plant.settings = SimulatorSettings.from_values(values, model)
+        self.plant.settings = self.make_settings(values, model)
 
     def report(self) -> Mapping[str, Any]:
         mode = "stopped" if self.plant.failure else "paused" if self._held else "running"
@@ -99,14 +131,13 @@ class SimulatorNode(ModelNode):
                 "schedule_skips": self._pace.skips, "waits": self._patience.waits}
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        self.active, self.status = True, "active"
+        result = super().on_activate(state)
         self._begin()
-        return TransitionCallbackReturn.SUCCESS
+        return result
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._timer.cancel()
-        self.active, self.status = False, "inactive"
-        return TransitionCallbackReturn.SUCCESS
+        return super().on_deactivate(state)
 
     # ---- time
 
@@ -164,19 +195,19 @@ class SimulatorNode(ModelNode):
 
     # ---- inputs
 
-    def _on_commands(self, message: Float64MultiArray) -> None:
-        if self._take(lambda: self.plant.on_commands(message.data)):
-            self._answered(True)
+    def on_commands(self, message: Float64MultiArray) -> None:
+        if self.take(lambda: self.plant.on_commands(message.data)):
+            self.answered(True)
 
     def _on_effort_commands(self, message: JointState) -> None:
-        if self._take(lambda: self.plant.on_named_commands(message.name, message.effort)):
+        if self.take(lambda: self.plant.on_named_commands(message.name, message.effort)):
             stamp = message.header.stamp
-            self._answered(stamp == Time() or stamp == self._last_stamp)
+            self.answered(stamp == Time() or stamp == self._last_stamp)
 
     def _on_wrenches(self, message: NamedWrenches) -> None:
-        self._take(lambda: self.plant.on_wrenches(named_wrenches(message)))
+        self.take(lambda: self.plant.on_wrenches(named_wrenches(message)))
 
-    def _take(self, accept: Callable[[], bool]) -> bool:
+    def take(self, accept: Callable[[], bool]) -> bool:
         if not self.active:
             return False
         self._catch_up()
@@ -185,7 +216,14 @@ class SimulatorNode(ModelNode):
             self.get_logger().warning(f"input rejected: {self.plant.rejections.last}", throttle_duration_sec=1.0)
         return accepted
 
-    def _answered(self, last: bool) -> None:
+    def _take_waiting(self) -> None:
+        """Handle what has arrived before a request for steps, so that it acts in these steps."""
+        for source in self._inputs:
+            with source.handle:
+                while (taken := source.handle.take_message(source.msg_type, False)) is not None:
+                    source.callback(taken[0])
+
+    def answered(self, last: bool) -> None:
         self._patience.commanded(last)
         self._catch_up()    # where a state has been waiting for it
 
@@ -218,6 +256,7 @@ class SimulatorNode(ModelNode):
         elif request.steps < 1:
             response.message = "steps is 0, expected at least 1"
         else:
+            self._take_waiting()
             self._advance_to(self.plant.steps + request.steps, patiently=False)
             response.success, response.message = not self.plant.failure, self.plant.failure
         response.time = self._stamp()

@@ -12,7 +12,8 @@ from typing import Any
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
-from rclpy.task import Future
+
+from .stop import Stop
 
 SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
@@ -23,7 +24,7 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None) -> Non
     The node may have `start()`, called before spinning, and `stop()`, called after it with the middleware still
     alive, so that it can publish; and a parameter `executor`.
     """
-    stopped = Future()
+    stopped = Stop()
     _catch_signals(stopped)
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     node: Any = None
@@ -56,7 +57,7 @@ def make_executor(name: str) -> Any:
     return SingleThreadedExecutor()
 
 
-def _catch_signals(stopped: Future) -> None:
+def _catch_signals(stopped: Stop) -> None:
     """Let SIGINT and SIGTERM set `stopped` at once, though the main thread waits in the middleware.
 
     The interpreter writes the number of a signal into a socket, whichever thread the signal hits; a thread reads it.

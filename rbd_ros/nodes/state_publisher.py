@@ -12,7 +12,10 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
+from rbd_interfaces.msg import ConstraintForces
+
 from ..core.errors import RbdError
+from ..core.simulation.elastic_plant import ElasticPlant
 from ..core.simulation.plant import Plant
 from ..core.simulation.settings import SimulatorSettings
 
@@ -20,9 +23,11 @@ Array = NDArray[np.float64]
 
 
 class StatePublisher:
-    """`joint_states` in the order of parameter `joints`, and before it `/clock`, if wanted."""
+    """`joint_states` in the order of parameter `joints`; before it `/clock`, if wanted, and `motor_states`, if there
+    are motors with a motion of their own; after it `~/constraint_forces`, if there are constraints.
+    """
 
-    def __init__(self, node: Node, settings: SimulatorSettings) -> None:
+    def __init__(self, node: Node, settings: SimulatorSettings, motors: Sequence[str] = ()) -> None:
         self._node = node
         self._message = JointState(name=list(settings.joints))
         views = []
@@ -33,22 +38,50 @@ class StatePublisher:
         self._states = node.create_publisher(JointState, "joint_states", 10, qos_overriding_options=(
             QoSOverridingOptions.with_default_policies()))
         self._clock = node.create_publisher(Clock, "/clock", 10) if settings.publish_clock else None
+        self._motors = JointState(name=list(motors))
+        self._motor_states = node.create_publisher(JointState, "motor_states", 10, qos_overriding_options=(
+            QoSOverridingOptions.with_default_policies())) if motors else None
+        self._forces = ConstraintForces(name=list(settings.constraints.labels))
+        self._constraints = node.create_publisher(
+            ConstraintForces, "~/constraint_forces", 10, qos_overriding_options=(
+                QoSOverridingOptions.with_default_policies())) if settings.constraints.size else None
 
     def publish(self, stamp: Any, plant: Plant) -> None:
         """The present state of the plant, stamped with a builtin_interfaces/Time."""
         order = plant.settings.output
         self._q[:] = plant.simulator.q[order]
         self._v[:] = plant.simulator.v[order]
-        self._effort[:] = plant.effort[order]
+        self._effort[:] = plant.joint_effort[order]
         self._message.header.stamp = stamp
         if self._clock is not None:
             self._clock.publish(Clock(clock=stamp))
+        if self._motor_states is not None and isinstance(plant, ElasticPlant):
+            self._publish_motors(stamp, plant)
         self._states.publish(self._message)
+        if self._constraints is not None:
+            self._publish_forces(stamp, plant)
+
+    def _publish_motors(self, stamp: Any, plant: ElasticPlant) -> None:
+        message, robot, order = self._motors, plant.simulator, plant.motor_output
+        message.header.stamp = stamp
+        for field, values in (("position", robot.motor_position), ("velocity", robot.motor_velocity),
+                              ("effort", plant.effort)):
+            setattr(message, field, array("d", values[order].tobytes()))
+        if self._motor_states is not None:
+            self._motor_states.publish(message)
+
+    def _publish_forces(self, stamp: Any, plant: Plant) -> None:
+        found = plant.constraint_forces()
+        if found is not None and self._constraints is not None:
+            self._forces.header.stamp = stamp
+            self._forces.force, self._forces.residual = array("d", found.force), array("d", found.residual)
+            self._constraints.publish(self._forces)
 
     def destroy(self) -> None:
         self._node.destroy_publisher(self._states)
-        if self._clock is not None:
-            self._node.destroy_publisher(self._clock)
+        for publisher in (self._clock, self._constraints, self._motor_states):
+            if publisher is not None:
+                self._node.destroy_publisher(publisher)
 
 
 def in_model_order(state: Any, names: Sequence[str]) -> tuple[Array, Array]:

@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from rclpy.callback_groups import CallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -28,10 +29,12 @@ from std_srvs.srv import Trigger
 from ..core.control.torque import TorqueController
 from ..core.control.torque_settings import TorqueSettings
 from ..core.model.robot_model import RobotModel
-from .adapters import Output, make_outputs
+from .adapters import EffortOutput, Output, make_outputs
 from .control_loop import ControlLoop
 from .conversions import nanoseconds
 from .model_node import BEST_EFFORT, LATCHED, RELIABLE, ModelNode
+
+LONGEST_RUN_DOWN = 3.0    # s
 
 __all__ = ["BEST_EFFORT", "LATCHED", "RELIABLE", "TorqueNode"]
 
@@ -44,10 +47,10 @@ class TorqueNode(ModelNode):
         self.controller: Any = None
         self._stamp = JointState().header.stamp
         self._outputs: list[Output] = []
-        self._compared = True
         self._states: Any = None
         self._watchdog: Any = None
         self._loop: ControlLoop | None = None
+        self._stopped = False    # by an emergency stop that outlives the configuration
 
     # ---- for subclasses
 
@@ -56,6 +59,14 @@ class TorqueNode(ModelNode):
 
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> TorqueController:
         raise NotImplementedError
+
+    def effort_output(self, settings: TorqueSettings) -> EffortOutput:
+        """The publisher of `~/effort`."""
+        return EffortOutput(self, settings)
+
+    def further_outputs(self) -> list[Output]:
+        """Publishers of the subclass beside `~/effort`."""
+        return []
 
     def create_inputs(self) -> None:
         """Create the subscriptions of the subclass with `subscribe`."""
@@ -71,7 +82,14 @@ class TorqueNode(ModelNode):
         settings = self.make_settings(values, model)
         self.controller = self.make_controller(model, settings)
         self.controller.warm_up()
-        self._outputs = make_outputs(self, model, settings, values)
+        if self._stopped:
+            self.controller.safety.stop()
+        unlimited = np.flatnonzero(np.isinf(settings.safety.effort_limit))
+        if len(unlimited):
+            self.get_logger().warning("no limit for the effort of " + ", ".join(model.joint_names[i] for i in unlimited)
+                                      + ": neither the robot description nor 'effort_limits.maximum' has one")
+        self._outputs = [self.effort_output(settings), *self.further_outputs(),
+                         *make_outputs(self, model, settings, values)]
         self.undo += [output.destroy for output in self._outputs]
         self.subscribe(Bool, "~/emergency_stop", self._on_emergency_stop, RELIABLE)
         self.serve(Trigger, "~/reset", self._on_reset)
@@ -81,14 +99,15 @@ class TorqueNode(ModelNode):
         self.undo.append(lambda: self.destroy_timer(watchdog))
         # The events executor has no use for a second one, and knows no callback groups.
         self._loop = ControlLoop(self) if values["executor"] != "events" else None
-        self._listen(None if self._loop is None else self._loop.group)
+        self.listen_to_states(None if self._loop is None else self._loop.group)
         gc.collect()
         gc.freeze()    # what exists now is here to stay: the collector need not look at it in the control loop
         if self._loop is not None:
             self._loop.start()
             self.undo.append(self._loop.stop)
 
-    def _listen(self, group: CallbackGroup | None) -> None:
+    def listen_to_states(self, group: CallbackGroup | None) -> None:
+        """Subscribe to what has to be fast."""
         callback: Any = self._on_joint_state
         states = self._states = self.create_subscription(
             JointState, "joint_states", callback, BEST_EFFORT, callback_group=group,
@@ -96,6 +115,7 @@ class TorqueNode(ModelNode):
         self.undo.append(lambda: self.destroy_subscription(states))
 
     def tear_down(self) -> None:
+        self._stopped = self.controller.safety.latched if self.controller is not None else self._stopped
         self._outputs = []
         self.controller = self._states = self._watchdog = self._loop = None
 
@@ -116,7 +136,7 @@ class TorqueNode(ModelNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         with self.lock:
             self.controller.activate(time.monotonic())
-            self.active, self.status, self._compared = True, "active", False
+            self.active, self.status = True, "active"
         self._watchdog.reset()
         self.get_logger().info("active: torque follows the joint states. If this process is killed, nothing stops the "
                                "last torque: have a watchdog downstream")
@@ -138,7 +158,9 @@ class TorqueNode(ModelNode):
         self._watchdog.cancel()
         with self.lock:
             controller.deactivate()
-        deadline = time.monotonic() + settings.ramp_out + 2.0 * settings.state_timeout
+        # Longer only for the rate limit, and not so long that `ros2 launch` loses patience (5 s) and kills. States may
+        # have ceased already: a simulation's long timeout must not keep the process alive.
+        deadline = time.monotonic() + max(settings.ramp_out, LONGEST_RUN_DOWN) + min(2.0 * settings.state_timeout, 1.0)
         while not controller.finished and time.monotonic() < deadline:
             if not self._take_state():
                 with self.lock:
@@ -153,37 +175,34 @@ class TorqueNode(ModelNode):
     def _on_joint_state(self, message: JointState, info: Mapping[str, int]) -> None:
         with self.lock:
             if self.active:
-                self._answer(message, info)
+                try:
+                    self._answer(message, info)
+                except Exception:    # a defect must not end process or thread with the last torque latched
+                    self.controller.safety.stop()
+                    self.get_logger().error("stopped by a defect; publishing the safe effort until ~/reset:\n"
+                                            + traceback.format_exc(), throttle_duration_sec=1.0)
 
     def _answer(self, message: JointState, info: Mapping[str, int]) -> None:
         controller = self.controller
         rejected = controller.rejections.total
-        try:
-            effort = controller.on_state(time.monotonic(), nanoseconds(message.header.stamp), message.name,
-                                         message.position, message.velocity, message.effort)
-        except Exception:    # a defect must not end the process with the last torque latched
-            controller.safety.stop()
-            self.get_logger().error("stopped by a defect; publishing the safe effort until ~/reset:\n"
-                                    + traceback.format_exc(), throttle_duration_sec=1.0)
-            return
+        effort = controller.on_state(time.monotonic(), nanoseconds(message.header.stamp), message.name,
+                                     message.position, message.velocity, message.effort)
         if effort is None:
             self.report_rejection(controller.rejections.total == rejected)
             return
         self._stamp = message.header.stamp
         self._publish(effort)
-        if not self._compared:
-            self._compare_gravity()
+        self._compare_gravity()
         received = info["received_timestamp"]
         controller.statistics.published(max(time.time_ns() - received, 0) * 1e-9 if received else 0.0)
 
     def _compare_gravity(self) -> None:
-        """Once per activation: say whether robot and model agree about gravity."""
-        self._compared, compared = True, self.controller.compare_gravity()
-        if compared is not None and compared[0]:
-            self.get_logger().info(compared[1])
-        elif compared is not None:
-            self.get_logger().warning(f"{compared[1]}. If the robot compensates gravity itself, set parameter "
-                                      "'robot_compensates'; if not, look at its tool and mounting")
+        """Say, twice per activation, whether robot and model agree about gravity."""
+        verdict = self.controller.compare_gravity(time.monotonic())
+        if verdict is not None and verdict.agrees:
+            self.get_logger().info(verdict.text)
+        elif verdict is not None:
+            self.get_logger().warning(verdict.text)    # a line of its own: rclpy takes one severity per line
 
     def _publish(self, effort: Any) -> None:
         if effort is not None:
@@ -206,20 +225,26 @@ class TorqueNode(ModelNode):
         if not self.active or self._take_state():
             return
         with self.lock:
-            effort = self.controller.watchdog(time.monotonic())
+            now = time.monotonic()
+            effort = self.controller.watchdog(now)
             self._publish(effort)
+            late = self.controller.statistics.is_late(now)
+        if effort is None and late:
+            self.get_logger().warning("joint state late by more than two periods "
+                                      f"({2e3 * self.controller.statistics.period:.1f} ms)", throttle_duration_sec=5.0)
         if effort is not None:
             self.get_logger().warning(f"no valid joint state for {self.controller.state.age(time.monotonic()):.3f} s: "
                                       "publishing the safe effort", throttle_duration_sec=1.0)
 
     def _on_emergency_stop(self, message: Bool) -> None:
-        if message.data and self.active and self.controller.safety.mode != "stopped":
+        if message.data and not self.controller.safety.latched:
             self.controller.safety.stop()
-            self.get_logger().error("emergency stop: publishing the safe effort until service ~/reset is called")
+            self.get_logger().error("emergency stop: publishing the safe effort until service ~/reset is called"
+                                    if self.active else "emergency stop: it holds after activation, until ~/reset")
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         with self.lock:
-            response.success = self.controller.safety.mode == "stopped"
+            response.success = self.controller.safety.latched
             self.controller.safety.reset()
-        response.message = "ramping in" if response.success else "there was no emergency stop"
+        response.message = "released, ramping in while active" if response.success else "there was no emergency stop"
         return response

@@ -143,3 +143,94 @@ def test_stale_state_ends_the_ramp_out():
     close(safety.watchdog(1.07), AT_REST)
     assert safety.finished
     close(safety.finish(1.08), AT_REST)
+
+
+def test_emergency_stop_outlives_deactivation_and_acts_while_inactive():
+    safety = running()
+    safety.stop()
+    safety.finish(1.1)
+    safety.activate(2.0)
+    close(safety.update(2.1, COMMAND), SAFE)
+    assert safety.mode == "stopped" and safety.latched
+    safety.reset()
+    close(safety.update(2.2, COMMAND), COMMAND)
+    idle = make()
+    idle.finish(0.1)
+    idle.stop()
+    assert idle.mode == "inactive" and idle.latched
+    idle.activate(1.0)
+    close(idle.update(1.1, COMMAND), SAFE)
+    idle.finish(1.2)
+    idle.reset()
+    assert idle.mode == "inactive" and not idle.latched
+
+
+def test_rate_limit_holds_on_the_way_out_but_what_is_latched_is_the_safe_effort():
+    safety = running(ramp_out=0.0, rate_limit=np.array([4.0, 4.0]))
+    safety.deactivate()
+    close(safety.update(1.1, COMMAND), COMMAND + np.array([-0.4, 0.4]))
+    assert not safety.finished    # though the ramp is over
+    close(safety.update(2.5, COMMAND), [SAFE[0], COMMAND[1] + 6.0])
+    assert safety.finished and safety.mode == "ramp_out"
+    safety = running(ramp_out=0.0, rate_limit=np.array([4.0, 4.0]))
+    safety.deactivate()
+    safety.update(1.1, COMMAND)
+    close(safety.finish(1.11), AT_REST)    # out of patience: a step, not a wrong torque for ever
+
+
+def test_rate_limit_brings_emergency_stop_and_fallback_in_time():
+    safety = running(rate_limit=np.array([10.0, 10.0]))
+    safety.stop()
+    close(safety.update(1.1, COMMAND), COMMAND + np.array([-1.0, 1.0]))
+    close(safety.update(2.1, COMMAND), SAFE)
+    for step in range(1, 200):
+        safety.watchdog(2.1 + 0.01 * step)
+    close(safety.output, FALLBACK)
+
+
+def test_restart_ramps_in_again():
+    safety = running(ramp_in=0.0)
+    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.5)
+    safety.restart()
+    assert safety.mode == "waiting"
+    close(safety.update(1.1, COMMAND), SAFE)
+    close(safety.update(1.35, COMMAND), (SAFE + COMMAND) / 2)
+    safety.stop()
+    safety.restart()
+    assert safety.mode == "stopped"
+    safety = make()
+    safety.finish(0.1)
+    safety.restart()
+    assert safety.mode == "inactive"
+
+
+def test_every_mode_is_bounded_whatever_comes():
+    """Random events: the output is never non-finite, above its limit, or faster than its rate."""
+    rng = np.random.default_rng(11)
+    limit, rate = np.array([3.0, 2.0]), np.array([20.0, 30.0])
+    safety = make(effort_limit=limit, rate_limit=rate, ramp_in=0.05, ramp_out=0.05)
+    now, emitted, seen = 0.0, 0.0, set()
+    commands = [None, COMMAND, -COMMAND, np.array([np.nan, 0.0]), np.array([1e140, -1e140]), np.zeros(2)]
+    for _ in range(20_000):
+        before = safety.output
+        now += rng.choice([0.0, 1e-3, 2e-3, 0.2], p=[0.05, 0.45, 0.45, 0.05])
+        event = rng.choice(["state", "watchdog", "stop", "reset", "deactivate", "restart", "cycle"],
+                           p=[0.6, 0.3, 0.01, 0.03, 0.02, 0.02, 0.02])
+        if event == "state" and safety.mode != "inactive":
+            safety.update(now, commands[rng.integers(len(commands))])
+        elif event == "watchdog":
+            safety.watchdog(now)
+        elif event == "cycle":
+            safety.finish(now)
+            safety.activate(now)
+            assert safety.output is None
+            continue
+        elif event not in ("state", "watchdog"):
+            getattr(safety, event)()
+        seen.add(safety.mode)
+        if safety.output is not before:
+            assert np.isfinite(safety.output).all() and (np.abs(safety.output) <= limit).all()
+            if before is not None:
+                assert (np.abs(safety.output - before) <= rate * (now - emitted) + 1e-9).all(), event
+            emitted = now
+    assert seen == {"waiting", "ramp_in", "running", "ramp_out", "stale", "stopped"}

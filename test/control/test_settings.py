@@ -240,12 +240,38 @@ def test_mimic_joints_are_not_commanded():
           + model.friction * np.tanh(V_REF / 0.01))
 
 
-def test_gravity_is_compared_with_the_measured_effort():
-    made = controller()
-    assert made.compare_gravity() is None
-    gravity = rbd.gravity_effort(made.model, Q)
-    made.on_state(1.0, MS, NAMES, Q, V, gravity * 1.02)
-    assert made.compare_gravity()[0]
-    made.on_state(1.01, 2 * MS, NAMES, Q, V, gravity * 0.1)
-    agrees, text = made.compare_gravity()
-    assert not agrees and "shoulder" in text
+def test_payload():
+    bare, com = arm(), np.array([0.1, 0.0, 0.05])
+    load = {"payload.body": "lower", "payload.mass": 2.0, "payload.com": com, "payload.inertia": [1, 1, 1, 0, 0.1, 0]}
+    inertia = np.diag([1.0, 1.0, 1.0]) + 0.1 * (np.eye(3)[[2, 1, 0]] - np.diag([0, 1, 0]))
+    body = rbd.Inertia(1.0, bare.description.links["lower"].com, bare.description.links["lower"].matrix)
+    total = 3.0
+    center = (body.com * body.mass + 2.0 * com) / total
+
+    def about(part, mass, at, new):
+        d = at - new
+        return part + mass * (d @ d * np.eye(3) - np.outer(d, d))
+
+    expected = bare.with_body("lower", mass=total, com=center, inertia=about(body.matrix, 1.0, body.com, center)
+                              + about(inertia, 2.0, com, center))
+    friction = bare.damping * V_REF + bare.friction * np.tanh(V_REF / 0.01)
+    made = controller(bare, **{name.replace(".", "__"): value for name, value in load.items()})
+    close(answer(made), rbd.inverse_dynamics(expected, Q_REF, V_REF, A_REF) + friction)
+    made.apply(FeedforwardSettings.from_values({"ramp_in": 0.0}, bare))    # put down while running
+    close(answer(made, 1.01, 2 * MS), rbd.inverse_dynamics(bare, Q_REF, V_REF, A_REF) + friction)
+    made.apply(FeedforwardSettings.from_values({"ramp_in": 0.0} | load, bare))    # and taken again
+    close(answer(made, 1.02, 3 * MS), rbd.inverse_dynamics(expected, Q_REF, V_REF, A_REF) + friction)
+    made.safety.stop()    # the safe output knows the load, too
+    close(made.on_state(1.03, 4 * MS, NAMES, Q, 0 * V), rbd.gravity_effort(expected, Q))
+
+
+@pytest.mark.parametrize(("values", "reason"), [
+    ({"payload__body": "tool", "payload__mass": 1.0}, r"payload\.body.*'tool'.*upper, lower"),
+    ({"payload__body": "lower", "payload__mass": 1.0, "payload__com": [0.1]}, r"'payload\.com' has 1.*expected 3"),
+    ({"payload__body": "lower", "payload__mass": 1.0, "payload__inertia": [1, 1, 9, 0, 0, 0]}, "no body can have"),
+    ({"payload__body": "lower", "payload__mass": 1.0, "payload__inertia": [0.1]}, "expected 6"),
+    ({"payload__mass": 1.0}, r"'payload\.mass' is 1 kg.*'payload\.body'"),
+])
+def test_impossible_payloads_are_refused(values, reason):
+    with pytest.raises(rbd.RbdError, match=reason):
+        controller(**values)

@@ -39,7 +39,11 @@ BEST_EFFORT = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
 class NodeProcess:
     """`python -m rbd_ros.nodes.<name>` with parameters; its output is in `output()`."""
 
-    def __init__(self, folder: Path, name: str, arguments: Sequence[str] = (), **parameters: Any) -> None:
+    def __init__(self, folder: Path, name: str, arguments: Sequence[str] = (), python_path: Path | None = None,
+                 **parameters: Any) -> None:
+        environment = dict(os.environ)
+        if python_path is not None:    # before everything else
+            environment["PYTHONPATH"] = os.pathsep.join([str(python_path), *filter(None, [os.getenv("PYTHONPATH")])])
         self._log = folder / f"{name}.log"
         self._log.write_text("")
         options = [item for key, value in parameters.items()
@@ -47,7 +51,7 @@ class NodeProcess:
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", f"rbd_ros.nodes.{name}", "--ros-args", *arguments, *options], cwd=ROOT,
-                stdout=log, stderr=subprocess.STDOUT)
+                env=environment, stdout=log, stderr=subprocess.STDOUT)
 
     def output(self) -> str:
         return self._log.read_text()
@@ -132,8 +136,10 @@ class Peer:
         self._states.publish(message)
         return message.header.stamp
 
-    def send_reference(self, names: Sequence[str], q: Any, v: Any = (), a: Any = (), stamp: Time | None = None) -> None:
-        message = JointReference(name=list(names), position=list(q), velocity=list(v), acceleration=list(a))
+    def send_reference(self, names: Sequence[str], q: Any, v: Any = (), a: Any = (), jerk: Any = (), snap: Any = (),
+                       stamp: Time | None = None) -> None:
+        message = JointReference(name=list(names), position=list(q), velocity=list(v), acceleration=list(a),
+                                 jerk=list(jerk), snap=list(snap))
         message.header.stamp = Time() if stamp is None else stamp
         self._references.publish(message)
 

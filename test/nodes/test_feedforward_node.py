@@ -144,6 +144,7 @@ def test_malformed_inputs_are_counted_and_never_used(start, peer, model):
     peer.answer(NAMES, Q, V)
 
     def send_malformed():
+        peer.send_state(NAMES, Q, V)    # so that the state stays fresh, however long this takes
         peer.send_state(NAMES, [0.1])
         peer.send_state(NAMES, [])
         peer.send_state(NAMES, Q, [1.0])
@@ -210,10 +211,11 @@ def test_robot_that_compensates_gravity_gets_zero(start, peer, model):
 
 
 def test_adapters(start, peer, model):
-    commands, states = [], []
+    commands, states, trajectories = [], [], []
     peer.node.create_subscription(Float64MultiArray, "arm/commands", commands.append, RELIABLE)
     peer.node.create_subscription(JointState, "feedforward/effort_commands", states.append, RELIABLE)
-    start(adapters=["forward_command", "joint_state"], forward_command__controller="arm",
+    peer.node.create_subscription(JointTrajectory, "jtc/joint_trajectory", trajectories.append, RELIABLE)
+    start(adapters=["forward_command", "joint_state", "jtc"], jtc__controller="jtc", forward_command__controller="arm",
           forward_command__joints=["elbow", "shoulder"])
     expected = full(model)
     follow(peer, expected)
@@ -221,6 +223,9 @@ def test_adapters(start, peer, model):
                     lambda: peer.send_state(NAMES, Q, V))
     peer.spin_until(lambda: states and np.allclose(states[-1].effort, expected, atol=1e-9), "joint state",
                     lambda: peer.send_state(NAMES, Q, V))
+    peer.spin_until(lambda: trajectories and np.allclose(trajectories[-1].points[0].effort, expected, atol=1e-9),
+                    "trajectory", lambda: peer.send_state(NAMES, Q, V))
+    assert list(trajectories[-1].points[0].positions) == list(Q) and trajectories[-1].header.stamp.sec == 0
     assert states[-1].name == NAMES and list(states[-1].position) == list(Q) and list(states[-1].velocity) == list(V)
 
 

@@ -16,7 +16,7 @@ from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool
 
 import rbd_ros as rbd
-from rbd_interfaces.msg import NamedWrench, NamedWrenches, RobotState
+from rbd_interfaces.msg import ConstraintForces, NamedWrench, NamedWrenches, RobotState
 from rbd_interfaces.srv import Reset, Step
 from rbd_ros.core.simulation.simulator import Simulator
 
@@ -266,3 +266,33 @@ def test_it_can_wait_for_commands(start):
         robot.named.publish(JointState(header=last, name=NAMES, effort=[0.0, 0.0]))
         robot.spin_until(lambda: robot.count("waits") == 2, "second wait")
         assert len(robot.states) == 1
+
+
+@pytest.mark.parametrize("name", ["five_bar", "four_bar"])
+def test_closed_loops_stay_closed_and_their_forces_are_those_of_the_library(start, name):
+    process = start(**(STILL | {"initial_position": 0.0}), robot_description_file=str(rbd.sample_path(name)),
+                    constraints_file=name, joints=list(rbd.sample(name).joint_names)[::-1])
+    model = rbd.sample(name)
+    loop = rbd.sample_constraints(name, model)
+    effort = np.linspace(0.5, -0.4, model.nv)
+    with Robot() as robot:
+        forces: list[ConstraintForces] = []
+        robot.node.create_subscription(ConstraintForces, "simulator/constraint_forces", forces.append, RELIABLE)
+        robot.ready()
+        robot.spin_until(lambda: robot.node.count_publishers("simulator/constraint_forces"), "constraint forces")
+        robot.commands.publish(Float64MultiArray(data=effort[::-1].tolist()))
+        robot.spin_until(lambda: robot.count("commands") == 1, "command")
+        state = robot.step(150)
+        force = robot.spin_until(lambda: next((f for f in forces if f.header.stamp == state.header.stamp), None),
+                                 "constraint forces at the state")
+    simulator = Simulator(model, constraints=loop)
+    simulator.step(effort, 150)
+    q, v = np.array(state.position)[::-1], np.array(state.velocity)[::-1]
+    np.testing.assert_allclose(q, simulator.q, rtol=0.0, atol=1e-12)
+    assert np.abs(v).max() > 0.1
+    friction = model.damping * v + model.friction * np.sign(v)
+    expected = rbd.constrained_forward_dynamics(model, loop, q, v, effort - friction)
+    np.testing.assert_allclose(force.force, expected.multipliers, rtol=1e-9, atol=1e-9)
+    assert list(force.name) == list(loop.row_names) and max(np.abs(force.residual)) < 1e-9
+    assert np.abs(rbd.constraint_values(model, loop, q)).max() < 1e-9
+    assert process.end() == 0

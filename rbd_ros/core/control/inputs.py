@@ -124,6 +124,20 @@ class JointMap:
             raise Rejected("non_finite", f"{what} of joint '{name}' is not finite")
 
 
+def total_wrenches(model: RobotModel, wrenches: Sequence[tuple[str, ArrayLike]]) -> Array | None:
+    """Sum (bodies, 6) of (body, [moment, force] on it in its link frame), None without any; raises `Rejected`."""
+    total = np.zeros((len(model.body_names), 6))
+    for body, value in wrenches:
+        if body not in model.body_names:
+            raise Rejected("unknown_body", f"unknown body '{body}' in external wrenches; bodies: "
+                                           f"{', '.join(model.body_names)}")
+        wrench = np.asarray(value, dtype=np.float64)
+        if not np.isfinite(wrench).all():
+            raise Rejected("non_finite", f"external wrench on body '{body}' is not finite")
+        total[model.body_names.index(body)] += wrench
+    return total if total.any() else None
+
+
 def all_finite(values: Array) -> bool:
     """Whether all numbers are finite (and below 1e150): the square is the cheapest test of all of them at once."""
     return math.isfinite(values @ values)

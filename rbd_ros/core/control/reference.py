@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .inputs import JointMap, Rejected, Rejections, as_array
-from .trajectory import Reference, Trajectory, Waypoint
+from .trajectory import Interpolation, Reference, Trajectory, Waypoint
 
 Array = NDArray[np.float64]
 
@@ -26,10 +26,14 @@ class Point(NamedTuple):
 
 
 class ReferenceInput:
-    """The last valid reference. Stale streams turn into standing still at the last position (`timeout`, 0: never)."""
+    """The last valid reference. Stale streams turn into standing still at the last position (`timeout`, 0: never).
 
-    def __init__(self, model: RobotModel, rejections: Rejections, timeout: float) -> None:
-        self._model = model
+    `interpolation` makes a motion of waypoints and of the reference where it starts.
+    """
+
+    def __init__(self, model: RobotModel, rejections: Rejections, timeout: float,
+                 interpolation: Callable[[Sequence[Waypoint], Reference], Interpolation] = Trajectory) -> None:
+        self._model, self._interpolation = model, interpolation
         self._map = JointMap(model, extra=False)
         self._rejections = rejections
         self.timeout = timeout
@@ -38,22 +42,23 @@ class ReferenceInput:
     def clear(self) -> None:
         """Forget everything: a clock that was reset, a node that was activated anew."""
         self._stream: Reference | None = None
-        self._trajectory: Trajectory | None = None
+        self._trajectory: Interpolation | None = None
         self._stamp_ns, self._start_ns, self._received = 0, 0, -math.inf
-        self.stale = False
+        self.stale = self._resting = False
 
     def sample(self, now: float, stamp_ns: int) -> Reference | None:
         """What is desired at `stamp_ns` (of the joint state), or None before the first reference."""
         if self._trajectory is not None:
             return self._trajectory.sample((stamp_ns - self._start_ns) * 1e-9)
         self.stale = self._stream is not None and self.timeout > 0.0 and now - self._received > self.timeout
-        if self.stale and self._stream is not None and (self._stream.v.any() or self._stream.a.any()):
-            self._stream = Reference.rest(self._stream.q)
+        if self.stale and self._stream is not None and not self._resting:
+            self._stream, self._resting = Reference.rest(self._stream.q), True
         return self._stream
 
     def accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
-               velocity: ArrayLike = (), acceleration: ArrayLike = ()) -> bool:
-        """Take one sample of a stream; velocity and acceleration may be empty, which means zero."""
+               velocity: ArrayLike = (), acceleration: ArrayLike = (), jerk: ArrayLike = (),
+               snap: ArrayLike = ()) -> bool:
+        """Take one sample of a stream. Empty velocity and acceleration mean zero, empty jerk and snap unknown."""
         try:
             self._map_names(names)
             fresh = self._trajectory is None and (self.timeout <= 0.0 or now - self._received <= self.timeout)
@@ -64,11 +69,12 @@ class ReferenceInput:
             zero = np.zeros(self._model.nv)
             v = self._optional("velocity", velocity)
             a = self._optional("acceleration", acceleration)
+            higher = self._optional("jerk", jerk), self._optional("snap", snap)
         except Rejected as error:
             self._rejections.add(error)
             return False
-        self._stream = Reference(q, zero if v is None else v, zero if a is None else a)
-        self._trajectory, self._stamp_ns, self._received = None, stamp_ns, now
+        self._stream = Reference(q, zero if v is None else v, zero if a is None else a, *higher)
+        self._trajectory, self._stamp_ns, self._received, self._resting = None, stamp_ns, now, False
         return True
 
     def accept_trajectory(self, now: float, stamp_ns: int, state_stamp_ns: int, names: Sequence[str],
@@ -82,10 +88,10 @@ class ReferenceInput:
         start_ns = stamp_ns or state_stamp_ns
         try:
             if not points:
-                trajectory = Trajectory([Waypoint(0.0, present.q)], present)
+                trajectory = self._interpolation([Waypoint(0.0, present.q)], present)
             else:
                 self._map_names(names)
-                trajectory = Trajectory([self._waypoint(i, point) for i, point in enumerate(points)], present)
+                trajectory = self._interpolation([self._waypoint(i, p) for i, p in enumerate(points)], present)
                 if start_ns + int(trajectory.duration * 1e9) < state_stamp_ns:
                     raise Rejected("bad_trajectory", "trajectory lies in the past: it ended "
                                    f"{(state_stamp_ns - start_ns) * 1e-9 - trajectory.duration:.3f} s ago")

@@ -58,18 +58,22 @@ class SafetyFilter:
         self.mode = "inactive"
         self.output: Array | None = None     # last one, (nv,)
         self.clipped = False                 # last output differs from the command
+        self._rated = False                  # last output differs from what was meant by the rate limit
         self.counts = Counter({"saturated": 0, "rate_limited": 0, "non_finite_command": 0, "timeouts": 0})
         self._safe_effort = safe_effort
         self._stale_effort: Array | None = None
         self._offset: Array | None = None    # command less safe effort when `ramp_out` began
         self._weight = 0.0                   # of the command
+        self._latched = False                # an emergency stop that was not reset
         self._fresh_at = self._time = self._output_at = 0.0
 
     # ---- events
 
     def activate(self, now: float) -> None:
-        """Begin: nothing is known yet."""
+        """Begin: nothing is known yet, but an emergency stop from before still holds."""
         self.mode, self._weight, self._time, self._output_at = "waiting", 0.0, now, now
+        if self._latched:
+            self.mode = "stopped"
         self.output = self._offset = self._stale_effort = None
 
     def deactivate(self) -> None:
@@ -79,24 +83,40 @@ class SafetyFilter:
 
     @property
     def finished(self) -> bool:
-        """Whether the command has no influence on the output any more."""
-        return self.mode not in ("ramp_in", "running") and self._weight <= 0.0
+        """Whether command and rate limit have no influence on the output any more."""
+        return self.mode not in ("ramp_in", "running") and self._weight <= 0.0 and not self._rated
 
     def finish(self, now: float) -> Array | None:
-        """The last output of all, which stays latched downstream: the safe effort at rest. None before any output."""
+        """The last output of all, which stays latched downstream: the safe effort at rest. None before any output.
+
+        The rate limit does not hold here: what is latched is for ever.
+        """
         if self.output is not None and self.mode not in ("inactive", "stale"):
+            self.output = None
             self._emit(self._finite_safe(True), now)
         self.mode = "inactive"
         return self.output
 
     def stop(self) -> None:
-        """Emergency stop, latched."""
+        """Emergency stop, latched: through deactivation and activation, too."""
+        self._latched = True
         if self.mode != "inactive":
             self.mode, self._weight = "stopped", 0.0
 
+    @property
+    def latched(self) -> bool:
+        """Whether an emergency stop waits to be reset."""
+        return self._latched
+
     def reset(self) -> None:
         """Release the emergency stop: ramp in as after activation."""
+        self._latched = False
         if self.mode == "stopped":
+            self.mode, self._weight = "waiting", 0.0
+
+    def restart(self) -> None:
+        """The robot begins to listen only now: ramp in as after activation."""
+        if self.mode in ("ramp_in", "running"):
             self.mode, self._weight = "waiting", 0.0
 
     # ---- outputs
@@ -161,12 +181,13 @@ class SafetyFilter:
         limited = np.minimum(np.maximum(effort, -s.effort_limit), s.effort_limit)
         clipped = not np.array_equal(limited, effort)
         self.counts["saturated"] += clipped
+        self._rated = False
         if s.limits_rate and self.output is not None:
             step = s.rate_limit * max(now - self._output_at, 0.0)
             within = np.minimum(np.maximum(limited, self.output - step), self.output + step)
-            rated = not np.array_equal(within, limited)
-            self.counts["rate_limited"] += rated
-            clipped, limited = clipped or rated, within
+            self._rated = not np.array_equal(within, limited)
+            self.counts["rate_limited"] += self._rated
+            clipped, limited = clipped or self._rated, within
         self.clipped = clipped or self.mode != "running"
         self.output, self._output_at = limited, now
         return limited

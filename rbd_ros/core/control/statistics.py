@@ -32,6 +32,10 @@ class CycleStatistics:
                 self.period = self._mean
         self._last = now
 
+    def is_late(self, now: float) -> bool:
+        """Whether no state came for more than two periods, as far as the period is known."""
+        return bool(self._last and self.period and now - self._last > 2.0 * self.period)
+
     def published(self, latency: float) -> None:
         """The effort of that state left `latency` seconds after the state was received."""
         self._latency[self.cycles % len(self._latency)] = latency

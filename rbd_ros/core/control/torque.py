@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from ..dynamics.inverse import gravity_effort, inverse_dynamics
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
+from .gravity_check import GravityVerdict, compare_gravity
 from .inputs import Rejections, StateInput
 from .safety import SafetyFilter
 from .statistics import CycleStatistics
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
+STILL = 0.05    # rad/s or m/s: slower than that counts as rest
 
 
 class TorqueController:
@@ -26,17 +28,18 @@ class TorqueController:
     """
 
     def __init__(self, model: RobotModel, settings: TorqueSettings) -> None:
-        self.model, self.settings = model, settings
+        self.model, self.settings = settings.model, settings    # the model with its payload
         self.rejections = Rejections()
         self.state = StateInput(model, self.rejections, settings.safety.state_timeout, settings.velocity_cutoff)
         self.safety = SafetyFilter(settings.safety, self.safe_effort)
         self.statistics = CycleStatistics(settings.state_rate)
         self._zero = np.zeros(model.nv)
+        self._comparisons, self._compare_at = 0, 0.0
         self._restarts = 0
 
     def apply(self, settings: TorqueSettings) -> None:
         """Use other settings from now on; the state of all inputs remains."""
-        self.settings = settings
+        self.model, self.settings = settings.model, settings
         self.safety.settings = settings.safety
         self.state.timeout, self.state.cutoff = settings.safety.state_timeout, settings.velocity_cutoff
 
@@ -74,19 +77,29 @@ class TorqueController:
         except RbdError:
             return self.settings.safety.fallback
 
-    def compare_gravity(self) -> tuple[bool, str] | None:
-        """Whether the measured effort looks like the model's gravity torque, and a sentence; None if it is not known.
+    def compare_gravity(self, now: float) -> GravityVerdict | None:
+        """Whether robot and model agree about gravity, judged twice after each activation; None at all other times.
 
-        Gravity compensated twice and gravity not compensated at all are the two classic failures.
+        First before this controller's torque acts, then at rest and with little but gravity in the torque that is sent.
         """
-        measured = self.state.measured_effort
-        if measured is None or not np.isfinite(measured).all() or not measured.any():
+        state, acting = self.state, self._comparisons == 1
+        if self._comparisons > 1 or not self.settings.gravity_check or now < self._compare_at:
             return None
-        gravity = gravity_effort(self.model, self.state.q)
-        i = int(np.argmax(np.abs(measured - gravity)))
-        text = (f"measured effort and the model's gravity torque differ most at joint '{self.model.joint_names[i]}': "
-                f"{measured[i]:.3g} and {gravity[i]:.3g} (N m or N)")
-        return bool(abs(measured[i] - gravity[i]) <= 0.2 * np.abs(gravity).max() + 0.1), text
+        measured = state.measured_effort
+        if measured is None or not np.isfinite(measured).all() or np.abs(state.v).max() > STILL:
+            self._compare_at = now + 0.05    # it costs some µs: not in every cycle of a long motion
+            return None
+        gravity = gravity_effort(self.model, state.q)
+        compensates = "gravity" in self.settings.compensates
+        if acting:
+            self._compare_at = now + 0.5
+            sent = self.safety.output
+            if sent is None or self.safety.mode not in ("running", "waiting") or np.linalg.norm(
+                    sent - (0.0 if compensates else gravity)) > 0.2 * np.linalg.norm(gravity):
+                return None
+        self._comparisons += 1
+        self._compare_at = now + self.settings.safety.ramp_in + 0.5
+        return compare_gravity(self.model.joint_names, measured, gravity, compensates, acting)
 
     def watchdog(self, now: float) -> Array | None:
         """The effort to publish because no joint state comes, None while they do."""
@@ -94,6 +107,7 @@ class TorqueController:
 
     def activate(self, now: float) -> None:
         self.clear()
+        self._comparisons, self._compare_at, self.state.measured_effort = 0, now, None
         self.safety.activate(now)
 
     def deactivate(self) -> None:

@@ -14,13 +14,15 @@ from ..dynamics.mass_matrix import mass_matrix
 from ..errors import RbdError, RbdWarning, unknown_name
 from ..model.robot_model import RobotModel
 from ..model.urdf import load_urdf
+from .adapter_tables import CONTROL_MSGS_TABLE, JTC_TABLE, LBR_TABLE
 from .law import COMPENSATES
 from .parameters import Parameter, Table, per_joint
+from .payload import PAYLOAD_TABLE, loaded
 from .safety import SafetySettings
 
 Array = NDArray[np.float64]
 
-ADAPTERS = ("forward_command", "joint_state")
+ADAPTERS = ("forward_command", "joint_state", "jtc", "multi_dof", "joint_command", "lbr")
 EXECUTORS = ("single_threaded", "events")
 
 TORQUE_TABLE: Table = (
@@ -42,6 +44,7 @@ TORQUE_TABLE: Table = (
               "rad or m.", read_only=True),
     Parameter("rotor_inertia", "numbers", (-1.0,), "Inertia of the rotors as felt after the gears, kg m² or kg; -1: as "
               "in the description.", lower=-1.0, upper=1e9, read_only=True),
+    *PAYLOAD_TABLE,
     Parameter("adapters", "strings", (), "Outputs beside ~/effort.", choices=ADAPTERS, read_only=True),
     Parameter("forward_command.controller", "string", "effort_controller", "Controller that takes "
               "std_msgs/Float64MultiArray on <controller>/commands.", read_only=True),
@@ -49,13 +52,16 @@ TORQUE_TABLE: Table = (
               read_only=True),
     Parameter("joint_state.topic", "string", "~/effort_commands", "Topic of the sensor_msgs/JointState output.",
               read_only=True),
+    *JTC_TABLE, *CONTROL_MSGS_TABLE, *LBR_TABLE,
     Parameter("robot_compensates", "strings", (), "What the robot's own controller adds to the torque it is sent.",
               choices=COMPENSATES),
+    Parameter("gravity_check", "bool", True, "Compare the measured effort with the model's gravity torque after "
+              "activation, and log what differs. False where `effort` of the joint states is no torque (UR: current)."),
     Parameter("effort_limits.maximum", "numbers", (math.inf,), "Effort limit, N m or N; the smaller one of this and "
               "the description's counts.", lower=0.0),
     Parameter("effort_limits.override_zero", "numbers", (0.0,), "Effort limit of joints whose limit in the description "
               "is 0, N m or N. Without it such a joint is an error.", lower=0.0, read_only=True),
-    Parameter("effort_limits.rate", "numbers", (math.inf,), "Limit of the effort's change, N m/s or N/s.", lower=0.0),
+    Parameter("effort_limits.rate", "numbers", (math.inf,), "Limit of the effort's change, N m/s or N/s.", lower=1e-3),
     Parameter("state_timeout", "number", 0.05, "Age of the last joint state at which the safe output begins, s.",
               lower=1e-3, upper=10.0),
     Parameter("state_rate", "number", 0.0, "Expected rate of joint states, Hz; 0: measured.", lower=0.0, upper=1e5,
@@ -83,9 +89,11 @@ TORQUE_TABLE: Table = (
 class TorqueSettings:
     """The validated parameters of one node for one model; arrays are read-only and in model order.
 
-    `joints`: names in the order of parameter `joints`; `output`: indices that put an array in that order.
+    `model`: with the payload; `joints`: names in the order of parameter `joints`; `output`: indices that put an array
+    in that order.
     """
 
+    model: RobotModel
     joints: tuple[str, ...]
     output: NDArray[np.intp]
     safety: SafetySettings
@@ -93,6 +101,7 @@ class TorqueSettings:
     safe_damping: float
     velocity_cutoff: float
     state_rate: float
+    gravity_check: bool
 
     @staticmethod
     def fields_from(values: Mapping[str, Any], model: RobotModel) -> dict[str, Any]:
@@ -105,9 +114,10 @@ class TorqueSettings:
             state_timeout=values["state_timeout"], hold=values["safe_output.hold"],
             fallback_ramp=values["safe_output.fallback_ramp"],
             ramp_in=values["ramp_in"], ramp_out=values["ramp_out"])
-        return {"joints": joints, "output": output, "safety": safety, "compensates": values["robot_compensates"],
-                "safe_damping": values["safe_output.damping"], "velocity_cutoff": values["velocity_cutoff"],
-                "state_rate": values["state_rate"]}
+        return {"model": loaded(model, values), "joints": joints, "output": output, "safety": safety,
+                "compensates": values["robot_compensates"], "safe_damping": values["safe_output.damping"],
+                "velocity_cutoff": values["velocity_cutoff"], "state_rate": values["state_rate"],
+                "gravity_check": values["gravity_check"]}
 
 
 def joint_order(names: tuple[str, ...], model: RobotModel) -> tuple[tuple[str, ...], NDArray[np.intp],

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +21,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Reference:
-    """Desired position, velocity and acceleration of all joints in model order (rad, m and seconds)."""
+    """Desired motion of all joints in model order (rad, m and seconds); jerk and snap are None where not known."""
 
     q: Array
     v: Array
     a: Array
+    jerk: Array | None = None
+    snap: Array | None = None
 
     @staticmethod
     def rest(q: Array) -> Reference:
         """Standing still at q."""
-        return Reference(q, np.zeros_like(q), np.zeros_like(q))
+        return Reference(q, *np.zeros((4, *q.shape)))
 
 
 @dataclass(frozen=True)
@@ -42,23 +45,25 @@ class Waypoint:
     a: Array | None = None
 
 
+class Interpolation(Protocol):
+    """A motion through waypoints, standing still before and after."""
+
+    duration: float
+
+    def sample(self, t: float) -> Reference:
+        """The reference at time t (s) from the start."""
+        ...
+
+
 class Trajectory:
     """Piecewise polynomial through waypoints with strictly increasing times, the first at or after 0."""
 
     def __init__(self, waypoints: Sequence[Waypoint], start: Reference) -> None:
-        times = [point.time for point in waypoints]
-        if not waypoints or times[0] < 0.0 or any(b <= a for a, b in pairwise(times)):
-            raise RbdError(f"trajectory: times from start must be at least 0 and strictly increase, got {times}")
-        points = list(waypoints)
-        if times[0] > 0.0:
-            points.insert(0, Waypoint(0.0, start.q, start.v, start.a))
+        points = with_start(waypoints, start)
         self.times: Array = np.array([point.time for point in points])
         self._segments = [_segment(a, b) for a, b in pairwise(points)]
         self.begin, self.end = Reference.rest(points[0].q), Reference.rest(points[-1].q)
-
-    @property
-    def duration(self) -> float:
-        return float(self.times[-1])
+        self.duration = float(self.times[-1])
 
     def sample(self, t: float) -> Reference:
         """The reference at time t (s) from the start; standing still before and after."""
@@ -74,6 +79,15 @@ class Trajectory:
         powers = s ** np.arange(len(c))
         k = np.arange(len(c))
         return Reference(powers @ c, (k[1:] * powers[:-1]) @ c[1:], (k[2:] * k[1:-1] * powers[:-2]) @ c[2:])
+
+
+def with_start(waypoints: Sequence[Waypoint], start: Reference) -> list[Waypoint]:
+    """The waypoints, with the start as first one unless they have one at time 0; `RbdError` for times out of order."""
+    times = [point.time for point in waypoints]
+    if not times or times[0] < 0.0 or any(b <= a for a, b in pairwise(times)):
+        raise RbdError(f"trajectory: times from start must be at least 0 and strictly increase, got {times}")
+    first = [Waypoint(0.0, start.q, start.v, start.a)] if times[0] > 0.0 else []
+    return [*first, *waypoints]
 
 
 def _segment(first: Waypoint, last: Waypoint) -> Array:

@@ -1,0 +1,137 @@
+"""Torque with its first and second time derivative along a reference: what flat elastic joints are controlled with.
+
+    τ = ID(q, v, a) + friction(v) + Kp (q_ref ⊖ q) + Kd (v_ref − v)
+
+The inverse dynamics, the friction and their time derivatives are those of the reference, whose derivatives up to the
+fourth enter (M, recursion of `derivatives.time_derivatives`). The feedback is added to τ only: τ̇ and τ̈ are the
+feed-forward's, which is smooth. External wrenches count as constant in the body.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..actuation.friction import friction_effort, friction_effort_derivatives
+from ..derivatives.time_derivatives import inverse_dynamics_time_derivatives
+from ..dynamics.inverse import inverse_dynamics
+from ..errors import RbdError
+from ..model.robot_model import RobotModel
+from .elastic_table import ELASTIC_TABLE
+from .following import FOLLOWING_TABLE, FollowingController, FollowingSettings
+from .parameters import Parameter, Table, per_joint, validate
+from .smooth_trajectory import SmoothTrajectory
+from .torque_settings import TorqueSettings, joint_order
+from .trajectory import Reference
+
+Array = NDArray[np.float64]
+
+FLATNESS_TABLE: Table = (
+    *FOLLOWING_TABLE,
+    Parameter("gains.kp", "numbers", (0.0,), "Proportional gain, N m/rad or N/m.", lower=0.0, upper=1e9),
+    Parameter("gains.kd", "numbers", (0.0,), "Derivative gain, N m s/rad or N s/m.", lower=0.0, upper=1e9),
+    Parameter("friction.damping", "bool", True, "Compensate viscous friction (<dynamics damping>)."),
+    Parameter("friction.coulomb", "bool", True, "Compensate Coulomb friction (<dynamics friction>)."),
+    Parameter("friction.smoothing", "number", 0.1, "Velocity s in tanh(v/s), which replaces the sign of v; rad/s or "
+              "m/s. The second derivative of the torque grows with 1/s².", lower=1e-6, upper=100.0),
+    *ELASTIC_TABLE,
+)
+
+
+@dataclass(frozen=True)
+class FlatnessSettings(FollowingSettings):
+    """Validated parameters; gains (nv,) in N m/rad, N m s/rad."""
+
+    kp: Array
+    kd: Array
+    friction_damping: bool
+    friction_coulomb: bool
+    friction_smoothing: float
+
+    @staticmethod
+    def from_values(values: Mapping[str, Any], model: RobotModel) -> FlatnessSettings:
+        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        values = validate(FLATNESS_TABLE, values)
+        if "coriolis" in values["robot_compensates"]:
+            raise RbdError("parameter 'robot_compensates': 'coriolis' has no place in flatness control, as its time "
+                           "derivatives depend on the measured state; expected 'gravity', 'friction'")
+        order = joint_order(values["joints"], model)[2]
+        return FlatnessSettings(
+            kp=per_joint("gains.kp", values["gains.kp"], order), kd=per_joint("gains.kd", values["gains.kd"], order),
+            friction_damping=values["friction.damping"], friction_coulomb=values["friction.coulomb"],
+            friction_smoothing=values["friction.smoothing"], **FollowingSettings.fields_from(values, model))
+
+
+class FlatnessController(FollowingController):
+    """Efforts and their time derivatives for the newest reference. `rates`: τ̇ and τ̈ (2, nv) that belong to the last
+    command, None where the reference has no jerk and snap.
+    """
+
+    settings: FlatnessSettings
+    interpolation = SmoothTrajectory
+
+    def __init__(self, model: RobotModel, settings: FlatnessSettings) -> None:
+        super().__init__(model, settings)
+        self.rates: Array | None = None
+        self._use(settings)
+
+    def apply(self, settings: TorqueSettings) -> None:
+        assert isinstance(settings, FlatnessSettings)
+        super().apply(settings)
+        self._use(settings)
+
+    def _use(self, settings: FlatnessSettings) -> None:
+        model = self.model
+        self._feedback = bool(settings.kp.any() or settings.kd.any())
+        # Gravity that the robot compensates leaves the torque and its derivatives alike.
+        self._dynamics = model.with_(gravity=(0.0, 0.0, 0.0)) if "gravity" in settings.compensates else model
+        own = "friction" in settings.compensates
+        damping = model.damping if settings.friction_damping and not own else self._zero
+        friction = model.friction if settings.friction_coulomb and not own else self._zero
+        self._friction = model.with_(damping=damping, friction=friction) if damping.any() or friction.any() else None
+
+    @property
+    def derivatives_valid(self) -> bool:
+        """Whether `rates` belong to the last output: nothing was clipped, no ramp, no safe output."""
+        return self.rates is not None and not self.safety.clipped
+
+    def clear(self) -> None:
+        super().clear()
+        self.rates = None
+
+    def command(self, now: float) -> Array | None:
+        reference = self.reference.sample(now, self.state.stamp_ns)
+        self.rates = None
+        if reference is None:
+            return None
+        effort, self.rates = self.feedforward(reference, self.fresh_wrenches(now))
+        if self._feedback:
+            s = self.settings
+            effort = effort + s.kp * self.model.difference(self.state.q, reference.q) + s.kd * (reference.v
+                                                                                                - self.state.v)
+        return effort
+
+    def feedforward(self, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:
+        """τ (nv,), and τ̇, τ̈ (2, nv) where the reference has jerk and snap."""
+        q, v, a = reference.q, reference.v, reference.a
+        smoothing = self.settings.friction_smoothing
+        if reference.jerk is None or reference.snap is None:
+            effort = inverse_dynamics(self._dynamics, q, v, a, wrenches)
+            return (effort if self._friction is None else effort + friction_effort(self._friction, v, smoothing)), None
+        efforts = inverse_dynamics_time_derivatives(self._dynamics, q, v, a, reference.jerk, reference.snap,
+                                                    external_wrenches=None if wrenches is None else [wrenches])
+        if self._friction is not None:
+            efforts[0] += friction_effort(self._friction, v, smoothing)
+            efforts[1:] += friction_effort_derivatives(self._friction, v, a, reference.jerk, smoothing)
+        return efforts[0], efforts[1:]
+
+    def warm_up(self) -> None:
+        super().warm_up()
+        q = self.model.neutral()
+        wrenches = np.zeros((len(self.model.body_names), 6))
+        for reference in (Reference.rest(q), Reference(q, self._zero, self._zero)):
+            self.feedforward(reference)
+            self.feedforward(reference, wrenches)

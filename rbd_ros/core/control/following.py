@@ -1,0 +1,90 @@
+"""Torque controllers that follow references and trajectories, under external wrenches."""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..model.robot_model import RobotModel
+from .inputs import Rejected, total_wrenches
+from .parameters import Parameter, Table
+from .reference import Point, ReferenceInput
+from .torque import TorqueController
+from .torque_settings import TORQUE_TABLE, TorqueSettings
+from .trajectory import Trajectory
+
+Array = NDArray[np.float64]
+
+FOLLOWING_TABLE: Table = (
+    *TORQUE_TABLE,
+    Parameter("reference_timeout", "number", 0.2, "Age at which a streamed reference turns into standing still at its "
+              "position, s; 0: never.", lower=0.0, upper=1e6),
+    Parameter("wrench_timeout", "number", 0.1, "Age at which external wrenches count as gone, s; 0: never.", lower=0.0,
+              upper=1e6),
+)
+
+
+@dataclass(frozen=True)
+class FollowingSettings(TorqueSettings):
+    """Validated parameters of controllers that follow; timeouts in s."""
+
+    reference_timeout: float
+    wrench_timeout: float
+
+    @staticmethod
+    def fields_from(values: Mapping[str, Any], model: RobotModel) -> dict[str, Any]:
+        return TorqueSettings.fields_from(values, model) | {name: values[name]
+                                                            for name in ("reference_timeout", "wrench_timeout")}
+
+
+class FollowingController(TorqueController):
+    """Keeps the newest reference and the external wrenches. A subclass implements `command`."""
+
+    settings: FollowingSettings
+    interpolation: ClassVar[Any] = Trajectory    # of trajectories
+
+    def __init__(self, model: RobotModel, settings: FollowingSettings) -> None:
+        super().__init__(model, settings)
+        self.reference = ReferenceInput(model, self.rejections, settings.reference_timeout, self.interpolation)
+        self._wrenches: Array | None = None
+        self._wrenches_received = -math.inf
+
+    def apply(self, settings: TorqueSettings) -> None:
+        assert isinstance(settings, FollowingSettings)
+        super().apply(settings)
+        self.reference.timeout = settings.reference_timeout
+
+    def clear(self) -> None:
+        self.reference.clear()
+        self._wrenches = None
+
+    def on_reference(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
+                     velocity: ArrayLike = (), acceleration: ArrayLike = (), jerk: ArrayLike = (),
+                     snap: ArrayLike = ()) -> bool:
+        """Take a sample of a stream of references; False if it was rejected."""
+        return self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
+
+    def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> bool:
+        """Take a trajectory, which replaces what was desired before; False if it was rejected."""
+        return self.reference.accept_trajectory(now, stamp_ns, self.state.stamp_ns, names, points, self.state.q)
+
+    def on_wrenches(self, now: float, wrenches: Sequence[tuple[str, ArrayLike]]) -> bool:
+        """Take all external wrenches: (body, [moment, force] on the body in its link frame); False if rejected."""
+        try:
+            self._wrenches = total_wrenches(self.model, wrenches)
+        except Rejected as error:
+            self.rejections.add(error)
+            return False
+        self._wrenches_received = now
+        return True
+
+    def fresh_wrenches(self, now: float) -> Array | None:
+        """External wrenches (bodies, 6), None without any."""
+        timeout = self.settings.wrench_timeout
+        if self._wrenches is not None and 0.0 < timeout < now - self._wrenches_received:
+            self._wrenches = None
+        return self._wrenches

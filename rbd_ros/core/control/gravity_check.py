@@ -1,0 +1,100 @@
+"""Does the robot agree with the model about gravity, and does exactly one of them compensate it?
+
+Gravity that is compensated twice (the arm rises) and not at all (it falls) are the two classic failures. What tells
+them apart is the measured effort m at rest, against the model's gravity torque g and the parameter `robot_compensates`:
+
+| m     | before this node sends torque           | while it does: what `robot_compensates` says is wrong or right |
+|-------|-----------------------------------------|----------------------------------------------------------------|
+| ≈ 0   | held by brakes or a stand, or measured  | with gravity: measured without gravity, or nobody compensates  |
+|       | without gravity                         | (missing); without: the torque does not arrive (missing)       |
+| ≈ g   | held by brakes, another controller or   | agreement                                                      |
+|       | the robot itself                        |                                                                |
+| ≈ 2 g | compensated twice, without this node    | compensated twice (double)                                     |
+| ≈ −g  | other sign convention, or the base is mounted upside down (sign)                                         |
+| else  | tool, mounting or order of joints (mismatch)                                                             |
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+SMALL = 0.5       # N m or N: a gravity torque below this tells nothing
+RESIDUAL = 0.3    # of |g|: what m may differ from a multiple of g
+NEAR = 0.3        # of the multiple
+
+
+class GravityVerdict(NamedTuple):
+    """`kind`: agrees, held, unloaded, double, missing, sign, mismatch or unknown; `text` says it in a sentence."""
+
+    agrees: bool
+    kind: str
+    text: str
+
+
+def compare_gravity(names: Sequence[str], measured: Array, gravity: Array, compensates: bool,
+                    acting: bool) -> GravityVerdict:
+    """Judge measured effort and the model's gravity torque, (nv,) each, N m or N.
+
+    `compensates`: `robot_compensates` has gravity. `acting`: the torque of this node moves the robot already.
+    """
+    size = float(np.linalg.norm(gravity))
+    if not np.abs(gravity).max(initial=0.0) >= SMALL:
+        return GravityVerdict(True, "unknown", "gravity loads no joint here, so whether the robot compensates it "
+                              "cannot be seen: start in a pose where the arm is stretched out")
+    ratio = float(measured @ gravity) / size**2
+    i = int(np.argmax(np.abs(measured - gravity)))
+    numbers = f"at joint '{names[i]}' {measured[i]:.3g} is measured, the model says {gravity[i]:.3g} (N m or N)"
+    near = round(ratio)
+    if np.linalg.norm(measured - near * gravity) > RESIDUAL * size * max(abs(near), 1) or abs(ratio - near) > NEAR:
+        near = 99
+    verdict = _ACTING.get((near, compensates)) if acting else _BEFORE.get((near, compensates))
+    kind, text = verdict or _ALWAYS.get(near, _MISMATCH)
+    return GravityVerdict(kind in ("agrees", "held", "unloaded"), kind, f"{text}; {numbers}")
+
+
+_SET = "set parameter 'robot_compensates' to [gravity]"
+_UNSET = "take gravity out of parameter 'robot_compensates'"
+
+_ACTING: dict[tuple[int, bool], tuple[str, str]] = {
+    (0, False): ("missing", "no gravity torque is measured though this node sends it: the torque does not reach the "
+                 "joints (controller not active, other topic or order of joints), or the robot reports effort without "
+                 f"gravity, because it compensates that itself; then gravity is compensated twice: {_SET}"),
+    (0, True): ("missing", "no gravity torque is measured, and this node adds none, as 'robot_compensates' has gravity"
+                f": if the arm sinks, nobody compensates gravity: {_UNSET}; if it stays, the robot reports effort "
+                "without gravity, which is fine"),
+    (1, False): ("agrees", "measured effort agrees with the model's gravity torque, which this node sends"),
+    (1, True): ("agrees", "measured effort agrees with the model's gravity torque, which the robot adds by itself"),
+    (2, False): ("double", "twice the gravity torque is measured: gravity is compensated twice, by the robot and by "
+                 f"this node: {_SET}"),
+    (2, True): ("double", "twice the gravity torque is measured, though this node adds none: gravity is compensated "
+                "twice, by the robot and by another controller, or the robot carries about its own weight: look at its "
+                "tool settings"),
+}
+_BEFORE: dict[tuple[int, bool], tuple[str, str]] = {
+    (0, False): ("unloaded", "no gravity torque is measured yet: something else holds the arm (brakes, a stand), or "
+                 "the robot reports effort without gravity, because it compensates that itself; in that case "
+                 f"{_SET}, or gravity is compensated twice"),
+    (0, True): ("unloaded", "no gravity torque is measured, as with robots that report effort without gravity. If the "
+                f"arm sinks now, nobody compensates gravity: {_UNSET}"),
+    (1, False): ("held", "the model's gravity torque is measured before this node sends any: brakes, another "
+                 f"controller or the robot itself hold the arm. If it is the robot itself, {_SET}, or gravity is "
+                 "compensated twice"),
+    (1, True): ("agrees", "measured effort agrees with the model's gravity torque, which the robot adds by itself"),
+    (2, False): ("double", "twice the gravity torque is measured before this node sends any: gravity is compensated "
+                 f"twice already, by the robot and by another controller: stop that one and {_SET}; or the model lacks "
+                 "half of the weight"),
+    (2, True): ("double", "twice the gravity torque is measured before this node sends any: gravity is compensated "
+                "twice already, by the robot and by another controller, or the model lacks half of the weight (tool?)"),
+}
+_ALWAYS: dict[int, tuple[str, str]] = {
+    -1: ("sign", "measured effort has the opposite sign of the model's gravity torque: the robot reports what acts on "
+         "it, not what it exerts, or it hangs upside down (parameter 'gravity')"),
+}
+_MISMATCH = ("mismatch", "measured effort is no multiple of the model's gravity torque: look at the tool (payload), "
+             "the mounting (parameter 'gravity'), the units (motor currents are no torque: switch 'gravity_check' off) "
+             "and the order of joints")

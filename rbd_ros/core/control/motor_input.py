@@ -1,0 +1,83 @@
+"""Measured motors of a robot with elastic joints: accepted by name, with everything wrong rejected and counted."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..actuation.actuation import Actuation
+from .inputs import Rejected, Rejections, all_finite, as_array
+
+Array = NDArray[np.float64]
+
+
+class MotorInput:
+    """The last valid motor state (nm,) in the order of `Actuation.motor_names`, and steady time of reception (s).
+
+    Motors may come in any order, with others between them. The motor of a rigid joint is the joint: it may be missing,
+    and is not looked at.
+    """
+
+    def __init__(self, actuation: Actuation, rejections: Rejections, timeout: float) -> None:
+        self._wanted = actuation.motor_names
+        # of the motors that must be there: the elastic joints, then the second motors
+        self._needed = np.concatenate([actuation.elastic, np.arange(actuation.nv, actuation.nm)]).astype(np.intp)
+        self._rigid = actuation.rigid
+        self._rejections = rejections
+        self.timeout = timeout
+        self._names: Sequence[str] | None = None
+        self._indices: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+        self.position, self.velocity = np.zeros((2, actuation.nm))
+        self.stamp_ns, self.received = 0, -math.inf
+
+    def fresh(self, now: float) -> bool:
+        """Whether there is a state that is not older than the timeout; always without elastic joints."""
+        return now - self.received < self.timeout or not self._needed.size
+
+    def clear(self) -> None:
+        """Forget the state: activation, and a clock that was reset."""
+        self.stamp_ns, self.received = 0, -math.inf
+
+    def accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
+               velocity: ArrayLike) -> bool:
+        """Take a motor state; False if it was rejected."""
+        try:
+            if names != self._names:
+                self._map(list(names))
+            q, v = self._gather("position", position), self._gather("velocity", velocity)
+            if 0 < stamp_ns < self.stamp_ns and now - self.received < self.timeout:
+                raise Rejected("stamp_backwards", "stamp of the motor state went back by "
+                                                  f"{(self.stamp_ns - stamp_ns) * 1e-9:.6f} s")
+        except Rejected as error:
+            self._rejections.add(error)
+            return False
+        self.position[self._needed], self.velocity[self._needed] = q, v
+        self.stamp_ns, self.received = stamp_ns, now
+        return True
+
+    def measured(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Positions and velocities (nm,) of the motors, where the joints are at q, v (nv,)."""
+        self.position[self._rigid], self.velocity[self._rigid] = q[self._rigid], v[self._rigid]
+        return self.position, self.velocity
+
+    def _map(self, names: list[str]) -> None:
+        if len(set(names)) != len(names):
+            raise Rejected("duplicate_joint", f"motor named twice in {names}")
+        missing = [self._wanted[i] for i in self._needed if self._wanted[i] not in names]
+        if missing:
+            raise Rejected("missing_joint", f"motor '{missing[0]}' is missing in {names}")
+        self._indices = np.array([names.index(self._wanted[i]) for i in self._needed], dtype=np.intp)
+        self._names = names
+
+    def _gather(self, what: str, values: ArrayLike) -> Array:
+        given = as_array(values)
+        if self._names is None or given.shape != (len(self._names),):
+            raise Rejected("wrong_size", f"{what} of the motor state has {given.size} numbers for "
+                                         f"{len(self._names or ())} names; position and velocity are needed")
+        found = given[self._indices]
+        if not all_finite(found):
+            at = int(np.argmax(~np.isfinite(found)))
+            raise Rejected("non_finite", f"{what} of motor '{self._wanted[self._needed[at]]}' is not finite")
+        return found

@@ -1,0 +1,40 @@
+"""A load that the robot carries, as parameters that may change while it moves."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import RbdError, unknown_name
+from ..model.payload import payload, with_payloads
+from ..model.robot_model import RobotModel
+from .parameters import Parameter, Table
+
+PAYLOAD_TABLE: Table = (
+    Parameter("payload.body", "string", "", "Link that carries a load. Empty: no load."),
+    Parameter("payload.mass", "number", 0.0, "Mass of the load, kg.", lower=0.0, upper=1e6),
+    Parameter("payload.com", "numbers", (0.0, 0.0, 0.0), "Its centre of mass in the frame of that link, m."),
+    Parameter("payload.inertia", "numbers", (0.0,) * 6, "Its inertia about its centre of mass in the axes of that "
+              "link: ixx, iyy, izz, ixy, ixz, iyz, kg m²."),
+)
+
+
+def loaded(model: RobotModel, values: Mapping[str, Any]) -> RobotModel:
+    """The model with the load of these validated values; `RbdError` names the parameter that cannot be."""
+    body, mass = values["payload.body"], values["payload.mass"]
+    for name, count in (("payload.com", 3), ("payload.inertia", 6)):
+        if len(values[name]) != count:
+            raise RbdError(f"parameter '{name}' has {len(values[name])} numbers, expected {count}")
+    if body and body not in model.body_names:
+        raise unknown_name("link in parameter 'payload.body':", body, model.body_names)
+    if mass == 0.0:
+        return model
+    if not body:
+        raise RbdError(f"parameter 'payload.mass' is {mass:g} kg, but 'payload.body' names no link that carries it")
+    xx, yy, zz, xy, xz, yz = values["payload.inertia"]
+    try:
+        load = payload(mass, values["payload.com"], np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+    except RbdError as error:
+        raise RbdError(f"parameters 'payload.…': {error}") from None
+    return with_payloads(model, {body: load})

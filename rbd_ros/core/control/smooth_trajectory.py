@@ -1,0 +1,92 @@
+"""Trajectories that are smooth enough for torque derivatives: four times continuously differentiable (C⁴).
+
+The polynomial of degree 9 between two waypoints has the position and four derivatives of both. Where waypoints give
+positions only, the missing derivatives are those of the interpolating spline of degree 9; where all of them give
+velocities, those of the spline of degree 7 through the velocities, and with accelerations too, those of the spline of
+degree 5 through these. The motion starts with the derivatives of the present reference (0 where unknown) and ends with
+those of the last waypoint (0 where not given, so it ends at rest without a jump in any of them).
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import make_interp_spline
+
+from ..errors import RbdError
+from .trajectory import Reference, Waypoint, with_start
+
+Array = NDArray[np.float64]
+ORDER = 4           # derivatives that are continuous
+DEGREE = 2 * ORDER + 1
+# derivative k of the power i at s = 0 and at s = 1, one row each: the conditions at both ends of a segment
+_FALLING = np.array([[math.perm(i, k) for i in range(DEGREE + 1)] for k in range(ORDER + 1)], dtype=np.float64)
+_CONDITIONS = np.concatenate([_FALLING * np.eye(ORDER + 1, DEGREE + 1), _FALLING])
+_SOLVE = np.round(np.linalg.inv(_CONDITIONS) * 24.0) / 24.0    # exact: the entries are multiples of 1/24
+
+
+class SmoothTrajectory:
+    """C⁴ interpolation of waypoints with strictly increasing times, the first at or after 0."""
+
+    def __init__(self, waypoints: Sequence[Waypoint], start: Reference) -> None:
+        points = with_start(waypoints, start)
+        self.times: Array = np.array([point.time for point in points])
+        self.duration = float(self.times[-1])
+        self.begin, self.end = Reference.rest(points[0].q), Reference.rest(points[-1].q)
+        first = np.zeros((ORDER + 1, len(start.q)))
+        given = (start.q, start.v, start.a, start.jerk, start.snap) if waypoints[0].time > 0.0 else (
+            points[0].q, points[0].v, points[0].a)
+        for row, value in zip(first, given, strict=False):
+            row[:] = 0.0 if value is None else value
+        distance = np.diff(self.times).min(initial=np.inf)
+        try:
+            if distance < 1e-9 * self.duration:    # four derivatives keep no digit there
+                raise ValueError
+            self._coefficients = _segments(self.times, _derivatives(self.times, points, first))
+        except (ValueError, np.linalg.LinAlgError):
+            raise RbdError("trajectory: waypoints are too close in time for smooth interpolation: the smallest "
+                           f"distance is {distance:.3g} s of {self.duration:.3g} s") from None
+
+    def sample(self, t: float) -> Reference:
+        """The reference at time t (s) from the start, jerk and snap included; standing still before and after."""
+        if t >= self.duration:
+            return self.end
+        if t < 0.0:
+            return self.begin
+        i = int(np.searchsorted(self.times, t, side="right")) - 1
+        T = float(self.times[i + 1] - self.times[i])
+        powers = ((t - float(self.times[i])) / T) ** np.arange(DEGREE + 1)
+        basis = np.zeros((ORDER + 1, DEGREE + 1))
+        for k in range(ORDER + 1):
+            basis[k, k:] = _FALLING[k, k:] * powers[:DEGREE + 1 - k] / T**k
+        return Reference(*(basis @ self._coefficients[i]))
+
+
+def _derivatives(times: Array, points: Sequence[Waypoint], first: Array) -> Array:
+    """Position and derivatives at every waypoint, (points, 5, nv); `first`: those at the start (5, nv)."""
+    inner = points[1:]
+    known = 0 if any(p.v is None for p in inner) else 1 if any(p.a is None for p in inner) else 2
+    values = np.zeros((len(points), ORDER + 1, first.shape[1]))
+    values[0] = first
+    for i, point in enumerate(inner, 1):
+        values[i, 0] = point.q
+        for k, value in ((1, point.v), (2, point.a)):
+            if value is not None and (k <= known or i == len(inner)):
+                values[i, k] = value
+    if len(points) > 2:
+        ends = range(known + 1, ORDER + 1)
+        spline = make_interp_spline(times, values[:, known], k=DEGREE - 2 * known, bc_type=(
+            [(k - known, values[0, k]) for k in ends], [(k - known, values[-1, k]) for k in ends]))
+        for k in ends:
+            values[1:-1, k] = spline(times[1:-1], k - known)
+    return values
+
+
+def _segments(times: Array, values: Array) -> Array:
+    """Coefficients (segments, 10, nv) of powers of the time since the segment's start over its length."""
+    T = np.diff(times)[:, None, None] ** np.arange(ORDER + 1)[:, None]
+    ends = np.concatenate([values[:-1] * T, values[1:] * T], axis=1)
+    coefficients: Array = _SOLVE @ ends
+    return coefficients

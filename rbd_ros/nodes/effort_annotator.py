@@ -1,0 +1,101 @@
+"""Node `effort_annotator`: fills the efforts of joint trajectories (`core.control.effort_annotator`).
+
+Topics (relative names):
+  robot_description       std_msgs/String, in, latched; unless a parameter gives it
+  ~/joint_trajectory_in   trajectory_msgs/JointTrajectory, in
+  ~/joint_trajectory      trajectory_msgs/JointTrajectory, out: the same with `effort` of every point, N m or N;
+                          remap it to <controller>/joint_trajectory
+  /diagnostics            diagnostic_msgs/DiagnosticArray, out, once a second. Keys: trajectories, points,
+                          points_over_effort_limit, points_over_velocity_limit, points_over_position_limit, last_excess,
+                          time_p50_us, time_p99_us (trajectory received → published), rejected_total, rejected_<kind>
+A trajectory that is malformed is not passed on.
+"""
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Mapping
+from typing import Any
+
+from rclpy.qos import QoSProfile
+from trajectory_msgs.msg import JointTrajectory
+
+from ..core.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
+from ..core.control.statistics import CycleStatistics
+from ..core.model.robot_model import RobotModel
+from .conversions import trajectory_points
+from .model_node import ModelNode
+from .spin import run
+
+SHOWN = 5    # excesses that are logged per trajectory
+
+
+class EffortAnnotatorNode(ModelNode):
+    """Converts trajectories, calls the annotator, publishes."""
+
+    table = ANNOTATOR_TABLE
+
+    def __init__(self) -> None:
+        super().__init__("effort_annotator")
+        self.annotator: Any = None
+        self._publisher: Any = None
+        self._statistics = CycleStatistics()
+        self._last_excess = ""
+
+    # ---- configuration
+
+    def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        self.annotator = EffortAnnotator(model, AnnotatorSettings.from_values(values, model))
+        publisher = self._publisher = self.create_publisher(JointTrajectory, "~/joint_trajectory", QoSProfile(depth=10))
+        self.undo.append(lambda: self.destroy_publisher(publisher))
+        self.subscribe(JointTrajectory, "~/joint_trajectory_in", self._on_trajectory, QoSProfile(depth=10))
+
+    def tear_down(self) -> None:
+        self.annotator = self._publisher = None
+
+    def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        AnnotatorSettings.from_values(values, model)
+
+    def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        settings = AnnotatorSettings.from_values(values, model)
+        with self.lock:
+            self.annotator.apply(settings)
+
+    def report(self) -> Mapping[str, Any]:
+        annotator = self.annotator
+        p50, p99 = self._statistics.latency_us()
+        report = {"model": annotator.model.name, **annotator.counts, "last_excess": self._last_excess,
+                  "time_p50_us": p50, "time_p99_us": p99, "rejected_total": annotator.rejections.total}
+        return report | {f"rejected_{kind}": count for kind, count in annotator.rejections.counts.items()}
+
+    # ---- work
+
+    def _on_trajectory(self, message: JointTrajectory) -> None:
+        if not self.active:
+            return
+        begin = time.perf_counter()
+        found = self.annotator.annotate(message.joint_names, trajectory_points(message))
+        if found is None:
+            self.get_logger().warning(f"trajectory rejected, not passed on: {self.annotator.rejections.last}")
+            return
+        for point, effort in zip(message.points, found.effort, strict=True):
+            point.effort = array("d", effort.tobytes())
+        self._publisher.publish(message)
+        self._statistics.published(time.perf_counter() - begin)
+        if found.excesses:
+            self._warn(found.excesses)
+
+    def _warn(self, excesses: list[Any]) -> None:
+        self._last_excess = str(excesses[-1])
+        shown = "; ".join(map(str, excesses[:SHOWN])) + (f"; {len(excesses) - SHOWN} more" * (len(excesses) > SHOWN))
+        clipped = ", efforts are cut off there" if self.annotator.settings.clip else ""
+        self.get_logger().warning(f"trajectory beyond limits{clipped}: {shown}")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of executable `effort_annotator`."""
+    run(EffortAnnotatorNode, arguments)
+
+
+if __name__ == "__main__":
+    main()

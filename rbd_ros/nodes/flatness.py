@@ -1,0 +1,107 @@
+"""Node `flatness`: joint states and a reference in, joint efforts and their time derivatives out.
+
+Topics: those of `torque_node` and `following_node`. A streamed reference needs jerk and snap, or ~/effort has no
+derivatives. Trajectories are interpolated four times continuously differentiable (`core.control.smooth_trajectory`).
+
+With parameter `actuation_file` the joints are elastic (`core.control.elastic`), and there are, too:
+  motor_states        sensor_msgs/JointState, in, best effort: position and velocity of the motors behind the gears, by
+                      the names of the joints, and <joint>/stiffness for the second motors
+  ~/motor_reference   rbd_interfaces/ElasticJointReference, out, for drives with control of their own: with each
+                      ~/effort while there is a command; nothing while the output is safe
+  ~/motor_effort      sensor_msgs/JointState, out, by name: torque of the motors behind the gears, for drives with a
+                      torque input; with each ~/effort
+  ~/motor_commands    std_msgs/Float64MultiArray, out: the same, joints in the order of parameter `joints`, then the
+                      second motors
+Diagnostics have, beside those of `torque_node`: control_mode, motor_mode, motor_saturated, motor_rate_limited, cycles
+without a command by cause (motor_state_missing, reference_incomplete, impossible), problem (the present cause).
+"""
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rclpy.callback_groups import CallbackGroup
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import JointState
+
+from ..core.actuation.actuation_yaml import load_actuation
+from ..core.control.elastic import ElasticController
+from ..core.control.elastic_settings import ElasticSettings
+from ..core.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
+from ..core.control.torque_settings import TorqueSettings
+from ..core.model.robot_model import RobotModel
+from .adapters import EffortOutput, EffortRateOutput
+from .conversions import nanoseconds
+from .following_node import FollowingNode
+from .motor_outputs import MotorEffortOutput, MotorReferenceOutput
+from .output import Output
+from .spin import run
+from .torque_node import BEST_EFFORT
+
+
+class FlatnessNode(FollowingNode):
+    """Makes the controller of rigid or elastic joints, and its outputs."""
+
+    table = FLATNESS_TABLE
+    controller: FlatnessController
+
+    def __init__(self) -> None:
+        super().__init__("flatness")
+
+    def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> FlatnessSettings:
+        if not values["actuation_file"]:
+            return FlatnessSettings.from_values(values, model)
+        if isinstance(self.controller, ElasticController):    # the file was read at configuration
+            return ElasticSettings.from_drives(values, model, self.controller.settings.given)
+        drives = load_actuation(Path(values["actuation_file"]), model).drives
+        return ElasticSettings.from_drives(values, model, drives)
+
+    def make_controller(self, model: RobotModel, settings: TorqueSettings) -> FlatnessController:
+        if isinstance(settings, ElasticSettings):
+            return ElasticController(model, settings)
+        assert isinstance(settings, FlatnessSettings)
+        return FlatnessController(model, settings)
+
+    def effort_output(self, settings: TorqueSettings) -> EffortOutput:
+        controller = self.controller
+        return EffortRateOutput(self, settings, lambda: (controller.rates, controller.derivatives_valid))
+
+    def further_outputs(self) -> list[Output]:
+        controller = self.controller
+        if not isinstance(controller, ElasticController):
+            return []
+        self.get_logger().info(f"{controller.actuation}; motors: {', '.join(controller.settings.motor_names)}")
+        return [MotorReferenceOutput(self, controller), MotorEffortOutput(self, controller)]
+
+    def listen_to_states(self, group: CallbackGroup | None) -> None:
+        if isinstance(self.controller, ElasticController):    # first, so that it is taken first
+            motors = self.create_subscription(
+                JointState, "motor_states", self._on_motor_state, BEST_EFFORT, callback_group=group,
+                qos_overriding_options=QoSOverridingOptions.with_default_policies())
+            self.undo.append(lambda: self.destroy_subscription(motors))
+        super().listen_to_states(group)
+
+    def _on_motor_state(self, message: JointState) -> None:
+        with self.lock:
+            controller = self.controller
+            if isinstance(controller, ElasticController):
+                self.report_rejection(controller.on_motor_state(
+                    time.monotonic(), nanoseconds(message.header.stamp), message.name, message.position,
+                    message.velocity))
+
+    def _publish(self, effort: Any) -> None:
+        super()._publish(effort)
+        controller = self.controller
+        if isinstance(controller, ElasticController) and controller.problem:
+            self.get_logger().warning(f"publishing the safe effort: {controller.problem}", throttle_duration_sec=1.0)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of executable `flatness`."""
+    run(FlatnessNode, arguments)
+
+
+if __name__ == "__main__":
+    main()

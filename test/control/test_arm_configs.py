@@ -1,0 +1,106 @@
+"""The configuration of each arm fits the parameter tables, a model of the arm, and the controller beside it."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from support.robots import urdf_paths
+
+import rbd_ros as rbd
+from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
+from rbd_ros.core.control.parameters import validate
+from rbd_ros.core.control.torque_settings import load_model
+
+CONFIG = Path(__file__).parents[2] / "config"
+LBR = {f"lbr_A{i + 1}": name for i, name in enumerate(rbd.sample("iiwa").joint_names)}
+# configuration, description (of example-robot-data, or a sample), renamings that docs/arms.md asks for or that stand
+# for another model of the same arm
+ARMS = [("franka", "panda_description/panda", {"fr3_": "panda_"}), ("iiwa_lbr", "iiwa", LBR),
+        ("ur", "ur_description/ur5_robot", {}), ("ur", "ur_description/ur10_robot", {}),
+        ("generic_effort", "z1_description/z1", {'locked.joints: [""]': "locked.joints: [jointGripper]"})]
+each_arm = pytest.mark.parametrize(("arm", "description", "names"), ARMS,
+                                   ids=[f"{arm}-{description.split('/')[-1]}" for arm, description, _ in ARMS])
+
+
+def read(path, names=()):
+    text = path.read_text()
+    for old, new in dict(names).items():
+        text = text.replace(old, new)
+    return yaml.safe_load(text)
+
+
+def path_of(description):
+    if "/" not in description:
+        return rbd.sample_path(description)
+    if description not in urdf_paths():
+        pytest.skip("example-robot-data is not installed: scripts/setup --peers")
+    return urdf_paths()[description]
+
+
+@pytest.fixture
+def loaded(arm, description, names):
+    """(values, model)"""
+    given = read(CONFIG / f"{arm}.yaml", names)["/**"]["ros__parameters"]
+    values = validate(FEEDFORWARD_TABLE, given)
+    model, _ = load_model(values, str(path_of(description)))
+    return values, model
+
+
+def test_every_configuration_of_an_arm_is_tested():
+    tested = {arm for arm, *_ in ARMS}
+    for path in CONFIG.glob("*.yaml"):
+        if (CONFIG / "controllers" / path.name).exists():
+            assert path.stem in tested, path
+    assert tested <= {path.stem for path in (CONFIG / "controllers").glob("*.yaml")}
+
+
+@pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
+@each_arm
+def test_the_node_can_be_configured_and_holds_the_arm(loaded):
+    values, model = loaded
+    settings = FeedforwardSettings.from_values(values, model)
+    assert set(values["joints"]) == set(model.joint_names)
+    assert np.isfinite(settings.safety.effort_limit).all()
+    assert (settings.safety.effort_limit <= model.effort_limit).all()
+    made = FeedforwardController(model, settings)
+    made.activate(0.0)
+    q, zero = model.neutral(), np.zeros(model.nv)
+    made.on_reference(0.0, 0, model.joint_names, q)
+    for i in range(3):
+        effort = made.on_state(1.0 + i, (i + 1) * 1_000_000_000, model.joint_names, q, zero)
+    assert made.safety.mode == "running"
+    expected = 0.0 if "gravity" in values["robot_compensates"] else rbd.gravity_effort(model, q)
+    limit = settings.safety.effort_limit
+    np.testing.assert_allclose(effort, np.clip(expected, -limit, limit), rtol=0, atol=1e-9)
+
+
+@each_arm
+def test_the_controller_has_the_same_joints_in_the_same_order(arm, description, names):
+    node = read(CONFIG / f"{arm}.yaml")["/**"]["ros__parameters"]
+    files = {key.split("/")[-1]: value["ros__parameters"]
+             for key, value in read(CONFIG / "controllers" / f"{arm}.yaml").items()}
+    manager = files.pop("controller_manager")
+    types = {name: value["type"] for name, value in manager.items() if isinstance(value, dict)}
+    assert set(files) <= set(types) and "joint_state_broadcaster" in types
+    assert manager["update_rate"] == node.get("state_rate", manager["update_rate"])
+    if node["adapters"] == ["forward_command"]:
+        name = node["forward_command.controller"]
+        assert types[name] == "forward_command_controller/ForwardCommandController"
+        assert files[name] == {"interface_name": "effort", "joints": node["joints"]}
+    else:
+        assert node["adapters"] == ["lbr"]
+        prefix = files["lbr_torque_command_controller"]["robot_name"]
+        assert node["joints"] == [f"{prefix}_A{i}" for i in range(1, 8)]
+        assert types["lbr_torque_command_controller"] == "lbr_ros2_control/LBRTorqueCommandController"
+
+
+def test_the_trajectory_controller_takes_what_adapter_jtc_sends():
+    files = read(CONFIG / "controllers" / "generic_effort.yaml")
+    own = files["effort_trajectory_controller"]["ros__parameters"]
+    assert own["joints"] == read(CONFIG / "generic_effort.yaml")["/**"]["ros__parameters"]["joints"]
+    assert own["command_interfaces"] == ["effort"] and own["state_interfaces"] == ["position", "velocity"]
+    assert own["allow_nonzero_velocity_at_trajectory_end"]    # else it rejects all but an arm at rest
+    assert own["cmd_timeout"] > own["constraints"]["goal_time"]    # else it ignores the timeout
+    assert set(own["gains"]) == set(own["joints"])

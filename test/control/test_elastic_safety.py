@@ -1,0 +1,178 @@
+"""The controller of elastic joints: what it refuses, and what it does then."""
+from __future__ import annotations
+
+
+import numpy as np
+import pytest
+from support.arm import NAMES, Q, V, arm
+from support.elastic_arm import DRIVES, MOTORS, MS, R, W, Z, answer, close, controller, expected, holding, motion
+
+import rbd_ros as rbd
+from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
+
+
+# ---- what cannot be done
+
+def test_without_fresh_motors_the_output_is_safe():
+    made = controller(motor_gains__kp=10.0, state_timeout=0.05)
+    close(answer(made, motors=False), holding(made))
+    assert made.safety.motors.mode == "waiting" and made.counts["motor_state_missing"] == 1
+    assert "motor state" in made.problem and made.motors is None
+    close(answer(made, 1.01, 11 * MS), answer(controller(motor_gains__kp=10.0)))    # there it is
+    assert made.problem == "" and made.motors is not None
+    made.on_reference(1.07, 0, NAMES, *R)
+    made.on_state(1.07, 71 * MS, NAMES, Q, V)    # and now it is stale
+    close(made.motor_effort, holding(made))
+    close(made.safety.output, made.safe_effort(False))
+    assert made.safety.motors.mode == "waiting" and made.counts["motor_state_missing"] == 2
+    assert not made.derivatives_valid
+    report = made.report()
+    assert report["motor_mode"] == "waiting" and report["motor_state_missing"] == 2 and report["problem"]
+
+
+def test_feed_forward_needs_no_motor_state():
+    made = controller(mode="feed_forward")
+    answer(made, motors=False)
+    assert made.safety.motors.mode == "running"
+
+
+def test_a_reference_without_snap_is_not_enough():
+    made = controller(mode="feed_forward")
+    close(answer(made, reference=R[:4], motors=False), holding(made))
+    assert made.counts["reference_incomplete"] == 1 and "snap" in made.problem and made.motors is None
+
+
+def test_a_torque_that_the_spring_cannot_bear_is_refused_by_name():
+    made = controller(mode="feed_forward")
+    assert made.on_reference(1.0, 0, NAMES, R[0], R[1], [300.0, 0.0], R[3], R[4])
+    made.on_state(1.0, MS, NAMES, Q, V)
+    assert made.counts["impossible"] == 1 and "shoulder" in made.problem
+    close(made.motor_effort, holding(made))
+    answer(made, 1.01, 11 * MS)
+    assert made.problem == "" and made.safety.motors.mode == "running"
+
+
+def test_gravity_beyond_the_spring_is_still_held():
+    drives = {**DRIVES, "shoulder": dict(DRIVES["shoulder"], max_deflection=1e-6)}
+    made = controller(drives, mode="feed_forward")
+    close(answer(made, motors=False)[:2], rbd.gravity_effort(made.model, Q))
+    assert made.counts["impossible"] == 1
+
+
+@pytest.mark.parametrize(("names", "position", "velocity", "kind", "words"), [
+    (MOTORS[:2], Z[:2], W[:2], "missing_joint", "elbow/stiffness"), (MOTORS, Z[:2], W, "wrong_size", "position"),
+    (MOTORS, Z, [], "wrong_size", "velocity"), (MOTORS, [np.nan, 0, 0], W, "non_finite", "shoulder"),
+    (["elbow", *MOTORS], [0, *Z], [0, *W], "duplicate_joint", "elbow")])
+def test_bad_motor_states_are_rejected_by_name(names, position, velocity, kind, words):
+    made = controller()
+    assert not made.on_motor_state(1.0, MS, names, position, velocity)
+    assert made.rejections.counts[kind] == 1 and words in made.rejections.last
+    answer(made, motors=False)
+    assert made.counts["motor_state_missing"] == 1
+
+
+def test_motors_come_in_any_order_with_others_and_not_backwards():
+    made = controller(motor_gains__kp=[100.0, 50.0, 1e-4])
+    wanted = np.array(answer(made))
+    names = ["elbow/stiffness", "gripper", "shoulder", "elbow"]
+    assert made.on_motor_state(1.01, 11 * MS, names, [Z[2], 9.0, Z[0], Z[1]], [W[2], np.nan, W[0], W[1]])
+    close(answer(made, 1.01, 11 * MS, motors=False), wanted)
+    assert not made.on_motor_state(1.011, 2 * MS, MOTORS, Z, W) and "back" in made.rejections.last
+
+
+def test_the_motor_of_a_rigid_joint_is_the_joint():
+    drives = {**DRIVES, "elbow": {"type": "rigid", "motor": {"rotor_inertia": 0.1}}}
+    made = controller(drives, motor_gains__kp=[0.0, 50.0], motor_gains__kd=[0.0, 2.0])
+    assert made.on_reference(1.0, 0, NAMES, *R) and made.on_motor_state(1.0, MS, ["shoulder"], Z[:1], W[:1])
+    made.on_state(1.0, MS, NAMES, Q, V)
+    motors = expected(made)
+    close(made.motor_effort[1], motors.effort[1] + 50.0 * (R[0, 1] - Q[1]) + 2.0 * (R[1, 1] - V[1]))
+
+
+@pytest.mark.parametrize(("values", "words"), [
+    ({"gains__kp": 1.0}, "gains.kp.*motor_gains"), ({"robot_compensates": ["gravity"]}, "robot_compensates"),
+    ({"mode": "feedback_linearization"}, "state_rate"), ({"mode": "magic"}, "mode"),
+    ({"stiffness": 10.0}, "stiffness.*elbow.*50 to 2000"), ({"stiffness": [100.0, 100.0]}, "'stiffness'.*expected 1"),
+    ({"motor_gains__kp": [1.0, 2.0]}, "motor_gains.kp.*2 numbers, expected 1 or 3"),
+    ({"motor_effort_limits__maximum": [1.0] * 4}, "motor_effort_limits.maximum")])
+def test_settings_that_cannot_be_are_refused_by_name(values, words):
+    with pytest.raises(rbd.RbdError, match=words):
+        controller(**values)
+
+
+def test_damped_springs_need_the_rate():
+    drives = {**DRIVES, "shoulder": {"type": "series_elastic", "stiffness": 800.0, "damping": 8.0,
+                                     "motor": {"rotor_inertia": 0.3}}}
+    with pytest.raises(rbd.RbdError, match=r"state_rate.*springs with damping"):
+        controller(drives)
+    made = controller(drives, mode="feed_forward", state_rate=1000.0)
+    error = []
+    for i in range(400):    # the deflection obeys D φ̇ + K φ = τ
+        now, stamp = 1.0 + 1e-3 * i, (1 + i) * MS
+        assert made.on_reference(now, 0, NAMES, *motion(1e-3 * i))
+        made.on_state(now, stamp, NAMES, Q, V)
+        motors, r = made.motors, motion(1e-3 * i)
+        error.append(800.0 * (motors.position[0] - r[0, 0]) + 8.0 * (motors.velocity[0] - r[1, 0]) - motors.torque[0])
+    close(error, 0.0, 1e-6)
+    # a pause: the deflection of the steady motion, as at the start
+    assert made.on_reference(1.5, 0, NAMES, *R)
+    made.on_state(1.5, 900 * MS, NAMES, Q, V)
+    fresh = controller(drives, mode="feed_forward", state_rate=1000.0)
+    close(answer(fresh, motors=False), made.motor_effort)
+
+
+# ---- safe output, in time
+
+def test_ramps_stop_and_the_end_hold_gravity_with_the_motors():
+    made = controller(ramp_in=1.0, ramp_out=1.0, mode="feed_forward", state_timeout=10.0)
+    command, safe = expected(made).effort, holding(made)
+    close(answer(made, 1.0, MS, motors=False), safe)
+    close(answer(made, 1.5, 2 * MS, motors=False), safe + 0.5 * (command - safe))
+    close(answer(made, 2.5, 3 * MS, motors=False), command)
+    made.deactivate()
+    answer(made, 3.0, 4 * MS, motors=False)
+    close(answer(made, 3.25, 4 * MS, motors=False), safe + 0.5 * (command - safe))
+    assert not made.finished
+    close(answer(made, 3.6, 5 * MS, motors=False), safe)
+    assert made.finished
+    braking = np.array(answer(made, 3.65, 6 * MS))
+    assert np.abs(braking - safe).max() > 0.1
+    made.finish(3.7)    # what is left behind does not brake
+    close(made.motor_effort, safe)
+    made.activate(4.0)
+    answer(made, 4.1, 7 * MS, motors=False)
+    made.safety.stop()
+    close(answer(made, 6.0, 7 * MS, motors=False), safe)
+    assert made.motors is None and made.safety.latched
+    made.safety.reset()
+    answer(made, 6.1, 8 * MS, motors=False)
+    assert made.safety.motors.mode == "ramp_in"
+
+
+def test_without_joint_states_gravity_is_held_and_then_the_fallback():
+    made = controller(mode="feed_forward", state_timeout=0.05, safe_output__hold=0.5, safe_output__fallback_ramp=1.0,
+                      safe_output__fallback=[3.0, -2.0])
+    answer(made)
+    assert made.watchdog(1.01) is None
+    assert made.watchdog(1.06) is not None
+    close(made.motor_effort, holding(made))    # the motors' velocity is as old: nothing brakes
+    made.watchdog(1.0 + 0.05 + 0.5 + 0.5)
+    close(made.motor_effort, 0.5 * holding(made) + 0.5 * np.array([3.0, -2.0, 0.0]))
+    made.watchdog(9.0)
+    close(made.motor_effort, [3.0, -2.0, 0.0])
+
+
+@pytest.mark.parametrize("damping", [5.0, 20.0])
+def test_the_safe_output_brings_a_moving_arm_to_rest(damping):
+    made = controller(safe_output__damping=damping, state_timeout=1.0)
+    model = arm().with_(damping=0.0, friction=0.0)
+    drives = {**DRIVES, "shoulder": {"type": "series_elastic", "stiffness": 800.0, "motor": {"rotor_inertia": 0.3}}}
+    robot = ElasticSimulator(rbd.load_actuation(drives, model), step=5e-4, q=Q, v=2.0 * V)
+    now, speed = 1.0, []
+    for i in range(1500):
+        now, stamp = 1.0 + 1e-3 * i, MS * (1 + i)
+        made.on_motor_state(now, stamp, MOTORS, robot.motor_position, robot.motor_velocity)
+        made.on_state(now, stamp, NAMES, robot.q, robot.v)
+        robot.step(made.motor_effort, 2)
+        speed.append(np.abs(robot.v).max())
+    assert speed[0] > 0.7 and max(speed[-100:]) < 0.1 * speed[0]

@@ -1,0 +1,254 @@
+"""What each output of a torque node puts into its message: fields, order, sizes, and what it needs to be there."""
+from __future__ import annotations
+
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from harness import NodeProcess, Peer
+from builtin_interfaces.msg import Time
+from rclpy.clock import Clock
+from stand_in_messages import CONTROL_MSGS, LBR_FRI_IDL, generate
+from support.arm import NAMES, arm
+
+import rbd_ros as rbd
+from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
+from rbd_ros.core.control.parameters import validate
+from rbd_ros.core.control.torque_settings import ADAPTERS
+from rbd_ros.nodes.adapters import make_outputs
+
+Q, V, EFFORT = np.array([0.1, 0.2]), np.array([0.3, -0.4]), np.array([5.0, -6.0])
+
+
+class FakeNode:
+    """Catches what would be published, and keeps subscriptions to be called by the test."""
+
+    def __init__(self):
+        self.published, self.topics, self.callbacks = {}, {}, {}
+        self.controller, self.clock = None, Clock()
+
+    def create_publisher(self, kind, topic, qos, **options):
+        self.topics[topic] = kind
+        sent = self.published.setdefault(topic, [])
+        return SimpleNamespace(publish=lambda message: sent.append(_copy(message)))
+
+    def destroy_publisher(self, publisher):
+        pass
+
+    def subscribe(self, kind, topic, callback, qos):
+        self.callbacks[topic] = callback
+
+    def get_clock(self):
+        return self.clock
+
+    def get_logger(self):
+        return SimpleNamespace(info=lambda text: None)
+
+
+def _copy(message):
+    """The fields of a message as plain values: outputs fill one message again and again."""
+    return {name: _plain(getattr(message, name)) for name in message.get_fields_and_field_types()}
+
+
+def _plain(value):
+    if hasattr(value, "get_fields_and_field_types"):
+        return _copy(value)
+    if isinstance(value, (str, int, float)):
+        return value
+    return [_plain(item) for item in value]
+
+
+@pytest.fixture(scope="module")
+def stand_ins(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("messages")
+    sys.path.insert(0, str(folder))
+    try:
+        generate(folder, "control_msgs", CONTROL_MSGS)
+        generate(folder, "lbr_fri_idl", LBR_FRI_IDL)
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for name in [name for name in sys.modules if name.split(".")[0] in ("control_msgs", "lbr_fri_idl")]:
+            del sys.modules[name]
+
+
+def make(adapter, model=None, **values):
+    """(fake node, the adapter's output)"""
+    model = arm() if model is None else model
+    values = {"adapters": [adapter]} | {name.replace("__", "."): value for name, value in values.items()}
+    settings = FeedforwardSettings.from_values(values, model)
+    node = FakeNode()
+    node.controller = FeedforwardController(model, settings)
+    outputs = make_outputs(node, model, settings, validate(FEEDFORWARD_TABLE, values))
+    assert len(outputs) == 1
+    return node, outputs[0]
+
+
+def publish(adapter, **values):
+    """(topic, message) of one publication"""
+    node, output = make(adapter, **values)
+    output.publish(Time(sec=5), Q, V, EFFORT)
+    [topic] = node.topics
+    assert len(node.published[topic]) == 1
+    return topic, node.published[topic][0]
+
+
+def test_jtc():
+    topic, message = publish("jtc")
+    assert topic == "joint_trajectory_controller/joint_trajectory"
+    assert message["header"]["stamp"] == {"sec": 0, "nanosec": 0} and message["joint_names"] == NAMES
+    [point] = message["points"]
+    assert point == {"positions": list(Q), "velocities": list(V), "accelerations": [], "effort": list(EFFORT),
+                     "time_from_start": {"sec": 0, "nanosec": 0}}
+
+
+def test_jtc_parameters():
+    topic, message = publish("jtc", jtc__controller="arm", jtc__joints=["elbow"], jtc__time_from_start=0.0025,
+                             jtc__velocities=False)
+    assert topic == "arm/joint_trajectory" and message["joint_names"] == ["elbow"]
+    [point] = message["points"]
+    assert point == {"positions": [0.2], "velocities": [], "accelerations": [], "effort": [-6.0],
+                     "time_from_start": {"sec": 0, "nanosec": 2_500_000}}
+
+
+def test_multi_dof(stand_ins):
+    topic, message = publish("multi_dof")
+    assert topic == "pid_controller/reference"
+    assert message == {"dof_names": NAMES, "values": list(EFFORT), "values_dot": []}
+    topic, message = publish("multi_dof", multi_dof__controller="torque_loop", multi_dof__joints=["elbow", "shoulder"])
+    assert topic == "torque_loop/reference"
+    assert message["dof_names"] == ["elbow", "shoulder"] and message["values"] == [-6.0, 5.0]
+
+
+def test_joint_command(stand_ins):
+    topic, message = publish("joint_command")
+    assert topic == "robot_joint_commands/effort" and message["interface_name"] == "effort"
+    assert message["joint_names"] == NAMES and message["values"] == list(EFFORT)
+    assert abs(message["header"]["stamp"]["sec"] - time.time()) < 60.0    # now: a repeated safe output is fresh
+    topic, message = publish("joint_command", joint_command__topic="sim/effort", joint_command__joints=["elbow"])
+    assert topic == "sim/effort" and message["joint_names"] == ["elbow"] and message["values"] == [-6.0]
+
+
+@pytest.fixture
+def lbr(stand_ins):
+    """An iiwa's node and output; `.say(session_state, measured)` and `.send()`."""
+    from lbr_fri_idl.msg import LBRState
+    model = rbd.sample("iiwa")
+    node, output = make("lbr", model, lbr__joints=list(model.joint_names), ramp_in=0.0)
+
+    def say(session_state, measured=0.5):
+        node.callbacks["state"](LBRState(session_state=session_state, measured_joint_position=np.full(7, measured)))
+
+    def send():
+        output.publish(None, np.arange(7.0), np.zeros(7), np.arange(10.0, 17.0))
+        return node.published["command/torque"]
+
+    return SimpleNamespace(node=node, model=model, say=say, send=send, controller=node.controller)
+
+
+def test_lbr_only_while_commanding_active(lbr):
+    assert lbr.send() == []
+    for state in (0, 1, 2, 3, -1):
+        lbr.say(state)
+        assert lbr.send() == []
+    lbr.say(4)
+    assert lbr.send() == [{"joint_position": [0.5] * 7, "torque": list(np.arange(10.0, 17.0))}]
+    lbr.say(3)
+    assert len(lbr.send()) == 1
+
+
+def test_lbr_measured_position_while_fresh_else_the_joint_state(lbr, monkeypatch):
+    lbr.say(4, 0.25)
+    assert lbr.send()[-1]["joint_position"] == [0.25] * 7
+    lbr.say(4, np.nan)    # nothing measured: the last one
+    assert lbr.send()[-1]["joint_position"] == [0.25] * 7
+    later = time.monotonic() + 0.06
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert lbr.send()[-1]["joint_position"] == list(np.arange(7.0))
+
+
+def test_lbr_ramps_in_when_the_session_becomes_active(lbr):
+    q, zero = lbr.model.neutral(), np.zeros(7)
+    lbr.controller.activate(0.0)
+    lbr.controller.on_reference(0.0, 0, lbr.model.joint_names, q)
+    lbr.controller.on_state(0.0, 1, lbr.model.joint_names, q, zero)
+    assert lbr.controller.safety.mode == "running"
+    lbr.say(4)
+    assert lbr.controller.safety.mode == "waiting"
+    lbr.controller.on_state(0.001, 2, lbr.model.joint_names, q, zero)
+    assert lbr.controller.safety.mode == "running"
+    lbr.say(4)    # still active: no ramp
+    assert lbr.controller.safety.mode == "running"
+
+
+def test_lbr_parameters(stand_ins, monkeypatch):
+    model = rbd.sample("iiwa")
+    order = list(model.joint_names[::-1])
+    node, output = make("lbr", model, lbr__joints=order, lbr__command_topic="c", lbr__state_topic="s")
+    from lbr_fri_idl.msg import LBRState
+    node.callbacks["s"](LBRState(session_state=4))
+    output.publish(None, np.arange(7.0), np.zeros(7), np.arange(7.0))
+    assert node.published["c"][0]["torque"] == list(np.arange(7.0)[::-1])
+    later = time.monotonic() + 0.06
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    output.publish(None, np.arange(7.0), np.zeros(7), np.arange(7.0))
+    assert node.published["c"][1]["joint_position"] == list(np.arange(7.0)[::-1])
+    with pytest.raises(rbd.RbdError, match=r"7 joints.*has 2: shoulder, elbow"):
+        make("lbr")
+
+
+@pytest.mark.parametrize("adapter", ["forward_command", "jtc", "multi_dof", "joint_command", "lbr"])
+def test_unknown_and_repeated_joints_are_refused_with_the_parameter(stand_ins, adapter):
+    model = rbd.sample("iiwa")
+    names = list(model.joint_names)
+    parameter = f"{adapter}__joints"
+    with pytest.raises(rbd.RbdError, match=rf"'{adapter}\.joints'.*wrist"):
+        make(adapter, model, **{parameter: [*names[:6], "wrist"]})
+    with pytest.raises(rbd.RbdError, match=rf"'{adapter}\.joints' names a joint twice"):
+        make(adapter, model, **{parameter: [*names[:6], names[0]]})
+
+
+def test_sizes_cannot_change():
+    """The buffers of a message are as long as its names: an array of another length cannot get into them."""
+    _, output = make("jtc")
+    with pytest.raises((ValueError, IndexError)):
+        output.publish(None, Q, V, EFFORT[:1])
+
+
+def without(package, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)    # import fails, whatever is installed
+
+
+@pytest.mark.parametrize(("adapter", "package"), [("multi_dof", "control_msgs"), ("joint_command", "control_msgs"),
+                                                  ("lbr", "lbr_fri_idl")])
+def test_missing_package_is_named(adapter, package, monkeypatch):
+    without(package, monkeypatch)
+    with pytest.raises(rbd.RbdError, match=rf"adapter '{adapter}'.*no package '{package}'"):
+        make(adapter, rbd.sample("iiwa"))
+
+
+def test_message_that_an_old_package_lacks_is_named(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    generate(tmp_path, "control_msgs", {"MultiDOFCommand": CONTROL_MSGS["MultiDOFCommand"]})
+    make("multi_dof")
+    with pytest.raises(rbd.RbdError, match=r"JointCommand, which the 'control_msgs' .* needs a newer one"):
+        make("joint_command")
+    for name in [name for name in sys.modules if name.split(".")[0] == "control_msgs"]:
+        del sys.modules[name]
+
+
+def test_without_the_selected_package_the_node_is_not_configured(tmp_path, private_domain):
+    (tmp_path / "control_msgs.py").write_text("raise ImportError\n")
+    with Peer() as peer:
+        process = NodeProcess(tmp_path, "feedforward", robot_description_file=rbd.sample_path("two_link"),
+                              adapters=list(ADAPTERS), python_path=tmp_path)
+        try:
+            peer.spin_until(lambda: "configuration failed" in peer.status, "refusal")
+            assert "no package 'control_msgs'" in peer.status
+            assert process.end() == 0
+        finally:
+            process.kill()
