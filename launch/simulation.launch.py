@@ -1,0 +1,136 @@
+"""Starts a simulated arm and node feedforward, in real time or in lockstep, and compares the arm with its model.
+
+    ros2 launch rbd_ros simulation.launch.py plant:=mujoco_plant mode:=lockstep
+    ros2 launch rbd_ros simulation.launch.py robot_description_file:=/path/my_arm.urdf params_file:=/path/my_arm.yaml
+
+In lockstep the arm stands still until the controller answers; `ros2 topic echo /residual/residual` shows what the
+model does not explain. Motions are commanded as in demo.launch.py.
+"""
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.conditions import IfCondition
+from launch.substitutions import EqualsSubstitution, LaunchConfiguration, PathJoinSubstitution, PythonExpression
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+from launch_ros.substitutions import FindPackageShare
+
+from rbd_ros import sample_path
+
+
+def arg_robot_description_file():
+    return DeclareLaunchArgument("robot_description_file", default_value=str(sample_path("iiwa")),
+                                 description="URDF file of the arm.")
+
+
+def arg_params_file():
+    return DeclareLaunchArgument(
+        "params_file", default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "simulation.yaml"]),
+        description="Parameters beside the defaults (gains, rotors), all under /**; the default is for the iiwa.")
+
+
+def arg_plant():
+    return DeclareLaunchArgument("plant", default_value="simulator", choices=["simulator", "mujoco_plant"],
+                                 description="What simulates the arm: the simulator of this package, or MuJoCo.")
+
+
+def arg_mode():
+    return DeclareLaunchArgument(
+        "mode", default_value="real_time", choices=["real_time", "lockstep"],
+        description="Time passes by itself, or in turns with the controller (the same result every time).")
+
+
+def arg_steps():
+    return DeclareLaunchArgument("steps", default_value="2",
+                                 description="Integration steps of 1 ms between two commands, in lockstep.")
+
+
+def arg_mass_scale():
+    return DeclareLaunchArgument("mass_scale", default_value="1.0",
+                                 description="Mass of the simulated robot over that of its description, 0.001 to 1000.")
+
+
+def arg_feedforward():
+    return DeclareLaunchArgument(
+        "feedforward", default_value="full", choices=["none", "gravity", "full", "computed_torque"],
+        description="Model torque that is added to the feedback; full: inverse dynamics of the reference.")
+
+
+def arg_residual():
+    return DeclareLaunchArgument("residual", default_value="true", choices=["true", "false"],
+                                 description="Compare the simulated arm with the model, on /residual/residual.")
+
+
+def config(name):
+    return PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", name])
+
+
+def argument(name, kind):
+    return {name: ParameterValue(LaunchConfiguration(name), value_type=kind)}
+
+
+def in_lockstep():
+    return EqualsSubstitution(LaunchConfiguration("mode"), "lockstep")
+
+
+def is_plant(name):
+    return IfCondition(EqualsSubstitution(LaunchConfiguration("plant"), name))
+
+
+def publish_rate():
+    """Hz: of the steps of 1 ms, every one that the controller answers."""
+    return ParameterValue(PythonExpression(["1000.0 / ", LaunchConfiguration("steps")]), value_type=float)
+
+
+def common():
+    return [LaunchConfiguration("params_file"), argument("robot_description_file", str)]
+
+
+def plant_parameters():
+    return [*common(), argument("mass_scale", float), {
+        "paused": ParameterValue(in_lockstep(), value_type=bool), "publish_clock": True,
+        "step": 0.001, "publish_rate": publish_rate()}]
+
+
+def node_simulator():
+    return Node(package="rbd_ros", executable="simulator", name="simulator", output="screen",
+                parameters=[config("simulator.yaml"), *plant_parameters()], condition=is_plant("simulator"))
+
+
+def node_mujoco_plant():
+    return Node(package="rbd_ros", executable="mujoco_plant", name="mujoco_plant", output="screen",
+                parameters=[config("mujoco_plant.yaml"), *plant_parameters()], condition=is_plant("mujoco_plant"))
+
+
+def node_feedforward(context):
+    return [Node(package="rbd_ros", executable="feedforward", name="feedforward", output="screen", parameters=[
+        config("feedforward.yaml"), *common(), argument("feedforward", str), taking_turns(context)])]
+
+
+def taking_turns(context):
+    """In lockstep node lockstep passes on the efforts; answers may take their time, and there is nothing to ramp."""
+    if LaunchConfiguration("mode").perform(context) == "real_time":
+        return {"adapters": ["forward_command"],
+                "forward_command.controller": ParameterValue(LaunchConfiguration("plant"), value_type=str)}
+    return {"adapters": [""], "state_timeout": 10.0, "ramp_in": 0.0, "ramp_out": 0.0,
+            "qos_overrides./joint_states.subscription.reliability": "reliable",
+            "qos_overrides./joint_states.subscription.depth": 10}
+
+
+def node_lockstep():
+    return Node(package="rbd_ros", executable="lockstep", name="lockstep", output="screen",
+                condition=IfCondition(in_lockstep()), parameters=[
+                    config("lockstep.yaml"), argument("plant", str), argument("steps", int),
+                    {"controller": ParameterValue(LaunchConfiguration("plant"), value_type=str)}])
+
+
+def node_residual():
+    return Node(package="rbd_ros", executable="residual", name="residual", output="screen",
+                parameters=[config("residual.yaml"), *common()],
+                condition=IfCondition(LaunchConfiguration("residual")))
+
+
+def generate_launch_description():
+    return LaunchDescription([
+        arg_robot_description_file(), arg_params_file(), arg_plant(), arg_mode(), arg_steps(), arg_mass_scale(),
+        arg_feedforward(), arg_residual(), node_simulator(), node_mujoco_plant(),
+        OpaqueFunction(function=node_feedforward), node_lockstep(), node_residual()])

@@ -1,0 +1,246 @@
+"""Node `lockstep`: a paused simulation and a controller that take turns (`cosimulation.lockstep`).
+
+Topics (relative names):
+  joint_states                  sensor_msgs/JointState, in: of the simulation
+  <effort_topic>                rbd_interfaces/JointEffort, in: answers, by the stamp of the joint state
+  <controller>/commands         std_msgs/Float64MultiArray, out
+  /model/<bridge_model>/joint/<joint>/cmd_force   std_msgs/Float64, out, for ros_gz_bridge
+  /diagnostics                  diagnostic_msgs/DiagnosticArray, out, once a second. Keys: mode, cycles, rate_hz,
+                                overdue, refused, overshoots, late_commands (stepper rbd: states in whose steps another
+                                effort acted than the one that had been sent)
+Services that it calls: those of parameter `stepper`.
+
+The controller must send its efforts here alone: a command of its own could arrive before or after the steps. Only
+messages are waited for, never ROS time, so that nothing can block while the simulation stands still.
+"""
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rclpy.clock import Clock, ClockType
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.qos import QoSProfile
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64, Float64MultiArray
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rbd_interfaces.msg import JointEffort
+
+from ..core.errors import RbdError
+from ..cosimulation.lockstep import LOCKSTEP_TABLE, Lockstep, LockstepSettings
+from . import parameters
+from .conversions import nanoseconds
+from .diagnostics import diagnostic_array
+from .spin import run
+from .steppers import Stepper, make_stepper
+
+QOS = QoSProfile(depth=10)
+
+
+class LockstepNode(LifecycleNode):
+    """Converts messages, asks the logic what to do, sends commands and requests."""
+
+    def __init__(self) -> None:
+        super().__init__("lockstep")
+        parameters.declare(self, LOCKSTEP_TABLE)
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._active, self._status = False, "not configured"
+        self._settings: Any = None
+        self._logic: Any = None
+        self._stepper: Stepper | None = None
+        self._undo: list[Callable[[], Any]] = []
+        self._forces: list[Any] = []
+        self._commands: Any = None
+        self._settling: Any = None                  # timer between a command and the request for steps
+        self._showing = False                       # a request to show the first state is on its way
+        self._early: JointEffort | None = None      # an answer that came before it was confirmed
+        self._sent: dict[int, dict[str, float]] = {}    # stamp of a state → effort that should act until then
+        self._late_commands = self._reported = 0
+        self._reports = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self.create_timer(1.0, self._report, clock=self._steady)
+
+    def start(self) -> None:
+        """Configure and activate, if that is wanted."""
+        if self.get_parameter("autostart").value and (
+                self.trigger_configure() == TransitionCallbackReturn.SUCCESS):
+            self.trigger_activate()
+
+    def stop(self) -> None:
+        """Before the process ends."""
+        self._clean_up()
+
+    # ---- life cycle
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            settings = self._settings = LockstepSettings.from_values(parameters.read(self, LOCKSTEP_TABLE))
+            self._stepper = make_stepper(settings.stepper, self, dict(settings.names))
+        except RbdError as error:
+            self._status = f"configuration failed: {error}"
+            self.get_logger().error(self._status)
+            return TransitionCallbackReturn.FAILURE
+        self._logic = Lockstep(settings.period, settings.patience)
+        if self._stepper is not None:
+            self._undo.append(self._stepper.destroy)
+            timer = self.create_timer(0.1, self._on_timer, clock=self._steady)
+            self._undo.append(lambda: self.destroy_timer(timer))
+            if settings.settle > 0.0:
+                settling = self._settling = self.create_timer(settings.settle, self._on_settled, clock=self._steady,
+                                                              autostart=False)
+                self._undo.append(lambda: self.destroy_timer(settling))
+        self._listen(JointState, "joint_states", self._on_state)
+        self._listen(JointEffort, settings.effort_topic, self._on_effort)
+        if settings.controller:
+            self._commands = self._talk(Float64MultiArray, f"{settings.controller}/commands")
+        self._forces = [self._talk(Float64, f"/model/{settings.bridge_model}/joint/{name}/cmd_force")
+                        for name in (settings.joints if settings.bridge_model else ())]
+        self._status = "configured"
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._active, self._status, self._showing, self._early = True, "active", False, None
+        self._sent = {}
+        self._logic.start(self._now - self._logic.retry)
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._active, self._status = False, "inactive"
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._clean_up()
+        self._status = "not configured"
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._clean_up()
+        return TransitionCallbackReturn.SUCCESS
+
+    def _clean_up(self) -> None:
+        self._active = False
+        while self._undo:
+            self._undo.pop()()
+        self._stepper = self._logic = self._commands = self._settling = None
+
+    def _listen(self, kind: type, topic: str, callback: Callable[[Any], None]) -> None:
+        made = self.create_subscription(kind, topic, callback, QOS, qos_overriding_options=(
+            QoSOverridingOptions.with_default_policies()))
+        self._undo.append(lambda: self.destroy_subscription(made))
+
+    def _talk(self, kind: type, topic: str) -> Any:
+        made = self.create_publisher(kind, topic, QOS)
+        self._undo.append(lambda: self.destroy_publisher(made))
+        return made
+
+    @property
+    def _now(self) -> int:
+        return int(self._steady.now().nanoseconds)
+
+    # ---- taking turns
+
+    def _on_timer(self) -> None:
+        if not (self._active and self._stepper is not None and self._stepper.ready and self._connected()):
+            return
+        if not self._logic.overdue(self._now):
+            return
+        if self._logic.phase == "starting":
+            self._showing = True
+            self._stepper.show(self._on_shown)
+        elif self._logic.phase == "stepping":
+            self.get_logger().warning("no joint state after the steps: stepping again")
+            self._step()
+        else:
+            self.get_logger().warning(f"no answer on {self._settings.effort_topic} to the last joint state")
+
+    def _connected(self) -> bool:
+        outputs = [*self._forces, *([self._commands] if self._commands else [])]
+        return all(output.get_subscription_count() for output in outputs) and bool(
+            self.count_publishers(self._settings.effort_topic) and self.count_publishers("joint_states"))
+
+    def _on_shown(self, accepted: bool, message: str) -> None:
+        self._showing = False
+        if not self._active:
+            return
+        if not accepted:
+            self._refused(message)
+        elif self._early is not None:
+            self._on_effort(self._early)
+
+    def _on_state(self, message: JointState) -> None:
+        if not self._active:
+            return
+        stamp = nanoseconds(message.header.stamp)
+        self._logic.on_state(self._now, stamp)
+        sent = self._sent.pop(stamp, None)
+        if sent is not None:
+            acted = dict(zip(message.name, message.effort, strict=False))
+            self._late_commands += any(acted.get(name) != effort for name, effort in sent.items())
+
+    def _on_effort(self, message: JointEffort) -> None:
+        if not self._active:
+            return
+        if self._stepper is None:
+            self._send(message.name, message.effort)
+        elif self._showing:
+            self._early = message
+        elif self._logic.on_answer(self._now, nanoseconds(message.header.stamp)) and self._send(
+                message.name, message.effort):
+            if self._settling is None:
+                self._step()
+            else:
+                self._settling.reset()
+
+    def _send(self, names: Sequence[str], effort: Sequence[float]) -> bool:
+        sent = dict(zip(names, effort, strict=True))
+        joints = self._settings.joints or names
+        missing = [name for name in joints if name not in sent]
+        if missing or len(sent) != len(joints):
+            self.get_logger().error(f"the efforts are those of {', '.join(names)}, but parameter 'joints' says "
+                                    f"{', '.join(joints)}", throttle_duration_sec=1.0)
+            return False
+        if self._settings.stepper == "rbd":
+            self._sent = {self._logic.target: sent, **dict(list(self._sent.items())[:9])}
+        if self._commands is not None:
+            self._commands.publish(Float64MultiArray(data=array("d", [sent[name] for name in joints])))
+        for name, publisher in zip(joints, self._forces, strict=False):
+            publisher.publish(Float64(data=sent[name]))
+        return True
+
+    def _on_settled(self) -> None:
+        self._settling.cancel()
+        if self._active:
+            self._step()
+
+    def _step(self) -> None:
+        assert self._stepper is not None
+        self._stepper.step(self._settings.steps, self._on_stepped)
+
+    def _on_stepped(self, accepted: bool, message: str) -> None:
+        if not accepted:
+            self._refused(message)
+
+    def _refused(self, message: str) -> None:
+        if self._logic is not None:
+            self._logic.on_refused(self._now)
+            self.get_logger().error(f"the simulation refuses: {message}", throttle_duration_sec=1.0)
+
+    def _report(self) -> None:
+        report: dict[str, Any] = {}
+        if self._logic is not None:
+            cycles = self._logic.counts["cycles"]
+            report = {"mode": self._logic.phase, **self._logic.counts, "rate_hz": float(cycles - self._reported),
+                      "late_commands": self._late_commands}
+            self._reported = cycles
+        self._reports.publish(diagnostic_array(self, self._status, self._active, report))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of executable `lockstep`."""
+    run(LockstepNode, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Node `mujoco_plant`: node `simulator` with MuJoCo in it, which also listens where Gazebo would.
+
+Beside the topics and services of `simulator`:
+  <controller>/commands                         std_msgs/Float64MultiArray, in: efforts in the order of `joints`, as a
+                                                forward_command_controller in gz_ros2_control takes them
+  /model/<bridge_model>/joint/<joint>/cmd_force std_msgs/Float64, in: the effort of one joint, as ros_gz_bridge takes it
+It publishes /clock unless told otherwise, and a command acts until the next one comes, as in Gazebo.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from std_msgs.msg import Float64, Float64MultiArray
+
+from ..core.model.robot_model import RobotModel
+from ..core.simulation.plant import Plant
+from ..core.simulation.settings import SimulatorSettings
+from ..cosimulation.settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
+from .simulator import SimulatorNode
+from .spin import run
+
+
+class MujocoPlantNode(SimulatorNode):
+    """Makes another plant, and has more inputs."""
+
+    table = MUJOCO_TABLE
+
+    def __init__(self) -> None:
+        super().__init__("mujoco_plant")
+        self._urdf = ""
+        self._forces = np.zeros(0)
+        self._forced: set[int] = set()    # joints whose effort came since the last command was complete
+
+    def load(self, values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
+        self._urdf = description
+        return super().load(values, description)
+
+    def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> SimulatorSettings:
+        return mujoco_settings(values, model)
+
+    def make_plant(self, values: Mapping[str, Any], model: RobotModel) -> Plant:
+        return mujoco_plant(values, model, self._urdf)
+
+    def create_inputs(self, values: Mapping[str, Any], joints: Sequence[str]) -> None:
+        if values["controller"]:
+            self.listen(Float64MultiArray, f"{values['controller']}/commands", self.on_commands)
+        self._forces, self._forced = np.zeros(len(joints)), set()
+        if values["bridge_model"]:
+            for i, name in enumerate(joints):
+                self.listen(Float64, f"/model/{values['bridge_model']}/joint/{name}/cmd_force",
+                            partial(self._on_force, i))
+
+    def _on_force(self, joint: int, message: Float64) -> None:
+        forces = self._forces.copy()
+        forces[joint] = message.data
+        if self.take(lambda: self.plant.on_commands(forces)):
+            self._forces = forces
+            self._forced.add(joint)
+            if len(self._forced) == len(forces):
+                self._forced.clear()
+                self.answered(True)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of executable `mujoco_plant`."""
+    run(MujocoPlantNode, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Node `residual`: how far a robot, simulated or real, moves otherwise than its model says (`cosimulation.residual`).
+
+Topics (relative names):
+  robot_description   std_msgs/String, in, latched; unless a parameter gives it
+  joint_states        sensor_msgs/JointState, in
+  <effort_topic>      rbd_interfaces/JointEffort, in: the commands
+  ~/residual          rbd_interfaces/JointEffort, out: over the interval that ends with the stamp
+  /diagnostics        diagnostic_msgs/DiagnosticArray, out, once a second. Keys: residuals, gaps, without_effort,
+                      command_delay_mean_ms, command_delay_max_ms (from a state to the beginning of the interval in
+                      which the answer to it acted), rms_<joint>, max_<joint>, rejected_total
+"""
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from typing import Any
+
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import JointState
+
+from rbd_interfaces.msg import JointEffort
+
+from ..core.model.robot_model import RobotModel
+from ..cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
+from .conversions import nanoseconds
+from .model_node import ModelNode
+from .spin import run
+
+QOS = QoSProfile(depth=1000)    # no interval is to be left out on a busy machine
+
+
+class ResidualNode(ModelNode):
+    """Converts messages, calls the monitor, publishes."""
+
+    table = RESIDUAL_TABLE
+
+    def __init__(self) -> None:
+        super().__init__("residual")
+        self._monitor: Any = None
+        self._publisher: Any = None
+
+    def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        settings = ResidualSettings.from_values(values, model)
+        self._monitor = ResidualMonitor(model, settings)
+        self._monitor.warm_up()
+        publisher = self._publisher = self.create_publisher(JointEffort, "~/residual", QOS)
+        self.undo.append(lambda: self.destroy_publisher(publisher))
+        self.subscribe(JointEffort, settings.effort_topic, self._on_effort, QOS)
+        self.subscribe(JointState, "joint_states", self._on_state, QOS)
+
+    def tear_down(self) -> None:
+        self._monitor = self._publisher = None
+
+    def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        ResidualSettings.from_values(values, model)
+
+    def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        self._monitor.apply(ResidualSettings.from_values(values, model))
+
+    def report(self) -> Mapping[str, Any]:
+        report: Mapping[str, Any] = self._monitor.report()
+        return report
+
+    def _on_effort(self, message: JointEffort) -> None:
+        if self.active:
+            self._monitor.on_command(nanoseconds(message.header.stamp), message.name, message.effort)
+
+    def _on_state(self, message: JointState) -> None:
+        if not self.active:
+            return
+        rejected = self._monitor.rejections.total
+        residual = self._monitor.on_state(nanoseconds(message.header.stamp), message.name, message.position,
+                                          message.velocity, message.effort)
+        if residual is not None:
+            settings = self._monitor.settings
+            answer = JointEffort(header=message.header, name=list(settings.joints),
+                                 effort=array("d", residual[settings.output]))
+            self._publisher.publish(answer)
+        elif self._monitor.rejections.total > rejected:
+            self.get_logger().warning(f"input rejected: {self._monitor.rejections.last}", throttle_duration_sec=1.0)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of executable `residual`."""
+    run(ResidualNode, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The YAML files of co-simulation against the parameter tables, and against what Gazebo's packages define."""
+import importlib
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+import rbd_ros as rbd
+from rbd_ros.core.control.parameters import validate
+from rbd_ros.cosimulation.lockstep import LOCKSTEP_TABLE
+from rbd_ros.cosimulation.residual import RESIDUAL_TABLE
+from rbd_ros.cosimulation.settings import MUJOCO_TABLE
+
+CONFIG = Path(__file__).parents[2] / "config"
+TABLES = {"lockstep": LOCKSTEP_TABLE, "residual": RESIDUAL_TABLE, "mujoco_plant": MUJOCO_TABLE}
+# From ros_gz_bridge: the pairs of types that it converts, and the keys and directions of its YAML files.
+PAIRS = {"rosgraph_msgs/msg/Clock": "gz.msgs.Clock", "sensor_msgs/msg/JointState": "gz.msgs.Model",
+         "std_msgs/msg/Float64": "gz.msgs.Double"}
+KEYS = {"topic_name", "ros_topic_name", "gz_topic_name", "ros_type_name", "gz_type_name", "direction",
+        "publisher_queue", "subscriber_queue", "lazy"}
+
+
+@pytest.mark.parametrize("node", TABLES)
+def test_files_list_every_parameter_with_its_default(node):
+    values = yaml.safe_load((CONFIG / f"{node}.yaml").read_text())["/**"]["ros__parameters"]
+    assert list(values) and set(values) == {row.name for row in TABLES[node]}
+    assert validate(TABLES[node], values) == validate(TABLES[node], {})
+    for row in TABLES[node]:
+        assert isinstance(values[row.name], list) == (row.kind in ("numbers", "strings")), row.name
+
+
+def test_the_numbers_for_the_sample_are_those_of_the_demo():
+    demo = yaml.safe_load((CONFIG / "demo.yaml").read_text())
+    everywhere = demo["/**"]["ros__parameters"] | demo["feedforward"]["ros__parameters"]
+    own = yaml.safe_load((CONFIG / "simulation.yaml").read_text())
+    assert list(own) == ["/**"]    # sections of nodes would overrule the launch file
+    own = own["/**"]["ros__parameters"]
+    for name in ("rotor_inertia", "gains.kp", "gains.kd"):
+        assert own[name] == everywhere[name]
+
+
+def test_the_bridge_carries_clock_states_and_a_force_per_joint():
+    entries = yaml.safe_load((CONFIG / "gazebo_bridge.yaml").read_text())
+    for entry in entries:
+        assert set(entry) <= KEYS
+        assert PAIRS[entry["ros_type_name"]] == entry["gz_type_name"]
+        assert entry["direction"] == ("ROS_TO_GZ" if "cmd_force" in str(entry) else "GZ_TO_ROS")
+        assert ("topic_name" in entry) != ("ros_topic_name" in entry and "gz_topic_name" in entry)
+    topics = [entry.get("topic_name", entry.get("ros_topic_name")) for entry in entries]
+    joints = rbd.sample("iiwa").joint_names
+    assert topics == ["/clock", "/joint_states", *(f"/model/iiwa/joint/{name}/cmd_force" for name in joints)]
+    assert entries[1]["gz_topic_name"] == "/world/default/model/iiwa/joint_state"
+
+
+def test_its_ros_types_exist():
+    pytest.importorskip("rclpy", reason="rclpy is not importable: source ROS 2 or use scripts/test")
+    for name in PAIRS:
+        package, _, kind = name.split("/")
+        assert hasattr(importlib.import_module(f"{package}.msg"), kind)
+
+
+def test_controllers_take_the_efforts_of_the_sample():
+    values = yaml.safe_load((CONFIG / "gazebo_controllers.yaml").read_text())
+    manager = values["controller_manager"]["ros__parameters"]
+    assert manager["effort_controller"]["type"] == "forward_command_controller/ForwardCommandController"
+    controller = values["effort_controller"]["ros__parameters"]
+    assert tuple(controller["joints"]) == rbd.sample("iiwa").joint_names
+    assert controller["interface_name"] == "effort"
+
+
+def test_the_xacro_file_has_the_plugins_of_gazebo():
+    text = (CONFIG / "gazebo.urdf.xacro").read_text()
+    root = ElementTree.fromstring(text)
+    space = "{http://www.ros.org/wiki/xacro}"
+    macros = {macro.get("name"): macro for macro in root.findall(f"{space}macro")}
+    assert set(re.findall(r"<xacro:(\w+) ", text)) - {"include", "macro"} <= set(macros)
+    plugins = {(plugin.get("filename"), plugin.get("name")) for plugin in root.iter("plugin") if plugin.get("filename")}
+    assert plugins == {("gz_ros2_control-system", "gz_ros2_control::GazeboSimROS2ControlPlugin"),
+                       ("gz-sim-joint-state-publisher-system", "gz::sim::systems::JointStatePublisher"),
+                       ("gz-sim-apply-joint-force-system", "gz::sim::systems::ApplyJointForce")}
+    interfaces = [item.get("name") for item in macros["effort_joint"].iter() if item.tag.endswith("_interface")]
+    assert interfaces == ["effort", "position", "velocity", "effort"]
+    for macro in macros.values():
+        body = ElementTree.tostring(macro, encoding="unicode")
+        for name in (macro.get("params") or "").replace(":=0.0", "").split():
+            assert f"${{{name}}}" in body or f"${{-{name}}}" in body
