@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import platform
@@ -9,38 +10,39 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PARTS = ("functions", "chains", "constrained", "startup", "roundtrip")
+# module of this folder → what its `run` takes, from the arguments of the command line
+PARTS: dict[str, Any] = {
+    "functions": lambda args: {"quick": args.quick},
+    "chains": lambda args: {},
+    "constrained": lambda args: {"quick": args.quick},
+    "derivatives": lambda args: {"quick": args.quick, "output": Path(args.output)},
+    "partials": lambda args: {"quick": args.quick},
+    "startup": lambda args: {},
+    "roundtrip": lambda args: {"seconds": 3.0 if args.quick else 10.0},
+    "rate": lambda args: {"seconds": 5.0 if args.quick else 60.0},
+    "soak": lambda args: {"minutes": args.minutes},
+}
+ON_REQUEST = ("soak",)
 
 
 def main() -> None:
-    """Run the parts named on the command line, or all."""
+    """Run the parts named on the command line, or all but those on request."""
+    usual = [name for name in PARTS if name not in ON_REQUEST]
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", default=[], help=f"any of: {', '.join(PARTS)} (default: all)")
+    parser.add_argument("parts", nargs="*", default=[],
+                        help=f"any of: {', '.join(PARTS)} (default: all but {', '.join(ON_REQUEST)})")
     parser.add_argument("--quick", action="store_true", help="fewer states and rounds")
+    parser.add_argument("--minutes", type=float, default=30.0, help="length of soak (default: %(default)s)")
     parser.add_argument("--output", default="output/bench", help="folder of bench.json")
     args = parser.parse_args()
     if unknown := set(args.parts) - set(PARTS):
         parser.error(f"unknown part {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
-    parts = args.parts or PARTS
     versions = {name: metadata.version(name) for name in ("numpy", "numba", "pin")}
     print(f"Python {platform.python_version()}, {', '.join(f'{k} {v}' for k, v in versions.items())}, "
           f"{os.cpu_count()} processors. Machines drift: the ratios are what counts.")
     found: dict[str, Any] = {"versions": versions}
-    if "functions" in parts:
-        from . import functions
-        found["functions"] = functions.run(args.quick)
-    if "chains" in parts:
-        from . import chains
-        found["chains"] = chains.run()
-    if "constrained" in parts:
-        from . import constrained
-        found["constrained"] = constrained.run(args.quick)
-    if "startup" in parts:
-        from . import startup
-        found["startup"] = startup.run()
-    if "roundtrip" in parts:
-        from . import roundtrip
-        found["roundtrip"] = roundtrip.run(seconds=3.0 if args.quick else 10.0)
+    for name in args.parts or usual:
+        found[name] = importlib.import_module(f".{name}", __package__).run(**PARTS[name](args))
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "bench.json").write_text(json.dumps(found, indent=2) + "\n")

@@ -19,12 +19,15 @@ import yaml
 import rbd_ros as rbd
 from rbd_ros.cli import demo_motion
 from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE
+from rbd_ros.core.control.flatness import FLATNESS_TABLE
 from rbd_ros.core.control.parameters import Table, validate
+from rbd_ros.core.service.settings import SERVER_TABLE
 from rbd_ros.core.simulation.settings import SIMULATOR_TABLE
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 FILES = sorted((CHECKOUT / "launch").glob("*.launch.py"))
-TABLES: dict[str, Table] = {"feedforward": FEEDFORWARD_TABLE, "simulator": SIMULATOR_TABLE}
+TABLES: dict[str, Table] = {"feedforward": FEEDFORWARD_TABLE, "flatness": FLATNESS_TABLE, "simulator": SIMULATOR_TABLE}
+SERVED = TABLES | {"dynamics_server": SERVER_TABLE}
 PATIENCE = 300.0    # s: a deadline against hanging for ever; nodes may have to compile their kernels
 URDF = rbd.sample_path("two_link").read_text()
 each_file = pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
@@ -71,10 +74,9 @@ def test_arguments_are_described_and_used(path):
 @each_file
 def test_executables_and_files_exist(path):
     scripts = re.findall(r'"(\w+) = rbd_ros\.nodes\.\w+:main"', (CHECKOUT / "setup.py").read_text())
-    nodes = calls(path, "Node")
+    nodes = [node for node in calls(path, "Node") if node["package"] == "rbd_ros"]
     assert nodes
     for node in nodes:
-        assert node["package"] == "rbd_ros"
         assert node["executable"] in scripts
         assert node["name"] == node["executable"]
     files = re.findall(r'"(\w+\.yaml)"', path.read_text())
@@ -82,11 +84,11 @@ def test_executables_and_files_exist(path):
     assert all((CHECKOUT / "config" / file).is_file() for file in files)
 
 
-@pytest.mark.parametrize("node", TABLES)
+@pytest.mark.parametrize("node", SERVED)
 def test_lists_stay_lists(node):
     # Where one file has a number and the next one a list, ROS takes the number.
     values = names(yaml.safe_load((CHECKOUT / f"config/{node}.yaml").read_text()), "/**")
-    for row in TABLES[node]:
+    for row in SERVED[node]:
         assert isinstance(values[row.name], list) == (row.kind in ("numbers", "strings")), row.name
 
 
@@ -94,8 +96,8 @@ def test_demo_has_the_numbers_of_rbd_demo():
     parameters = yaml.safe_load((CHECKOUT / "config/demo.yaml").read_text())
     model = rbd.sample("iiwa")
     scenario = demo_motion.scenario(model, demo_motion.published_motion(), duration=10.0)
-    for node, table in TABLES.items():
-        validate(table, names(parameters, "/**") | names(parameters, node))
+    for node in ("feedforward", "simulator"):
+        validate(TABLES[node], names(parameters, "/**") | names(parameters, node))
     own = names(parameters, "feedforward")
     np.testing.assert_allclose(names(parameters, "/**")["rotor_inertia"], scenario.rotors, rtol=2e-3)
     np.testing.assert_allclose(own["gains.kp"], scenario.kp, rtol=2e-3)
@@ -208,6 +210,14 @@ def launch(tmp_path, monkeypatch):
         item.close()
 
 
+def publish_description(node: Any, topic: str) -> None:
+    from rclpy.qos import DurabilityPolicy, QoSProfile
+    from std_msgs.msg import String
+
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    node.create_publisher(String, topic, latched).publish(String(data=URDF))
+
+
 @each_file
 def test_show_args_describes_everything(path, launch):
     result = subprocess.run(["ros2", "launch", path, "--show-args"], capture_output=True, text=True)
@@ -252,17 +262,15 @@ def test_demo_moves_the_arm_where_it_is_told(launch):
 
 
 def test_bringup_drives_the_controller_it_is_given(launch):
-    from rclpy.qos import DurabilityPolicy, QoSProfile
     from sensor_msgs.msg import JointState
-    from std_msgs.msg import Float64MultiArray, String
+    from std_msgs.msg import Float64MultiArray
 
     bringup = launch("bringup.launch.py", "namespace:=arm", "joint_states:=/robot/joint_states",
                      "robot_description:=/robot/description", "controller:=/robot/effort_controller")
     node = bringup.node
     commands: list[Any] = []
     node.create_subscription(Float64MultiArray, "/robot/effort_controller/commands", commands.append, 10)
-    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    node.create_publisher(String, "/robot/description", latched).publish(String(data=URDF))
+    publish_description(node, "/robot/description")
     states = node.create_publisher(JointState, "/robot/joint_states", 1)
     model = rbd.load_urdf(URDF)
     message = JointState(name=list(model.joint_names), position=[0.3, -0.5], velocity=[0.0, 0.0])
@@ -276,6 +284,38 @@ def test_bringup_drives_the_controller_it_is_given(launch):
     bringup.wait_for("gravity on the controller's topic", lambda: commands and np.allclose(
         commands[-1].data, gravity, atol=1e-9), send)
     bringup.end()
+
+
+def test_flatness_publishes_the_derivatives_of_the_torque(launch):
+    from sensor_msgs.msg import JointState
+
+    from rbd_interfaces.msg import JointEffort, JointReference
+
+    flatness = launch("flatness.launch.py", f"params_file:={CHECKOUT / 'config/flatness.yaml'}", "namespace:=arm",
+                      "robot_description:=/robot/description", "joint_states:=/robot/joint_states")
+    node = flatness.node
+    efforts: list[Any] = []
+    node.create_subscription(JointEffort, "/arm/flatness/effort", efforts.append, 10)
+    publish_description(node, "/robot/description")
+    states = node.create_publisher(JointState, "/robot/joint_states", 1)
+    references = node.create_publisher(JointReference, "/arm/flatness/reference", 1)
+    model = rbd.load_urdf(URDF)
+    state = JointState(name=list(model.joint_names), position=[0.3, -0.5], velocity=[0.0, 0.0])
+    motion = np.linspace(0.1, 1.0, 10).reshape(5, 2)
+    reference = JointReference(name=list(model.joint_names), position=motion[0], velocity=motion[1],
+                               acceleration=motion[2], jerk=motion[3], snap=motion[4])
+
+    def send() -> None:
+        state.header.stamp = node.get_clock().now().to_msg()
+        states.publish(state)
+        references.publish(reference)
+
+    flatness.wait_for_active("/arm/flatness", repeat=send)
+    effort = flatness.wait_for("valid derivatives", lambda: next((e for e in efforts[-1:] if e.derivatives_valid),
+                                                                 None), send)
+    expected = rbd.inverse_dynamics_time_derivatives(model, *motion)
+    np.testing.assert_allclose([effort.effort, effort.effort_rate, effort.effort_acceleration], expected, atol=1e-9)
+    flatness.end()
 
 
 def test_bringup_leaves_outputs_and_life_cycle_to_others(launch, tmp_path):

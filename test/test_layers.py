@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "rbd_ros"
 LAYERS = ("errors", "compile", "lie", "model", "dynamics", "derivatives", "actuation", "control", "motion",
-          "simulation")
+          "simulation", "service")
 ROS = {"rclpy", "ament_index_python", "launch", "launch_ros", "rbd_interfaces", "builtin_interfaces", "rcl_interfaces",
        "rosidl_runtime_py", "tf2_ros"}
 

@@ -44,10 +44,14 @@ def everything():
             results.update({f"{root} {shape} {key}": value for key, value in {
                 "inverse": rbd.inverse_dynamics(model, x, y, z), "forward": rbd.forward_dynamics(model, x, y, z),
                 "pushed": rbd.inverse_dynamics(model, x, y, z, F), "pulled": rbd.forward_dynamics(model, x, y, z, F),
-                "mass": rbd.mass_matrix(model, x), "poses": rbd.forward_kinematics(model, x),
+                "mass": rbd.mass_matrix(model, x), "coriolis": rbd.coriolis_matrix(model, x, y),
+                "poses": rbd.forward_kinematics(model, x),
                 "twists": rbd.body_velocities(model, x, y), "rates": rbd.body_accelerations(model, x, y, z),
                 "jacobian": rbd.jacobian(model, x, "link9", "world"), "kinetic": rbd.kinetic_energy(model, x, y),
                 "potential": rbd.potential_energy(model, x), "momentum": rbd.centroidal_momentum(model, x, y),
+                "efforts": rbd.inverse_dynamics_time_derivatives(model, x, y, z, y, z),
+                "more efforts": rbd.inverse_dynamics_time_derivatives(model, x, y, z, y, external_wrenches=(F, F)),
+                "forward jerk": rbd.forward_dynamics_time_derivatives(model, x, y, z, y),
                 "moved": model.integrate(x, y), "difference": model.difference(model.integrate(x, y), x)}.items()})
     return results
 
