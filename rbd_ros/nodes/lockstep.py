@@ -34,6 +34,7 @@ from ..cosimulation.lockstep import LOCKSTEP_TABLE, Lockstep, LockstepSettings
 from . import parameters
 from .conversions import nanoseconds
 from .diagnostics import diagnostic_array
+from .lifecycle import refuse_impossible_transitions
 from .spin import run
 from .steppers import Stepper, make_stepper
 
@@ -45,6 +46,7 @@ class LockstepNode(LifecycleNode):
 
     def __init__(self) -> None:
         super().__init__("lockstep")
+        refuse_impossible_transitions(self)
         parameters.declare(self, LOCKSTEP_TABLE)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._active, self._status = False, "not configured"

@@ -20,6 +20,7 @@ from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from . import parameters
 from .diagnostics import diagnostic_array
+from .lifecycle import refuse_impossible_transitions
 
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1)
@@ -33,6 +34,7 @@ class ModelNode(LifecycleNode):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
+        refuse_impossible_transitions(self)
         parameters.declare(self, self.table)
         parameters.on_change(self, self.table, self._check_parameters, self._apply_parameters)
         self.model: RobotModel | None = None    # from configuration to cleanup
@@ -42,6 +44,7 @@ class ModelNode(LifecycleNode):
         self.steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.undo: list[Callable[[], Any]] = []    # what takes back the configuration, run from the last to the first
         self._description = ""
+        self._ended = False                        # by the transition `shutdown`: no configuration can follow
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_subscription(String, "robot_description", self._on_description, LATCHED)
         self.create_timer(1.0, self._publish_diagnostics, clock=self.steady)
@@ -105,7 +108,7 @@ class ModelNode(LifecycleNode):
         if self.model is not None and message.data != self._description:
             self.get_logger().warning("a new robot description takes effect at the next configuration")
         self._description = message.data
-        if self.model is None and self.get_parameter("autostart").value is True:
+        if self.model is None and not self._ended and self.get_parameter("autostart").value is True:
             self.start()
 
     # ---- life cycle
@@ -157,7 +160,7 @@ class ModelNode(LifecycleNode):
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.stop()
-        self.status = "shut down"
+        self.status, self._ended = "shut down", True
         return TransitionCallbackReturn.SUCCESS
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:

@@ -90,9 +90,8 @@ class Robot(Peer):
         return [int(self.diagnostics.get(key, 0)) for key in keys]
 
     def change(self, *transitions):
-        for transition in transitions:
-            request = ChangeState.Request(transition=Transition(id=transition))
-            assert self.call(ChangeState, "feedforward/change_state", request).success
+        return all([self.call(ChangeState, "feedforward/change_state", ChangeState.Request(
+            transition=Transition(id=transition))).success for transition in transitions])
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +114,7 @@ def robot(shared):
     yield shared
     if shared.process.process.poll() is None:
         shared.silent = False
+        shared.change(Transition.TRANSITION_ACTIVATE)    # where a failed test left it inactive; refused elsewhere
         shared.follow()
     assert shared.heard > 0 and not shared.wrong
     assert "Traceback" not in shared.process.output()
@@ -205,8 +205,8 @@ def test_emergency_stop(robot):
     robot.until(robot.gravity, "safe output", lambda: robot.stops.publish(Bool(data=True)))
     robot.stays(robot.gravity, lambda: (robot.stops.publish(Bool(data=False)),
                                         robot.send_reference(NAMES, REFERENCE)))
-    robot.change(Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP, Transition.TRANSITION_CONFIGURE,
-                 Transition.TRANSITION_ACTIVATE)
+    assert robot.change(Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP,
+                        Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
     robot.stays(robot.gravity, lambda: robot.send_reference(NAMES, REFERENCE))
     assert robot.call(Trigger, "feedforward/reset", Trigger.Request()).success
     robot.follow()
@@ -214,10 +214,10 @@ def test_emergency_stop(robot):
 
 
 def test_emergency_stop_while_inactive(robot):
-    robot.change(Transition.TRANSITION_DEACTIVATE)
+    assert robot.change(Transition.TRANSITION_DEACTIVATE)
     robot.spin_until(lambda: "it holds after activation" in robot.process.output(), "notice of the stop",
                      lambda: robot.stops.publish(Bool(data=True)))
-    robot.change(Transition.TRANSITION_ACTIVATE)
+    assert robot.change(Transition.TRANSITION_ACTIVATE)
     robot.stays(robot.gravity, lambda: robot.send_reference(NAMES, REFERENCE))
     assert robot.call(Trigger, "feedforward/reset", Trigger.Request()).success
 
@@ -225,17 +225,29 @@ def test_emergency_stop_while_inactive(robot):
 def test_deactivation(robot):
     """Ramps to the safe effort, leaves it behind, and is then silent."""
     robot.efforts.clear()
-    robot.change(Transition.TRANSITION_DEACTIVATE)
-    robot.spin_until(lambda: robot.efforts and np.allclose(robot.efforts[-1].effort, robot.gravity), "safe effort")
+    robot.diagnostics.clear()
+    assert robot.change(Transition.TRANSITION_DEACTIVATE)
+    robot.spin_until(lambda: robot.diagnostics.get("mode") == "inactive", "end of the ramp")
     way = np.array([message.effort for message in robot.efforts])
+    np.testing.assert_allclose(way[-1], robot.gravity, rtol=0, atol=1e-9)
     full = robot.command - robot.gravity
     share = (way - robot.gravity) @ full / (full @ full)
     assert ((share > 0.05) & (share < 0.95)).any()    # a ramp, not a step
     robot.efforts.clear()
+    robot.diagnostics.clear()
     robot.spin_until(lambda: robot.diagnostics.get("mode") == "inactive", "diagnostics",
                      lambda: robot.send_reference(NAMES, REFERENCE))
     assert not robot.efforts
-    robot.change(Transition.TRANSITION_ACTIVATE)
+    assert robot.change(Transition.TRANSITION_ACTIVATE)
+
+
+def test_impossible_transitions(robot):
+    """Refused, and the torque goes on."""
+    for transition in (Transition.TRANSITION_ACTIVATE, Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_CLEANUP,
+                       99):
+        assert not robot.change(transition)
+        robot.stays(robot.command)
+    assert "is not possible now" in robot.process.output()
 
 
 def test_parameters_set_to_nonsense(robot):

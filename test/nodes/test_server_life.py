@@ -52,6 +52,19 @@ def test_life_cycle(tmp_path, private_domain):
         assert client.ask("info").total_mass == pytest.approx(FIVE_BAR.total_mass, rel=1e-12)
 
 
+def test_shut_down_for_good(tmp_path, private_domain):
+    """No robot description brings the node back, and none ends its process."""
+    with server(tmp_path) as (_, client):
+        client.spin_until(lambda: client.ask("info").success, "answer")
+        assert client.call(ChangeState, "dynamics_server/change_state", ChangeState.Request(
+            transition=Transition(id=Transition.TRANSITION_ACTIVE_SHUTDOWN))).success
+        publisher = client.node.create_publisher(String, "robot_description", LATCHED)
+        client.spin_until(publisher.get_subscription_count, "subscription")
+        publisher.publish(String(data=URDF.read_text()))
+        for _ in range(5):
+            assert "is not active: shut down" in client.ask("info").message
+
+
 @pytest.mark.parametrize(("parameters", "message"), [
     ("constraints_file:=/no/such.yaml", "cannot read constraints '/no/such.yaml'"),
     ("constraints_file:=delta", "do not fit robot 'five_bar'"), ("root:=loose", "'fixed', 'floating'")])
