@@ -1,19 +1,31 @@
-"""Kernels and sweeps do without reference counts, so none of them may allocate or return an array."""
+"""Kernels, sweeps and quick entries do without reference counts: none may allocate or return an array."""
 from __future__ import annotations
 
 import ast
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import rbd_ros as rbd
+from rbd_ros.core.derivatives import second_order
+from rbd_ros.core.derivatives.columns import COLUMN, NODE_SIZE
+from rbd_ros.core.derivatives.factor import RECORD
+from rbd_ros.core.dynamics import articulated, inverse
+from rbd_ros.core.model.block import NODE_NV, TYPE
+from support.robots import random_states
+from support.trees import TYPES, random_tree
 
 CORE = Path(__file__).parents[1] / "rbd_ros" / "core"
 ALLOCATE = {"empty", "zeros", "ones", "full", "array", "copy", "zeros_like", "empty_like", "arange", "reshape"}
 
 
 def bare(source):
-    """The functions of a file that are decorated with `kernel` or `sweep`."""
+    """The functions of a file that are decorated with `kernel`, `sweep` or `quick_entry(…)`."""
+    names = ("kernel", "sweep", "quick_entry")
     return [item for item in ast.walk(ast.parse(source)) if isinstance(item, ast.FunctionDef)
-            and any(isinstance(d, ast.Name) and d.id in ("kernel", "sweep") for d in item.decorator_list)]
+            and any(getattr(getattr(d, "func", d), "id", "") in names for d in item.decorator_list)]
 
 
 def complaints(function):
@@ -50,7 +62,7 @@ def one(A, k):
     A[k] = 1.0
     return A
 
-@sweep
+@quick_entry("float64[::1](int64)")
 def two(n):
     W = np.empty(n)
     W[0] = 1.0
@@ -58,3 +70,38 @@ def two(n):
 """
     found = [text for function in bare(source) for text in complaints(function)]
     assert len(found) == 3
+
+
+def needs(model):
+    """Floats of the workspace that each `quick_entry` uses."""
+    nodes = len(model._node_rows)
+    columns = sum(NODE_NV[int(row[TYPE])] for row in model._node_rows)
+    marks = 2 * columns + nodes
+    motion = NODE_SIZE * nodes + COLUMN * columns
+    return [inverse.SIZE * nodes, articulated.SIZE * nodes, second_order.SIZE * nodes, motion + marks,
+            motion + model.nv * (model.nv + 2) + 6 * nodes + marks + RECORD * model.nv]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("root", ["fixed", "floating"])
+@pytest.mark.parametrize("count", [1, 9])
+def test_the_workspace_of_a_model_is_large_enough(kind, root, count):
+    model = random_tree(5, [kind] * count, root=root)
+    assert max(needs(model)) <= model._work.size
+
+
+def test_threads_may_share_a_model():
+    """Compiled calls of one state share the model's workspace, one at a time; in plain Python each has its own."""
+    model = random_tree(3, TYPES, root="floating")
+    states = list(zip(*random_states(model, 8, 1), strict=True))
+    calls = [rbd.inverse_dynamics, rbd.forward_dynamics, rbd.inverse_dynamics_derivatives,
+             rbd.forward_dynamics_derivatives]
+
+    def work(index):
+        return [np.concatenate([np.ravel(x) for x in call(model, *states[index])]) for call in calls]
+
+    expected = [work(i) for i in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        for i, found in pool.map(lambda i: (i % 8, work(i % 8)), range(400 if rbd.COMPILED else 16)):
+            for x, y in zip(found, expected[i], strict=True):
+                np.testing.assert_array_equal(x, y)

@@ -101,15 +101,14 @@ class Entry:
     """An entry point of the compiled library: compiled for one signature, ahead or at its first call.
 
     Calling it with other types (lists, integers, strided arrays) raises `TypeError` at once instead of
-    compiling anew; `generic` accepts any type (complex numbers, for instance), compiled on demand.
+    compiling anew.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: str, nogil: bool) -> None:
+    def __init__(self, function: Callable[..., Any], signature: str, options: dict[str, Any]) -> None:
         self.name = function.__name__
         self.python = function
         self._signature = signature
-        self._nogil = nogil
-        self._generic: Any = None
+        self._options = options | _OPTIONS
         self.call: Callable[..., Any] = self._first_call if COMPILED else _strict(function, signature)
         _ENTRIES.append(self)
 
@@ -133,7 +132,7 @@ class Entry:
             return
         with _numba_cache(), warnings.catch_warnings():
             warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
-            dispatcher = numba.njit(nogil=self._nogil, **_OPTIONS)(self.python)
+            dispatcher = numba.njit(**self._options)(self.python)
             with contextlib.suppress(RuntimeError):    # no writable cache: compile in each process
                 dispatcher.enable_caching()
             dispatcher.compile(self._signature)
@@ -142,13 +141,6 @@ class Entry:
         dispatcher._search_new_conversions = lambda *arguments, **keywords: False
         dispatcher._explain_matching_error = _no_match
         self.call = dispatcher
-
-    @property
-    def generic(self) -> Any:
-        """The same function for any argument types, compiled per type (tests: complex step)."""
-        if self._generic is None:
-            self._generic = numba.njit(**_OPTIONS)(self.python) if COMPILED else self.python
-        return self._generic
 
 
 def _strict(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
@@ -171,7 +163,15 @@ def _no_match(*arguments: Any, **keywords: Any) -> None:
 
 def entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]], Entry]:
     """Decorator for an entry point with numba `signature`, e.g. `"int64(float64[::1], float64[::1])"`."""
-    return lambda function: Entry(function, signature, nogil)
+    return lambda function: Entry(function, signature, {"nogil": nogil})
+
+
+def quick_entry(signature: str) -> Callable[[Callable[..., Any]], Entry]:
+    """Decorator for an entry point that, like a kernel, neither allocates nor returns an array; half the time of a call.
+
+    It holds the interpreter's lock, so one workspace serves all calls (`RobotModel._work`).
+    """
+    return lambda function: Entry(function, signature, _BARE)
 
 
 def compile_all(report: Callable[[str], None] | None = None) -> float:

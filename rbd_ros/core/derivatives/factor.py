@@ -5,7 +5,7 @@ solution fill in what branches keep apart. Prescribed coordinates are left out, 
 """
 from __future__ import annotations
 
-from ..compile import sweep
+from ..compile import kernel, sweep
 from ..model.block import NV, SHARED
 
 SINGULAR = 1e-14
@@ -88,7 +88,7 @@ def solve_vector(nv, mask, B, H, x):
         x[c] = s
 
 
-@sweep
+@kernel
 def subtract_row(X, to, row, factor, low, high):
     """`X[to] −= factor X[row]` in these columns; slices, as the compiler makes vectors only of indices from 0."""
     a = X[to, low:high]
@@ -97,7 +97,7 @@ def subtract_row(X, to, row, factor, low, high):
         a[x] -= factor * b[x]
 
 
-@sweep
+@kernel
 def scale_row(X, row, factor, low, high):
     a = X[row, low:high]
     for x in range(a.shape[0]):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel, routine, sweep
+from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
 from ..dynamics.forward import singular
 from ..errors import RbdError
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
@@ -218,12 +218,20 @@ def forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out):
     return 0
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, :, ::1])")
-def forward_derivatives_entry(M, q, v, tau, out):
+@quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, :, ::1])")
+def forward_derivatives_entry(M, q, v, tau, work, out):
     """One state, checked: 0, or -1 where the input is not what the model takes, or the singular coordinate + 1."""
     if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
         return -1
-    return forward_derivatives_states(M, q, v, v, tau, np.empty(0, np.bool_), M[:0], 1, out)
+    nodes = int(M[NODES])
+    nv = int(M[NV])
+    count = count_columns(M)
+    L = work[NODE_SIZE * nodes:]
+    H = L[COLUMN * count:]
+    marks = H[nv * nv + 2 * nv + 6 * nodes:]
+    T = marks[:2 * count + nodes].view(np.int64)
+    B = marks[2 * count + nodes:].view(np.int64)
+    return forward_derivatives(M, q, 0, v, v, tau, 0, work[:0].view(np.bool_), M[:0], 0, work, L, T, B, H, out, 0)
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
@@ -249,7 +257,7 @@ def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     if external_wrenches is None:
         try:
             out = np.empty((3, model.nv, model.nv))
-            found = forward_derivatives_entry.call(model._block, q, v, tau, out)
+            found = forward_derivatives_entry.call(model._block, q, v, tau, model._work, out)
         except UNSUITED:
             found = -1    # not float64 arrays of one state: looked at below
         if found == 0:

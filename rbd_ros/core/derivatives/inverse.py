@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel, routine, sweep
+from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
 from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, IQ, NODES, NQ, NV, SPHERICAL_EXP,
@@ -150,12 +150,16 @@ def inverse_derivatives_states(M, q, v, a, wrench, states, out):
         inverse_derivatives(M, q, s * int(M[NQ].real), v, a, s * nv, wrench, 6 * nodes * s, W, L, T, out, 3 * s)
 
 
-@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, :, ::1])")
-def inverse_derivatives_entry(M, q, v, a, out):
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, :, ::1])")
+def inverse_derivatives_entry(M, q, v, a, work, out):
     """One state, checked; out (3, nv, nv). False where the input is not what the model takes."""
     if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)):
         return False
-    inverse_derivatives_states(M, q, v, a, M[:0], 1, out)
+    nodes = int(M[NODES])
+    count = count_columns(M)
+    L = work[NODE_SIZE * nodes:]
+    T = L[COLUMN * count:(COLUMN + 2) * count + nodes].view(np.int64)
+    inverse_derivatives(M, q, 0, v, a, 0, M[:0], 0, work, L, T, out, 0)
     return True
 
 
@@ -179,7 +183,7 @@ def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     if external_wrenches is None:
         try:
             out = np.empty((3, model.nv, model.nv))
-            if inverse_derivatives_entry.call(model._block, q, v, a, out):
+            if inverse_derivatives_entry.call(model._block, q, v, a, model._work, out):
                 return _new(InverseDerivatives, (out[0], out[1], out[2]))
         except UNSUITED:
             pass    # not float64 arrays of one state: looked at below

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel, routine
+from ..compile import UNSUITED, entry, kernel, quick_entry, routine
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
 from ..dynamics.articulated import articulated_recursion
 from ..dynamics.forward import singular
@@ -36,13 +36,13 @@ def has_exponential(M):
     return found
 
 
-@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
-def second_order_entry(M, q, v, a, jerk, snap, out):
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
+             "float64[::1], float64[:, ::1])")
+def second_order_entry(M, q, v, a, jerk, snap, W, out):
     """τ, τ̇, τ̈ of one state, checked; False where the input is not what the model takes, or not this model's case."""
     if has_exponential(M) or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)
                                   and rates_valid(M, jerk, 1) and rates_valid(M, snap, 1)):
         return False
-    W = np.empty(SIZE * int(M[NODES]))
     second_order_recursion(M, q, 0, v, 0, a, 0, jerk, 0, snap, 0, W, out)
     return True
 
@@ -182,7 +182,7 @@ def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
     if external_wrenches is None and len(higher) == 2:
         try:
             out = np.empty((3, model.nv))
-            if second_order_entry.call(model._block, q, v, a, *higher, out):
+            if second_order_entry.call(model._block, q, v, a, *higher, model._work, out):
                 return out
         except UNSUITED:
             pass    # not float64 arrays of one state: looked at below

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry
+from ..compile import UNSUITED, entry, quick_entry
 from ..errors import RbdError
 from ..model.block import IV, NODES, NQ, NV, SHARED, positions_valid, rates_valid
 from ..model.inertia import Array
@@ -17,13 +17,12 @@ from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
-def forward_dynamics_entry(M, q, v, tau, out):
+@quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
+def forward_dynamics_entry(M, q, v, tau, W, out):
     """One state, checked: 0, or -1 where the input is not what the model takes, or the singular node + 1."""
     if M[SHARED] > 0.0 or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
         return -1
-    W = np.empty(SIZE * int(M[NODES]))
-    mask = np.empty(0, np.bool_)
+    mask = W[:0].view(np.bool_)
     return articulated_recursion(M, q, 0, v, tau, 0, mask, v, W[:0], 0, W, out, out)
 
 
@@ -54,7 +53,7 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
     if external_wrenches is None:
         try:
             out = np.empty(model.nv)
-            found = forward_dynamics_entry.call(model._block, q, v, tau, out)
+            found = forward_dynamics_entry.call(model._block, q, v, tau, model._work, out)
         except UNSUITED:
             found = -1    # not float64 arrays of one state: looked at below
         if found == 0:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import UNSUITED, entry
+from ..compile import UNSUITED, entry, quick_entry
 from ..errors import RbdError
 from ..model.block import NODES, NQ, NV, SHARED, positions_valid, rates_valid
 from ..model.inertia import Array
@@ -29,15 +29,14 @@ class HybridResult(NamedTuple):
     effort: Array
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], float64[::1])")
-def hybrid_dynamics_entry(M, q, v, mask, acceleration, effort):
-    """One state, checked, completed in place; returns as the batch."""
+@quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
+             "float64[::1], float64[::1])")
+def hybrid_dynamics_entry(M, q, v, a, tau, mask, W, acceleration, effort):
+    """One state, checked; returns as the batch."""
     if M[SHARED] > 0.0 or mask.shape[0] != int(M[NV]) or not (
-            positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, acceleration, 1)
-            and rates_valid(M, effort, 1)):
+            positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1) and rates_valid(M, tau, 1)):
         return -1
-    W = np.empty(SIZE * int(M[NODES]))
-    return articulated_recursion(M, q, 0, v, effort, 0, mask, acceleration, W[:0], 0, W, acceleration, effort)
+    return articulated_recursion(M, q, 0, v, tau, 0, mask, a, W[:0], 0, W, acceleration, effort)
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
@@ -71,9 +70,9 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
     """
     if external_wrenches is None:
         try:
-            acceleration = a.copy()    # type: ignore[union-attr]
-            effort = tau.copy()    # type: ignore[union-attr]
-            found = hybrid_dynamics_entry.call(model._block, q, v, prescribed, acceleration, effort)
+            acceleration, effort = np.empty(model.nv), np.empty(model.nv)
+            found = hybrid_dynamics_entry.call(model._block, q, v, a, tau, prescribed, model._work, acceleration,
+                                               effort)
         except UNSUITED:
             found = -1    # not float64 arrays of one state and a mask: looked at below
         if found == 0:

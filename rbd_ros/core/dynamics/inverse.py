@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel
+from ..compile import UNSUITED, entry, kernel, quick_entry
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV, RATIO, REVOLUTE,
@@ -99,12 +99,11 @@ def inverse_dynamics_recursion(M, q, k, v, a, j, wrench, e, W, tau):
             put_add(W, SIZE * h + _N, add(rotate(R, N), cross(vector(W, w + _P), f)))
 
 
-@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
-def inverse_dynamics_entry(M, q, v, a, tau):
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
+def inverse_dynamics_entry(M, q, v, a, W, tau):
     """One state, checked; False where the input is not what the model takes."""
     if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)):
         return False
-    W = np.empty(SIZE * int(M[NODES]))
     inverse_dynamics_recursion(M, q, 0, v, a, 0, W[:0], 0, W, tau)
     return True
 
@@ -132,7 +131,7 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     if external_wrenches is None:
         try:
             tau = np.empty(model.nv)
-            if inverse_dynamics_entry.call(model._block, q, v, a, tau):
+            if inverse_dynamics_entry.call(model._block, q, v, a, model._work, tau):
                 return tau
         except UNSUITED:
             pass    # not float64 arrays of one state: looked at below

@@ -26,6 +26,9 @@ REVOLUTE, PRISMATIC, HELICAL, SPHERICAL, SPHERICAL_EXP, FREE = 0, 1, 2, 3, 4, 5
 NODE_NQ = (1, 1, 1, 4, 3, 7)
 NODE_NV = (1, 1, 1, 3, 3, 6)
 
+# scratch memory of a call with one state (`RobotModel._work`): per node, per column of S, per coordinate
+WORK_NODE, WORK_COLUMN, WORK_COORDINATE = 102, 32, 6
+
 ZERO = (0.0, 0.0, 0.0)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import UNSUITED
+from ..compile import COMPILED, UNSUITED
 from ..errors import RbdError, unknown_name
 from . import block
 from .assembly import Assembly, Description, assemble, per_coordinate
@@ -156,6 +156,17 @@ class RobotModel:
     def _zeros(self) -> Array:
         """(nv,) zeros for kernels; never written to."""
         return np.zeros(self.nv)
+
+    def _make_work(self) -> Array:
+        """Scratch memory of calls with one state, enough for each `quick_entry`.
+
+        Shared by all of them: compiled, they hold the interpreter's lock. In plain Python each call takes its own.
+        """
+        columns = sum(block.NODE_NV[int(row[block.TYPE])] for row in self._node_rows)
+        return np.empty(block.WORK_NODE * len(self._node_rows) + block.WORK_COLUMN * columns
+                        + (self.nv + block.WORK_COORDINATE) * self.nv)
+
+    _work = cached_property(_make_work) if COMPILED else property(_make_work)
 
     def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """`q ⊕ dv` (nq,) or (N, nq): move from q along velocity coordinates dv = v·dt, quaternions on the group."""
