@@ -12,13 +12,14 @@ import rbd_ros as rbd
 from rbd_ros.core.derivatives import second_order
 from rbd_ros.core.derivatives.columns import COLUMN, NODE_SIZE
 from rbd_ros.core.derivatives.factor import RECORD
-from rbd_ros.core.dynamics import articulated, inverse
+from rbd_ros.core.dynamics import articulated, coriolis, energy, inverse, kinematics, mass_matrix
 from rbd_ros.core.model.block import NODE_NV, TYPE
 from support.robots import random_states
 from support.trees import TYPES, random_tree
 
 CORE = Path(__file__).parents[1] / "rbd_ros" / "core"
-ALLOCATE = {"empty", "zeros", "ones", "full", "array", "copy", "zeros_like", "empty_like", "arange", "reshape"}
+# not `reshape(-1)`, which makes a view of the arrays that entries take
+ALLOCATE = {"empty", "zeros", "ones", "full", "array", "copy", "zeros_like", "empty_like", "arange"}
 
 
 def bare(source):
@@ -79,6 +80,8 @@ def needs(model):
     marks = 2 * columns + nodes
     motion = NODE_SIZE * nodes + COLUMN * columns
     return [inverse.SIZE * nodes, articulated.SIZE * nodes, second_order.SIZE * nodes, motion + marks,
+            (coriolis.SIZE + coriolis.EXTRA) * nodes, energy.SIZE * nodes, kinematics.SIZE * nodes,
+            mass_matrix.SIZE * nodes,
             motion + model.nv * (model.nv + 2) + 6 * nodes + marks + RECORD * model.nv]
 
 

@@ -167,7 +167,7 @@ def entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]],
 
 
 def quick_entry(signature: str) -> Callable[[Callable[..., Any]], Entry]:
-    """Decorator for an entry point that, like a kernel, neither allocates nor returns an array; half the time of a call.
+    """Decorator for an entry point that, like a kernel, neither allocates nor returns an array: a call takes less time.
 
     It holds the interpreter's lock, so one workspace serves all calls (`RobotModel._work`).
     """

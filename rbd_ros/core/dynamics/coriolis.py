@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel
+from ..compile import UNSUITED, kernel, quick_entry
 from ..lie.so3 import right_jacobian_dot
 from ..lie.spatial import (
     add, add_matrix, compose, cross, dot, hat, hat_times, rotate, rotate_back, rotate_matrix, scale, sub,
@@ -163,16 +163,15 @@ def coriolis_recursion(M, q, k, v, j, W, X, H, at):
                 b = parent(M, ob)
 
 
-@entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1])", nogil=True)
-def coriolis_entry(M, q, v, H):
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
+def coriolis_entry(M, q, v, W, H):
     """Any number of states, checked; H is (N·nv, nv). False where the input is not what the model takes."""
     nq = int(M[NQ])
     nv = int(M[NV])
     states = H.shape[0] // max(nv, 1)
     if not (positions_valid(M, q, states) and rates_valid(M, v, states)):
         return False
-    W = np.empty(SIZE * int(M[NODES]))
-    X = np.empty(EXTRA * int(M[NODES]))
+    X = W[SIZE * int(M[NODES]):]
     flat = H.reshape(-1)
     for s in range(states):
         coriolis_recursion(M, q, s * nq, v, s * nv, W, X, flat, s * nv * nv)
@@ -188,12 +187,12 @@ def coriolis_matrix(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """
     try:
         H = np.empty((model.nv, model.nv))
-        if coriolis_entry.call(model._block, q, v, H):
+        if coriolis_entry.call(model._block, q, v, model._work, H):
             return H
     except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q, v=v)
     H = given.empty(model.nv, model.nv)
-    if not coriolis_entry.call(model._block, *given.flat, H.reshape(given.count * model.nv, model.nv)):
+    if not coriolis_entry.call(model._block, *given.flat, model._work, H.reshape(given.count * model.nv, model.nv)):
         given.check_values()
     return H

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel
+from ..compile import UNSUITED, kernel, quick_entry
 from ..errors import RbdError
 from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
 from ..model.block import (
@@ -61,8 +61,8 @@ def totals(M, q, k, v, j, W, out, at):
         out[at + _LINEAR + r] = linear[r]
 
 
-@entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1])", nogil=True)
-def totals_entry(M, q, v, out):
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
+def totals_entry(M, q, v, W, out):
     """Any number of states, checked; out is (N, RESULTS)."""
     nq = int(M[NQ])
     nv = int(M[NV])
@@ -70,7 +70,6 @@ def totals_entry(M, q, v, out):
     if not (positions_valid(M, q, states) and rates_valid(M, v, states)):
         return False
     flat = out.reshape(-1)
-    W = np.empty(SIZE * int(M[NODES]))
     for s in range(states):
         totals(M, q, s * nq, v, s * nv, W, flat, RESULTS * s)
     return True
@@ -79,13 +78,13 @@ def totals_entry(M, q, v, out):
 def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     try:
         out = np.empty((1, RESULTS))
-        if totals_entry.call(model._block, q, v, out):
+        if totals_entry.call(model._block, q, v, model._work, out):
             return out[0]
     except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q, v=v)
     out = given.empty(RESULTS)
-    if not totals_entry.call(model._block, *given.flat, out.reshape(-1, RESULTS)):
+    if not totals_entry.call(model._block, *given.flat, model._work, out.reshape(-1, RESULTS)):
         given.check_values()
     return out
 

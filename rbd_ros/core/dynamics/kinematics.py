@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel
+from ..compile import UNSUITED, kernel, quick_entry
 from ..errors import RbdError
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
@@ -64,8 +64,8 @@ def node_motion(M, q, k, v, a, j, order, W):
                                add(accel_r, cross(add(scale(2.0, omega), omega_r), velo_r))))
 
 
-@entry("boolean(float64[::1], float64[::1], float64[:, :, ::1])", nogil=True)
-def poses_entry(M, q, poses):
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, :, ::1])")
+def poses_entry(M, q, W, poses):
     """Any number of states, checked; poses is (N·links, 4, 4)."""
     nq = int(M[NQ])
     links = int(M[LINKS])
@@ -73,7 +73,6 @@ def poses_entry(M, q, poses):
     if not positions_valid(M, q, states):
         return False
     out = poses.reshape(-1)
-    W = np.empty(SIZE * int(M[NODES]))
     for s in range(states):
         node_motion(M, q, s * nq, M, M, 0, 0, W)
         for i in range(links):
@@ -96,8 +95,8 @@ def poses_entry(M, q, poses):
     return True
 
 
-@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[:, ::1])", nogil=True)
-def motions_entry(M, q, v, a, order, motions):
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[:, ::1])")
+def motions_entry(M, q, v, a, order, W, motions):
     """Per link V (order 1) or V̇ (order 2), (angular, linear) in link axes; motions is (N·links, 6)."""
     nq = int(M[NQ])
     nv = int(M[NV])
@@ -106,7 +105,6 @@ def motions_entry(M, q, v, a, order, motions):
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
         return False
     out = motions.reshape(-1)
-    W = np.empty(SIZE * int(M[NODES]))
     for s in range(states):
         node_motion(M, q, s * nq, v, a, s * nv, order, W)
         for i in range(links):
@@ -169,7 +167,7 @@ def jacobian_recursion(M, q, k, link, frame, J, at):
                 J[b + (r + 3) * nv] = vl[r]
 
 
-@entry("boolean(float64[::1], float64[::1], int64, int64, float64[:, ::1])", nogil=True)
+@quick_entry("boolean(float64[::1], float64[::1], int64, int64, float64[:, ::1])")
 def jacobian_entry(M, q, link, frame, J):
     """Any number of states, checked; J is (N·6, nv)."""
     nq = int(M[NQ])
@@ -188,13 +186,13 @@ def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
     count = len(model.body_names)
     try:
         out = np.empty((count, 4, 4))
-        if poses_entry.call(model._block, q, out):
+        if poses_entry.call(model._block, q, model._work, out):
             return out
     except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q)
     out = given.empty(count, 4, 4)
-    if not poses_entry.call(model._block, *given.flat, out.reshape(-1, 4, 4)):
+    if not poses_entry.call(model._block, *given.flat, model._work, out.reshape(-1, 4, 4)):
         given.check_values()
     return out
 
@@ -216,13 +214,13 @@ def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order:
     count = len(model.body_names)
     try:
         out = np.empty((count, 6))
-        if motions_entry.call(model._block, q, v, a, order, out):
+        if motions_entry.call(model._block, q, v, a, order, model._work, out):
             return out
     except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q, v=v, a=a)
     out = given.empty(count, 6)
-    if not motions_entry.call(model._block, *given.flat, order, out.reshape(-1, 6)):
+    if not motions_entry.call(model._block, *given.flat, order, model._work, out.reshape(-1, 6)):
         given.check_values()
     return out
 

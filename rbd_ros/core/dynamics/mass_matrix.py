@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel
+from ..compile import UNSUITED, kernel, quick_entry
 from ..lie.spatial import add, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV,
@@ -92,15 +92,14 @@ def mass_matrix_recursion(M, q, k, W, H, at):
                 j = parent(M, oj)
 
 
-@entry("boolean(float64[::1], float64[::1], float64[:, ::1])", nogil=True)
-def mass_matrix_entry(M, q, H):
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1])")
+def mass_matrix_entry(M, q, W, H):
     """Any number of states, checked; H is (N·nv, nv). False where the input is not what the model takes."""
     nq = int(M[NQ])
     nv = int(M[NV])
     states = H.shape[0] // max(nv, 1)
     if not positions_valid(M, q, states):
         return False
-    W = np.empty(SIZE * int(M[NODES]))
     flat = H.reshape(-1)
     for s in range(states):
         mass_matrix_recursion(M, q, s * nq, W, flat, s * nv * nv)
@@ -114,12 +113,12 @@ def mass_matrix(model: RobotModel, q: ArrayLike) -> Array:
     """
     try:
         H = np.empty((model.nv, model.nv))
-        if mass_matrix_entry.call(model._block, q, H):
+        if mass_matrix_entry.call(model._block, q, model._work, H):
             return H
     except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q)
     H = given.empty(model.nv, model.nv)
-    if not mass_matrix_entry.call(model._block, *given.flat, H.reshape(given.count * model.nv, model.nv)):
+    if not mass_matrix_entry.call(model._block, *given.flat, model._work, H.reshape(given.count * model.nv, model.nv)):
         given.check_values()
     return H

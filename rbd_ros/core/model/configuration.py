@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry, kernel
+from ..compile import kernel, quick_entry
 from ..lie.series import inverse_ratio
 from ..lie.so3 import (
     quaternion_exp, quaternion_log, quaternion_multiply, quaternion_to_matrix, right_jacobian,
@@ -58,7 +58,7 @@ def integrate_state(M, q, k, dv, j, out):
                 out[iq + c] = q[iq + c] + dv[iv + c]
 
 
-@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64)")
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64)")
 def integrate_entry(M, q, dv, out, states):
     """This many states, checked; False where the input is not what the model takes."""
     if not (positions_valid(M, q, states) and rates_valid(M, dv, states)):
@@ -69,7 +69,7 @@ def integrate_entry(M, q, dv, out, states):
     return True
 
 
-@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64)")
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64)")
 def difference_entry(M, q0, q1, out, states):
     """This many states, checked; False where the input is not what the model takes."""
     if not (positions_valid(M, q0, states) and positions_valid(M, q1, states)):
