@@ -1,66 +1,75 @@
-"""Derivatives of constrained dynamics against differences, on loops with redundant rows too."""
+"""Derivatives of constrained dynamics against a complex step through the dense system, on loops with redundant rows."""
 
 import numpy as np
 import pytest
 
 import rbd_ros as rbd
+from support import complex_step as cs
 from support.closed import NAMES, closed, consistent_states
 from support.robots import assert_close
 
-STEP = 1e-5
 each_robot = pytest.mark.parametrize("name", NAMES)
+CLOSE = 1e-10
 
 
-def difference(function, directions):
-    """Fourth-order central differences along each direction."""
-    columns = []
-    for e in directions:
-        f = [function(s * STEP * e) for s in (1.0, -1.0, 2.0, -2.0)]
-        columns.append([(8.0 * (p - m) - (pp - mm)) / (12.0 * STEP) for p, m, pp, mm in zip(*f, strict=True)])
-    return [np.stack(part, axis=-1) for part in zip(*columns, strict=True)]
+def independent(A):
+    """As many rows as A has rank, one after another."""
+    rows = []
+    for i in range(len(A)):
+        if np.linalg.matrix_rank(A[[*rows, i]], tol=1e-8) > len(rows):
+            rows.append(i)
+    return rows
+
+
+def equations(model, constraints, q, v):
+    """Complex mass matrix, bias, A and Ȧq̇."""
+    zero = np.zeros(model.nv)
+    bias = cs.inverse_dynamics(model, q, v, zero)
+    weight = cs.inverse_dynamics(model, q, zero, zero)
+    mass = np.transpose([cs.inverse_dynamics(model, q, zero, e) - weight for e in np.eye(model.nv)])
+    return mass, bias, *cs.constraint_rows(model, constraints, q, v)
+
+
+def forward(model, constraints, rows, q, v, tau):
+    """Accelerations and the multipliers of least norm, by the KKT system of independent rows; holomorphic."""
+    mass, bias, A, gamma = equations(model, constraints, q, v)
+    S = A[rows]
+    zero = np.zeros((len(rows), len(rows)))
+    x = np.linalg.solve(np.block([[mass, -S.T], [S, zero]]), np.concatenate([tau - bias, -gamma[rows]]))
+    spread = np.linalg.solve(S @ S.T, S @ A.T).T    # A = spread S
+    return np.concatenate([x[:model.nv], spread @ np.linalg.solve(spread.T @ spread, x[model.nv:])])
+
+
+def manifold(model, constraints, rows, q, v):
+    """Directions (δq, δv) that keep the state on the manifold: along the motions at hand, and rates alone."""
+    Q = cs.tangents(model, q)
+    A = cs.constraint_jacobian(model, constraints, q)[rows].real
+    free = np.linalg.svd(A)[2][len(rows):]
+    for d in free:
+        slope = cs.constraint_jacobian(model, constraints, q + 1j * cs.STEP * Q @ d)[rows].imag / cs.STEP
+        yield d, -np.linalg.pinv(A) @ (slope @ v)
+        yield np.zeros(model.nv), d
 
 
 @each_robot
 def test_forward(name):
-    """By v and tau anywhere; by q where the rows' number stays: on the manifold along it, of minimal sets anywhere."""
+    """By tau anywhere; by q and v anywhere for independent rows, else along the manifold, where their number stays."""
     model, constraints, _ = closed(name)
-    q, v, _, tau = (x[3] for x in consistent_states(name))
-    found = rbd.constrained_forward_dynamics_derivatives(model, constraints, q, v, tau)
-
-    def forward(q, v, tau):
-        return rbd.constrained_forward_dynamics(model, constraints, q, v, tau)[:2]
-
-    one = np.eye(model.nv)
-    expected = difference(lambda d: forward(q, v, tau + d), one)
-    assert_close(found.acceleration_tau, expected[0], 1e-7, "a by tau")
-    assert_close(found.multipliers_tau, expected[1], 1e-7, "λ by tau")
-    A = rbd.constraint_jacobian(model, constraints, q)
-    _, s, Vt = np.linalg.svd(A)
-    rank = int((s > 1e-8 * s[0]).sum())
-    if rank == constraints.size:
-        expected = difference(lambda d: forward(model.integrate(q, d), v, tau), one)
-        assert_close(found.acceleration_q, expected[0], 1e-6, "a by q")
-        assert_close(found.multipliers_q, expected[1], 1e-6, "λ by q")
-        expected = difference(lambda d: forward(q, v + d, tau), one)
-        assert_close(found.acceleration_v, expected[0], 1e-6, "a by v")
-        assert_close(found.multipliers_v, expected[1], 1e-6, "λ by v")
-        return
-    free = Vt[rank:]    # motions of the mechanism, that the state stays on the manifold with
-    expected = difference(lambda d: forward(q, v + d, tau), free)
-    for part, want in ((found.acceleration_v @ free.T, expected[0]), (found.multipliers_v @ free.T, expected[1])):
-        assert np.abs(part - want).max() <= 1e-6 * max(1.0, np.abs(want).max())    # a parallelogram's may vanish
-
-    def along(d):
-        moved, rates = rbd.project(model, constraints, model.integrate(q, d), v)
-        change.append((model.difference(q, moved), rates - v))
-        return forward(moved, rates, tau)
-
-    for e in free:
-        change = []
-        expected = difference(along, [e])
-        moves = [(8.0 * (change[0][i] - change[1][i]) - (change[2][i] - change[3][i])) / (12.0 * STEP) for i in (0, 1)]
-        assert_close(found.acceleration_q @ moves[0] + found.acceleration_v @ moves[1], expected[0][:, 0], 1e-5)
-        assert_close(found.multipliers_q @ moves[0] + found.multipliers_v @ moves[1], expected[1][:, 0], 1e-5)
+    for q, v, _, tau in zip(*(x[3:6] for x in consistent_states(name)), strict=True):
+        found = rbd.constrained_forward_dynamics_derivatives(model, constraints, q, v, tau)
+        by = [np.vstack(parts) for parts in zip(found[:3], found[3:], strict=True)]
+        A = rbd.constraint_jacobian(model, constraints, q)
+        rows = independent(A)
+        Q, eye, zero = cs.tangents(model, q), np.eye(model.nv), np.zeros(model.nv)
+        moves = [(zero, zero, e) for e in eye]
+        if len(rows) == len(A):
+            moves += [(e, zero, zero) for e in eye] + [(zero, e, zero) for e in eye]
+        moves += [(d, rate, zero) for d, rate in manifold(model, constraints, rows, q, v)]
+        expected = [forward(model, constraints, rows, q + 1j * cs.STEP * Q @ x, v + 1j * cs.STEP * y,
+                            tau + 1j * cs.STEP * z).imag / cs.STEP for x, y, z in moves]
+        got = [by[0] @ x + by[1] @ y + by[2] @ z for x, y, z in moves]
+        for part in (slice(None, model.nv), slice(model.nv, None)):
+            assert_close(np.array(got)[:, part], np.array(expected)[:, part], CLOSE)
 
 
 @pytest.mark.parametrize("name", ["five_bar", "four_bar", "delta"])
@@ -80,17 +89,19 @@ def test_inverse(name):
         actuated[i] = True
         if np.linalg.matrix_rank(A[:, ~actuated], tol=1e-6) < constraints.size:
             actuated[i] = False
-    found = rbd.constrained_inverse_dynamics_derivatives(model, constraints, q, v, a, actuated)
-    one = np.eye(model.nv)
 
     def inverse(q, v, a):
-        return rbd.constrained_inverse_dynamics(model, constraints, q, v, a, actuated, check_acceleration=False)[:2]
+        effort = cs.inverse_dynamics(model, q, v, a)
+        A = cs.constraint_jacobian(model, constraints, q)
+        lam = np.linalg.solve(A[:, ~actuated].T, effort[~actuated])
+        return np.concatenate([np.where(actuated, effort - A.T @ lam, 0.0), lam])
 
-    for which, call in (("q", lambda d: inverse(model.integrate(q, d), v, a)), ("v", lambda d: inverse(q, v + d, a)),
-                        ("a", lambda d: inverse(q, v, a + d))):
-        effort, multipliers = difference(call, one)
-        assert_close(getattr(found, f"effort_{which}"), effort, 1e-6, f"τ by {which}")
-        assert_close(getattr(found, f"multipliers_{which}"), multipliers, 1e-6, f"λ by {which}")
+    found = rbd.constrained_inverse_dynamics_derivatives(model, constraints, q, v, a, actuated)
+    eye = np.eye(model.nv)
+    expected = cs.columns(inverse, (q, cs.tangents(model, q)), (v, eye), (a, eye))
+    for which, want in zip("qva", expected, strict=True):
+        assert_close(getattr(found, f"effort_{which}"), want[:model.nv], CLOSE, f"τ by {which}")
+        assert_close(getattr(found, f"multipliers_{which}"), want[model.nv:], CLOSE, f"λ by {which}")
 
 
 def test_batches_and_users():

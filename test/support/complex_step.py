@@ -3,8 +3,9 @@
 import numpy as np
 
 from rbd_ros.core.compile import COMPILED
-from rbd_ros.core.dynamics import articulated, inverse
+from rbd_ros.core.dynamics import articulated, constraint_rows as rows, inverse, kinematics
 from rbd_ros.core.model import block
+from rbd_ros.core.model.constraint_block import ROWS
 from rbd_ros.core.model.state import node_wrenches
 
 STEP = 1e-30
@@ -25,6 +26,13 @@ def _inverse(M, q, v, a, wrench, W, tau):
 @compiled
 def _articulated(M, q, v, tau, mask, a, wrench, W, out, effort):
     articulated.articulated_recursion(M, q, 0, v, tau, 0, mask, a, wrench, 0, W, out, effort)
+
+
+@compiled
+def _rows(M, C, q, v, a, W, A, f, b):
+    kinematics.node_motion(M, q, 0, v, a, 0, 2, W)
+    rows.constraint_rows(M, C, q, 0, v, 0, a, 0, W, kinematics.SIZE, W, kinematics.SIZE, kinematics._OMEGA,
+                         kinematics._ALPHA, kinematics._ACCEL, 0.0, W[:0], 0, 2, A, f, b, 0)
 
 
 def nodes(model):
@@ -51,6 +59,20 @@ def hybrid_dynamics(model, q, v, a, tau, mask, wrench=None, M=None):
         model._block if M is None else M, q, v, a, tau, np.zeros(0) if wrench is None else wrench))
     _articulated(M, q, v, tau, mask, a, wrench, np.zeros(articulated.SIZE * nodes(model), dtype=complex), out, effort)
     return out, effort
+
+
+def constraint_rows(model, constraints, q, v):
+    """Complex A (m, nv) and Ȧq̇ (m,) at complex arguments."""
+    C = constraints.bound(model).block
+    m = int(C[ROWS])
+    A, f, b = np.zeros((m, model.nv), dtype=complex), np.zeros(m, dtype=complex), np.zeros(m, dtype=complex)
+    arrays = [np.asarray(x, dtype=complex) for x in (model._block, C, q, v, np.zeros(model.nv))]
+    _rows(*arrays, np.zeros(kinematics.SIZE * nodes(model), dtype=complex), A.reshape(-1), f, b)
+    return A, b
+
+
+def constraint_jacobian(model, constraints, q):
+    return constraint_rows(model, constraints, q, np.zeros(model.nv))[0]
 
 
 def tangents(model, q):
