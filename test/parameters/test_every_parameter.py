@@ -1,0 +1,84 @@
+"""Every parameter of every node changes what the node does: a new one needs a case here, or this fails."""
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from parameters import elastic_cases, node_cases, other_cases, plant_cases, torque_cases
+from parameters.case import Case, check
+from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE
+from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE
+from rbd_ros.core.control.flatness import FLATNESS_TABLE
+from rbd_ros.core.control.parameters import Parameter, Table
+from rbd_ros.core.service.settings import SERVER_TABLE
+from rbd_ros.core.simulation.settings import SIMULATOR_TABLE
+from rbd_ros.cosimulation.lockstep import LOCKSTEP_TABLE
+from rbd_ros.cosimulation.residual import RESIDUAL_TABLE
+from rbd_ros.cosimulation.settings import MUJOCO_TABLE
+
+TESTS = Path(__file__).parents[1]
+TABLES: dict[str, Table] = {
+    "feedforward": FEEDFORWARD_TABLE, "flatness": FLATNESS_TABLE, "effort_annotator": ANNOTATOR_TABLE,
+    "dynamics_server": SERVER_TABLE, "simulator": SIMULATOR_TABLE, "mujoco_plant": MUJOCO_TABLE,
+    "lockstep": LOCKSTEP_TABLE, "residual": RESIDUAL_TABLE}
+LOGIC: dict[str, dict[str, Case]] = {
+    "feedforward": torque_cases.cases("feedforward"),
+    "flatness": {**torque_cases.cases("flatness"), **elastic_cases.cases()},
+    "effort_annotator": other_cases.annotator_cases(), "dynamics_server": other_cases.server_cases(),
+    "simulator": plant_cases.simulator_cases(), "mujoco_plant": plant_cases.mujoco_cases(),
+    "lockstep": other_cases.lockstep_cases(), "residual": other_cases.residual_cases()}
+NODES = node_cases.cases()
+CASES = {program: {**LOGIC[program], **NODES[program]} for program in TABLES}
+
+
+@pytest.mark.parametrize(("program", "name"), [(program, name) for program in CASES for name in CASES[program]])
+def test_it_changes_what_is_observed(program, name):
+    check(TABLES[program], name, CASES[program][name])
+
+
+# What is not shown here, and the test that fails if the parameter is ignored.
+ADAPTERS = "nodes/test_adapters.py"
+OUTPUTS = {
+    **{f"jtc.{name}": f"{ADAPTERS}::test_jtc_parameters" for name in (
+        "controller", "joints", "time_from_start", "velocities")},
+    **{f"multi_dof.{name}": f"{ADAPTERS}::test_multi_dof" for name in ("controller", "joints")},
+    **{f"joint_command.{name}": f"{ADAPTERS}::test_joint_command" for name in ("topic", "joints")},
+    **{f"lbr.{name}": f"{ADAPTERS}::test_lbr_parameters" for name in ("command_topic", "state_topic", "joints")},
+}
+ELSEWHERE: dict[str, dict[str, str]] = {
+    "feedforward": OUTPUTS,
+    # The same outputs, made by the class that both nodes derive from: case `adapters` shows that they are made here.
+    "flatness": {**OUTPUTS,
+                 # The kernels of feedback linearization take seconds to load; that test has them anyway.
+                 "poles": "control/test_elastic_controller.py::test_feedback_linearization_is_that_of_the_library"},
+}
+
+
+@pytest.mark.parametrize("program", TABLES)
+def test_no_parameter_is_left_out(program):
+    shown = [*LOGIC[program], *NODES[program], *ELSEWHERE.get(program, {})]
+    assert sorted(shown) == sorted(row.name for row in TABLES[program])    # every one, and once
+
+
+@pytest.mark.parametrize("test", sorted({test for tests in ELSEWHERE.values() for test in tests.values()}))
+def test_what_is_said_to_be_shown_elsewhere_is(test):
+    """The test is there, and names the parameters that it is said to show, as it passes them (`a__b` for a.b)."""
+    file, function = test.split("::")
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    [found] = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+    passed = {word.arg.replace("__", ".") for node in ast.walk(found) if isinstance(node, ast.Call)
+              for word in node.keywords if word.arg}
+    assert {name for tests in ELSEWHERE.values() for name, where in tests.items() if where == test} <= passed
+
+
+def test_a_parameter_that_is_ignored_or_misread_is_found():
+    table = (Parameter("gain", "number", 1.0, ""),)
+    check(table, "gain", Case(2.0, lambda values: 3.0 * values.get("gain", 1.0), 6.0))
+    for observe, words in ((lambda values: 3.0, "'gain' changes nothing"),
+                           (lambda values: 5.0 * values.get("gain", 1.0), "expected 6")):
+        with pytest.raises(AssertionError, match=words):
+            check(table, "gain", Case(2.0, observe, 6.0))
+    with pytest.raises(AssertionError, match="no other value"):
+        check(table, "gain", Case(1, lambda values: 3.0 * values.get("gain", 1.0), 3.0))
