@@ -1,7 +1,9 @@
 """A parameter is shown to act by what is observed with another value than its default, and not with the default."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +13,7 @@ from rbd_ros import RbdError
 from rbd_ros.core.control.parameters import Table
 
 Values = Mapping[str, Any]
+_LATE = ContextVar("late", default=False)
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,24 @@ def check(table: Table, name: str, case: Case) -> None:
     assert not alike(changed, plain, case.tolerance), f"'{name}' changes nothing: {plain}"
     expected = case.expected(plain) if callable(case.expected) else case.expected
     assert alike(changed, expected, case.tolerance), f"{changed}, expected {expected}; by default {plain}"
+
+
+@contextmanager
+def while_running() -> Iterator[None]:
+    """Within, observations begin with the defaults of parameters that may change, and set these afterwards."""
+    token = _LATE.set(True)
+    try:
+        yield
+    finally:
+        _LATE.reset(token)
+
+
+def split(table: Table, values: Values) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The values to begin with; and those to be set afterwards, None if nothing is."""
+    if not _LATE.get():
+        return dict(values), None
+    fixed = {row.name for row in table if row.read_only}
+    return {name: value for name, value in values.items() if name in fixed}, dict(values)
 
 
 def alike(one: Any, other: Any, tolerance: float) -> bool:

@@ -7,36 +7,51 @@ import numpy as np
 from support.arm import NAMES, arm
 from support.elastic_arm import MS, W, Z, R, answer, controller, expected
 
-from parameters.case import Case, Values
+from parameters.case import Case, Values, split
 from rbd_ros.core.control.elastic_settings import ElasticSettings
+from rbd_ros.core.control.flatness import FLATNESS_TABLE
 
 KP, KD = np.array([100.0, 50.0, 1e-4]), np.array([3.0, 2.0, 1e-5])
 
 
+def make(values: Values) -> Any:
+    first, later = split(FLATNESS_TABLE, values)
+    made = controller(**first)
+    if later is not None:
+        apply(made, later)
+    return made
+
+
+def apply(made: Any, values: Values) -> None:
+    made.apply(ElasticSettings.from_drives({"ramp_in": 0.0, **values}, arm(), made.settings.given))
+
+
 def effort(values: Values) -> Any:
-    return np.array(answer(controller(**values)))
+    return np.array(answer(make(values)))
 
 
 def change(values: Values) -> Any:
     """Of the effort of the joints' motors within 10 ms when the reference jumps."""
-    made = controller(**values, **{"motor_gains.kp": [100.0, 100.0, 0.0]})
+    made = make({**values, "motor_gains.kp": [100.0, 100.0, 0.0]})
     before = np.array(answer(made))
     assert made.on_reference(1.01, 0, NAMES, *(R + 0.1))
     return np.abs(answer(made, 1.01, 11 * MS, None) - before)[:2]
 
 
 def stiffness(values: Values) -> float:
-    made = controller(**values, mode="feed_forward")
-    answer(made)
+    """Long after the start."""
+    made = make({**values, "mode": "feed_forward", "state_rate": 1.0})
+    for i in range(3):
+        answer(made, 1.0 + i, (1 + 1000 * i) * MS)
     return float(made.motors.stiffness[1])
 
 
 def changing_stiffness(values: Values) -> float:
     """20 cycles of 1 ms after the wanted stiffness rose from 300 to 600."""
-    values = {"ramp_in": 0.0, "mode": "feed_forward", "state_rate": 1000.0, **values}
-    made = controller(**values)
+    values = {"mode": "feed_forward", "state_rate": 1000.0, **values}
+    made = make(values)
     answer(made)
-    made.apply(ElasticSettings.from_drives({**values, "stiffness": 600.0}, arm(), made.settings.given))
+    apply(made, {**values, "stiffness": 600.0})
     for i in range(1, 21):
         answer(made, 1.0 + 1e-3 * i, (1 + i) * MS)
     return float(made.motors.stiffness[1])

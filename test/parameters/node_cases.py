@@ -17,7 +17,7 @@ import yaml
 from support.arm import NAMES
 
 import rbd_ros as rbd
-from parameters.case import Case, Values
+from parameters.case import Case, Values, split
 
 CLASSES = {"feedforward": "FeedforwardNode", "flatness": "FlatnessNode", "effort_annotator": "EffortAnnotatorNode",
            "dynamics_server": "DynamicsServerNode", "simulator": "SimulatorNode", "mujoco_plant": "MujocoPlantNode",
@@ -35,8 +35,11 @@ class Nodes:
         self.program = program
         self.sent: dict[str, list[Any]] = {}
 
+    def make_class(self) -> Any:
+        return getattr(importlib.import_module(f"rbd_ros.nodes.{self.program}"), CLASSES[self.program])
+
     def make(self) -> Any:
-        node = getattr(importlib.import_module(f"rbd_ros.nodes.{self.program}"), CLASSES[self.program])()
+        node = self.make_class()()
         create = node.create_publisher
 
         def create_publisher(*arguments: Any, **options: Any) -> Any:
@@ -54,11 +57,15 @@ class Nodes:
         if self.program == "mujoco_plant":
             pytest.importorskip("mujoco", reason="MuJoCo is not installed: scripts/setup --peers")
         interval = sys.getswitchinterval()
-        with parameter_file(values) as arguments:
+        first, later = split(self.make_class().table, values) if self.program != "lockstep" else (values, None)
+        with parameter_file(first) as arguments:
             rclpy.init(args=arguments, domain_id=int(os.environ["ROS_DOMAIN_ID"]))
         node = self.make()
         try:
             node.start()
+            for name in set(later or ()) - set(first):
+                [result] = node.set_parameters([rclpy.parameter.Parameter(name, value=values[name])])
+                assert result.successful, result.reason
             yield node
         finally:
             node.stop()

@@ -11,7 +11,7 @@ from support.arm import A_REF, NAMES, Q, Q_REF, V, V_REF, arm, arm_urdf
 
 import rbd_ros as rbd
 from parameters import torque_cases
-from parameters.case import Case, Values
+from parameters.case import Case, Values, split
 from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
 from rbd_ros.core.control.parameters import validate
 from rbd_ros.core.control.reference import Point
@@ -50,8 +50,11 @@ def annotated(values: Values, urdf: str = "") -> Any:
     """The effort of a trajectory's only point."""
     model, _ = load_model(validate(ANNOTATOR_TABLE, values), urdf or arm_urdf())
     n = model.nv
-    found = EffortAnnotator(model, AnnotatorSettings.from_values(values, model)).annotate(
-        NAMES[:n], [Point(1.0, Q_REF[:n], V_REF[:n], A_REF[:n])])
+    first, later = split(ANNOTATOR_TABLE, values)
+    made = EffortAnnotator(model, AnnotatorSettings.from_values(first, model))
+    if later is not None:
+        made.apply(AnnotatorSettings.from_values(later, model))
+    found = made.annotate(NAMES[:n], [Point(1.0, Q_REF[:n], V_REF[:n], A_REF[:n])])
     assert found is not None
     return found.effort[0]
 
@@ -87,7 +90,11 @@ def served(values: Values) -> Any:
 
 def five_bar(values: Values) -> DynamicsService:
     model = rbd.sample("five_bar")
-    return DynamicsService(model, ServerSettings.from_values(values, model))
+    first, later = split(SERVER_TABLE, values)
+    made = DynamicsService(model, ServerSettings.from_values(first, model))
+    if later is not None:
+        made.apply(ServerSettings.from_values(later, model))
+    return made
 
 
 def constrained(values: Values, off: float = 0.0) -> bool:
@@ -179,7 +186,11 @@ def widest(values: Values) -> float:
 
 def _monitor(values: Values) -> tuple[ResidualMonitor, rbd.RobotModel]:
     model, _ = load_model(validate(RESIDUAL_TABLE, values), arm_urdf())
-    return ResidualMonitor(model, ResidualSettings.from_values(values, model)), model
+    first, later = split(RESIDUAL_TABLE, values)
+    made = ResidualMonitor(model, ResidualSettings.from_values(first, model))
+    if later is not None:
+        made.apply(ResidualSettings.from_values(later, model))
+    return made, model
 
 
 def residual_cases() -> dict[str, Case]:

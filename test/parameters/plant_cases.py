@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from parameters.case import Case, Values
+from parameters.case import Case, Values, split
 from rbd_ros.core.control.parameters import validate
 from rbd_ros.core.control.torque_settings import load_model
 from rbd_ros.core.simulation.plant import Plant
 from rbd_ros.core.simulation.settings import SIMULATOR_TABLE, SimulatorSettings
+from rbd_ros.core.simulation.simulator import Simulator
+from rbd_ros.cosimulation.settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
 
 URDF = str(rbd.sample_path("two_link"))
 Q, V, EFFORT = np.array([0.3, -0.5]), np.array([0.8, -0.6]), np.array([2.0, -1.0])
@@ -20,15 +22,16 @@ MOVING = {"initial_position": list(Q), "initial_velocity": list(V), "step": 1e-5
 
 
 def make(program: str, values: Values) -> Plant:
-    if program == "simulator":
-        checked = validate(SIMULATOR_TABLE, values)
-        model, _ = load_model(checked, URDF)
-        return Plant(model, SimulatorSettings.from_values(checked, model))
-    pytest.importorskip("mujoco", reason="MuJoCo is not installed: scripts/setup --peers")
-    from rbd_ros.cosimulation.settings import MUJOCO_TABLE, mujoco_plant
-    checked = validate(MUJOCO_TABLE, values)
-    model, _ = load_model(checked, URDF)
-    return mujoco_plant(checked, model, URDF)
+    own = program == "simulator"
+    if not own:
+        pytest.importorskip("mujoco", reason="MuJoCo is not installed: scripts/setup --peers")
+    table = SIMULATOR_TABLE if own else MUJOCO_TABLE
+    model, _ = load_model(validate(table, values), URDF)
+    first, later = split(table, values)
+    plant = Plant(model, SimulatorSettings.from_values(first, model)) if own else mujoco_plant(first, model, URDF)
+    if later is not None:
+        plant.settings = (SimulatorSettings.from_values if own else mujoco_settings)(later, model)
+    return plant
 
 
 def acceleration(program: str, values: Values) -> Any:
@@ -160,7 +163,6 @@ def cases(program: str) -> dict[str, Case]:
 
 
 def simulator_cases() -> dict[str, Case]:
-    from rbd_ros.core.simulation.simulator import Simulator
     own = Simulator(rbd.load_urdf(URDF), integrator="rk4")
     own.step(EFFORT, 100)
     labels = rbd.sample_constraints("five_bar", rbd.sample("five_bar")).labels
@@ -170,7 +172,6 @@ def simulator_cases() -> dict[str, Case]:
 
 
 def mujoco_cases() -> dict[str, Case]:
-    from rbd_ros.core.simulation.simulator import Simulator
     own = Simulator(rbd.load_urdf(URDF), integrator="rk4")
     own.step(EFFORT, 100)
     return {**cases("mujoco_plant"),

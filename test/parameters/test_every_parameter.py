@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from parameters import elastic_cases, node_cases, other_cases, plant_cases, torque_cases
-from parameters.case import Case, check
+from parameters.case import Case, check, while_running
 from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE
 from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE
 from rbd_ros.core.control.flatness import FLATNESS_TABLE
@@ -36,6 +36,13 @@ CASES = {program: {**LOGIC[program], **NODES[program]} for program in TABLES}
 @pytest.mark.parametrize(("program", "name"), [(program, name) for program in CASES for name in CASES[program]])
 def test_it_changes_what_is_observed(program, name):
     check(TABLES[program], name, CASES[program][name])
+
+
+@pytest.mark.parametrize(("program", "name"), [(program, row.name) for program in CASES for row in TABLES[program]
+                                               if not row.read_only and row.name in CASES[program]])
+def test_it_does_so_when_it_is_set_while_the_program_runs(program, name):
+    with while_running():
+        check(TABLES[program], name, CASES[program][name])
 
 
 # What is not shown here, and the test that fails if the parameter is ignored.

@@ -10,7 +10,7 @@ import numpy as np
 from support.arm import A_REF, NAMES, Q, Q_REF, V, V_REF, arm, arm_urdf
 
 import rbd_ros as rbd
-from parameters.case import Case, Values
+from parameters.case import Case, Values, split
 from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from rbd_ros.core.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
 from rbd_ros.core.control.parameters import validate
@@ -32,7 +32,10 @@ class Arm:
         table, settings, controller, _ = PROGRAMS[program]
         values = {"ramp_in": 0.0, "ramp_out": 0.0, **values}
         model, _ = load_model(validate(table, values), urdf or arm_urdf())
-        self.made = controller(model, settings.from_values(values, model))
+        first, later = split(table, values)
+        self.made = controller(model, settings.from_values(first, model))
+        if later is not None:
+            self.made.apply(settings.from_values(later, model))
         self.names = list(model.joint_names)
         self.at = [NAMES.index(name) for name in self.names]
         self.now = 1.0
