@@ -8,21 +8,10 @@ import pytest
 
 from parameters import elastic_cases, node_cases, other_cases, plant_cases, torque_cases
 from parameters.case import Case, check, while_running
-from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE
-from rbd_ros.core.control.flatness import FLATNESS_TABLE
-from rbd_ros.core.control.parameters import Parameter, Table
-from rbd_ros.core.service.settings import SERVER_TABLE
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE
-from rbd_ros.cosimulation.lockstep import LOCKSTEP_TABLE
-from rbd_ros.cosimulation.residual import RESIDUAL_TABLE
-from rbd_ros.cosimulation.settings import MUJOCO_TABLE
+from parameters.tables import TABLES
+from rbd_ros.core.control.parameters import Parameter
 
 TESTS = Path(__file__).parents[1]
-TABLES: dict[str, Table] = {
-    "feedforward": FEEDFORWARD_TABLE, "flatness": FLATNESS_TABLE, "effort_annotator": ANNOTATOR_TABLE,
-    "dynamics_server": SERVER_TABLE, "simulator": SIMULATOR_TABLE, "mujoco_plant": MUJOCO_TABLE,
-    "lockstep": LOCKSTEP_TABLE, "residual": RESIDUAL_TABLE}
 LOGIC: dict[str, dict[str, Case]] = {
     "feedforward": torque_cases.cases("feedforward"),
     "flatness": {**torque_cases.cases("flatness"), **elastic_cases.cases()},
