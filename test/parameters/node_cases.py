@@ -136,8 +136,8 @@ def mode(program: str, values: Values) -> Any:
 
 def waits(program: str, values: Values) -> Any:
     """Whether a state waits for the answer to the one before, once there was a command."""
-    from std_msgs.msg import Float64MultiArray
     with Nodes(program).started({**values, "real_time_factor": 0.0}) as node:
+        from std_msgs.msg import Float64MultiArray
         [tick] = [timer.callback for timer in node.timers if timer.timer_period_ns == 0]
         node.on_commands(Float64MultiArray(data=[0.0, 0.0]))
         tick()
@@ -147,9 +147,9 @@ def waits(program: str, values: Values) -> Any:
 
 def passed_on(values: Values) -> Any:
     """By lockstep, of an effort."""
-    from rbd_interfaces.msg import JointEffort
     nodes = Nodes("lockstep")
     with nodes.started({**values, "stepper": "none"}) as node:
+        from rbd_interfaces.msg import JointEffort
         [take] = [subscription.callback for subscription in node.subscriptions
                   if subscription.topic_name == "/feedforward/effort"]
         take(JointEffort(name=NAMES, effort=[1.0, 2.0]))
@@ -159,9 +159,9 @@ def passed_on(values: Values) -> Any:
 
 def forwarded(program: str, values: Values) -> Any:
     """To a forward_command_controller, in answer to a joint state."""
-    from sensor_msgs.msg import JointState
     nodes = Nodes(program)
     with nodes.started(values) as node:
+        from sensor_msgs.msg import JointState
         [take] = [subscription.callback for subscription in node.subscriptions
                   if subscription.topic_name == "/joint_states"]
         take(JointState(name=NAMES, position=[0.3, -0.5], velocity=[0.0, 0.0]), {"received_timestamp": 0})
