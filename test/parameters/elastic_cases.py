@@ -4,13 +4,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from support.arm import NAMES, arm
+from support.arm import NAMES, Q, V, arm
 from support.elastic_arm import MS, W, Z, R, answer, controller, expected
 
+import rbd_ros as rbd
 from parameters.case import Case, Values, split
 from rbd_ros.core.control.elastic_settings import ElasticSettings
 from rbd_ros.core.control.flatness import FLATNESS_TABLE
 
+LINEARIZATION = {"mode": "feedback_linearization", "state_rate": 1000.0, "motor_effort_limits.maximum": 1e6}
 KP, KD = np.array([100.0, 50.0, 1e-4]), np.array([3.0, 2.0, 1e-5])
 
 
@@ -57,6 +59,17 @@ def changing_stiffness(values: Values) -> float:
     return float(made.motors.stiffness[1])
 
 
+def linearized(values: Values) -> Any:
+    return effort({**values, **LINEARIZATION})
+
+
+def with_poles_at(pole: float) -> Any:
+    """The same by the library, all poles of all joints there."""
+    actuation = controller(**LINEARIZATION).actuation
+    gains = rbd.FeedbackGains.placed(actuation, dict.fromkeys(NAMES, pole), 50.0)
+    return rbd.feedback_linearization(actuation, gains, Q, V, Z, W, R).effort
+
+
 def cases() -> dict[str, Case]:
     motors = expected(controller(mode="feed_forward"))
     proportional, derivative = KP * (motors.position - Z), KD * (motors.velocity - W)
@@ -68,6 +81,7 @@ def cases() -> dict[str, Case]:
         "motor_effort_limits.maximum": Case([1.0, -1.0, 0.001], effort, lambda was: np.clip(
             was, [-1.0, -50.0, -0.001], [1.0, 50.0, 0.001])),
         "motor_effort_limits.rate": Case(2.0, change, np.array([0.02, 0.02])),
+        "poles": Case(60.0, linearized, lambda was: with_poles_at(60.0)),
         "stiffness": Case(500.0, stiffness, 500.0),
         "stiffness_poles": Case(40.0, changing_stiffness, 600.0 - 300.0 * np.exp(-bt) * (1.0 + bt + bt**2 / 2.0),
                                 tolerance=1e-6),

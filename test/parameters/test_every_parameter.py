@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -12,29 +14,15 @@ from parameters.tables import TABLES
 from rbd_ros.core.control.parameters import Parameter
 
 TESTS = Path(__file__).parents[1]
-LOGIC: dict[str, dict[str, Case]] = {
-    "feedforward": torque_cases.cases("feedforward"),
-    "flatness": {**torque_cases.cases("flatness"), **elastic_cases.cases()},
-    "effort_annotator": other_cases.annotator_cases(), "dynamics_server": other_cases.server_cases(),
-    "simulator": plant_cases.simulator_cases(), "mujoco_plant": plant_cases.mujoco_cases(),
-    "lockstep": other_cases.lockstep_cases(), "residual": other_cases.residual_cases()}
+LOGIC: dict[str, Callable[[], dict[str, Case]]] = {
+    "feedforward": partial(torque_cases.cases, "feedforward"),
+    "flatness": lambda: {**torque_cases.cases("flatness"), **elastic_cases.cases()},
+    "effort_annotator": other_cases.annotator_cases, "dynamics_server": other_cases.server_cases,
+    "simulator": plant_cases.simulator_cases, "mujoco_plant": plant_cases.mujoco_cases,
+    "lockstep": other_cases.lockstep_cases, "residual": other_cases.residual_cases}
 NODES = node_cases.cases()
-CASES = {program: {**LOGIC[program], **NODES[program]} for program in TABLES}
-
-
-@pytest.mark.parametrize(("program", "name"), [(program, name) for program in CASES for name in CASES[program]])
-def test_it_changes_what_is_observed(program, name):
-    check(TABLES[program], name, CASES[program][name])
-
-
-@pytest.mark.parametrize(("program", "name"), [(program, row.name) for program in CASES for row in TABLES[program]
-                                               if not row.read_only and row.name in CASES[program]])
-def test_it_does_so_when_it_is_set_while_the_program_runs(program, name):
-    with while_running():
-        check(TABLES[program], name, CASES[program][name])
-
-
-# What is not shown here, and the test that fails if the parameter is ignored.
+# What is not shown here, and the test that fails if the parameter is ignored. The outputs of feedforward and flatness
+# are made by the class that both derive from; case `adapters` shows that each of them makes them.
 ADAPTERS = "nodes/test_adapters.py"
 OUTPUTS = {
     **{f"jtc.{name}": f"{ADAPTERS}::test_jtc_parameters" for name in (
@@ -43,19 +31,38 @@ OUTPUTS = {
     **{f"joint_command.{name}": f"{ADAPTERS}::test_joint_command" for name in ("topic", "joints")},
     **{f"lbr.{name}": f"{ADAPTERS}::test_lbr_parameters" for name in ("command_topic", "state_topic", "joints")},
 }
-ELSEWHERE: dict[str, dict[str, str]] = {
-    "feedforward": OUTPUTS,
-    # The same outputs, made by the class that both nodes derive from: case `adapters` shows that they are made here.
-    "flatness": {**OUTPUTS,
-                 # The kernels of feedback linearization take seconds to load; that test has them anyway.
-                 "poles": "control/test_elastic_controller.py::test_feedback_linearization_is_that_of_the_library"},
-}
+ELSEWHERE: dict[str, dict[str, str]] = {"feedforward": OUTPUTS, "flatness": OUTPUTS}
+SHOWN_HERE = [(program, row) for program in TABLES for row in TABLES[program]
+              if row.name not in ELSEWHERE.get(program, {})]
+
+
+@cache
+def logic(program: str) -> dict[str, Case]:
+    """Made when they are needed: what they expect takes dynamics."""
+    return LOGIC[program]()
+
+
+def shown(program: str, name: str) -> None:
+    case = logic(program).get(name) or NODES[program].get(name)
+    assert case is not None, f"nothing shows what parameter '{name}' does: it needs a case"
+    check(TABLES[program], name, case)
+
+
+@pytest.mark.parametrize(("program", "name"), [(program, row.name) for program, row in SHOWN_HERE])
+def test_it_changes_what_is_observed(program, name):
+    shown(program, name)
+
+
+@pytest.mark.parametrize(("program", "name"), [(program, row.name) for program, row in SHOWN_HERE if not row.read_only])
+def test_it_does_so_when_it_is_set_while_the_program_runs(program, name):
+    with while_running():
+        shown(program, name)
 
 
 @pytest.mark.parametrize("program", TABLES)
 def test_no_parameter_is_left_out(program):
-    shown = [*LOGIC[program], *NODES[program], *ELSEWHERE.get(program, {})]
-    assert sorted(shown) == sorted(row.name for row in TABLES[program])    # every one, and once
+    names = [*logic(program), *NODES[program], *ELSEWHERE.get(program, {})]
+    assert sorted(names) == sorted(row.name for row in TABLES[program])    # every one, and once
 
 
 @pytest.mark.parametrize("test", sorted({test for tests in ELSEWHERE.values() for test in tests.values()}))
