@@ -267,7 +267,8 @@ def test_payload():
 
 @pytest.mark.parametrize(("values", "reason"), [
     ({"payload__body": "tool", "payload__mass": 1.0}, r"payload\.body.*'tool'.*upper, lower"),
-    ({"payload__body": "lower", "payload__mass": 1.0, "payload__com": [0.1]}, r"'payload\.com' has 1.*expected 3"),
+    ({"payload__body": "lower", "payload__mass": 1.0, "payload__com": [0.1]},
+     r"'payload\.com' is \[0\.1\], expected 3 numbers"),
     ({"payload__body": "lower", "payload__mass": 1.0, "payload__inertia": [1, 1, 9, 0, 0, 0]}, "no body can have"),
     ({"payload__body": "lower", "payload__mass": 1.0, "payload__inertia": [0.1]}, "expected 6"),
     ({"payload__mass": 1.0}, r"'payload\.mass' is 1 kg.*'payload\.body'"),

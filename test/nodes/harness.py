@@ -178,8 +178,18 @@ class Peer:
 
     def set_parameter(self, name: str, value: Any) -> Any:
         """Result of the attempt: `.successful`, `.reason`."""
+        return self.set_parameters([(name, value)])[0]
+
+    def set_parameters(self, changes: Sequence[tuple[str, Any]]) -> Any:
+        """Results of the attempts, each for itself."""
+        return self._ask_parameters("set_parameters", [Parameter(name, value=value) for name, value in changes]).results
+
+    def get_parameters(self, names: Sequence[str]) -> Any:
+        return self._ask_parameters("get_parameters", list(names)).values
+
+    def _ask_parameters(self, what: str, content: Any) -> Any:
         client = AsyncParameterClient(self.node, self.target)
         self.spin_until(client.services_are_ready, "parameter services")
-        future = client.set_parameters([Parameter(name, value=value)])
-        self.spin_until(future.done, f"answer about parameter {name}")
-        return future.result().results[0]
+        future = getattr(client, what)(content)
+        self.spin_until(future.done, f"answer about parameters {content}")
+        return future.result()

@@ -15,13 +15,18 @@ JOINT = """<joint name="{name}" type="{kind}"><parent link="{parent}"/><child li
   <axis xyz="0 1 0"/><limit lower="-3" upper="3" effort="{effort}" velocity="3"/>{extra}</joint>"""
 
 
-def arm(shoulder_effort: float = 100.0, extra: str = "") -> rbd.RobotModel:
+def arm_urdf(shoulder_effort: float = 100.0, extra: str = "") -> str:
     """base –shoulder– upper –elbow– lower, plus `extra` XML."""
     joints = (JOINT.format(name="shoulder", kind="revolute", parent="base", child="upper", x=0, effort=shoulder_effort,
                            extra='<dynamics damping="0.5" friction="0.2"/>')
               + JOINT.format(name="elbow", kind="revolute", parent="upper", child="lower", x=0.4, effort=50, extra=""))
     links = '<link name="base"/>' + LINK.format(name="upper", mass=2) + LINK.format(name="lower", mass=1)
-    return rbd.load_urdf(f'<robot name="arm">{links}{joints}{extra}</robot>')
+    return f'<robot name="arm">{links}{joints}{extra}</robot>'
+
+
+def arm(shoulder_effort: float = 100.0, extra: str = "") -> rbd.RobotModel:
+    """The model of `arm_urdf`."""
+    return rbd.load_urdf(arm_urdf(shoulder_effort, extra))
 
 
 MIMIC = LINK.format(name="finger", mass=0.1) + JOINT.format(

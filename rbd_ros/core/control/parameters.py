@@ -19,7 +19,8 @@ class Parameter:
     """One row of a table.
 
     `kind`: "bool", "string", "strings", "number" or "numbers"; a number may be written as an integer, and `numbers`
-    takes one number for all joints or a list with one per joint. `lower`, `upper`: closed range of every number.
+    takes one number for all or a list with one per joint, or whatever `per` names; with `count`, just so many numbers.
+    `lower`, `upper`: closed range of every number.
     """
 
     name: str
@@ -30,12 +31,15 @@ class Parameter:
     upper: float = math.inf
     choices: tuple[str, ...] = ()
     read_only: bool = False
+    per: str = "joint"
+    count: int = 0
 
     @property
     def constraints(self) -> str:
         """The accepted values in words."""
         words = {"bool": "true or false", "string": "text", "strings": "list of text", "number": "a number",
-                 "numbers": "a number, or a list with one per joint"}[self.kind]
+                 "numbers": f"{self.count} numbers" if self.count else f"a number, or a list with one per {self.per}"
+                 }[self.kind]
         if self.choices:
             words += ": " + ", ".join(repr(choice) for choice in self.choices)
         if self.lower > -math.inf or self.upper < math.inf:
@@ -65,6 +69,8 @@ class Parameter:
             return texts[0] if self.kind == "string" else texts
         numbers = tuple(_number(item) for item in ([value] if self.kind == "number" else _listed(value)))
         if not numbers or any(not self.lower <= number <= self.upper for number in numbers):
+            raise ValueError
+        if self.count and len(numbers) != self.count:
             raise ValueError
         return numbers[0] if self.kind == "number" else numbers
 

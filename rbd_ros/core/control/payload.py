@@ -7,25 +7,24 @@ from typing import Any
 import numpy as np
 
 from ..errors import RbdError, unknown_name
-from ..model.payload import payload, with_payloads
+from ..model.payload import FARTHEST, HEAVIEST, payload, with_payloads
 from ..model.robot_model import RobotModel
 from .parameters import Parameter, Table
 
 PAYLOAD_TABLE: Table = (
     Parameter("payload.body", "string", "", "Link that carries a load. Empty: no load."),
-    Parameter("payload.mass", "number", 0.0, "Mass of the load, kg.", lower=0.0, upper=1e6),
-    Parameter("payload.com", "numbers", (0.0, 0.0, 0.0), "Its centre of mass in the frame of that link, m."),
+    Parameter("payload.mass", "number", 0.0, "Mass of the load, kg.", lower=0.0, upper=HEAVIEST),
+    Parameter("payload.com", "numbers", (0.0, 0.0, 0.0), "Its centre of mass in the frame of that link, m.", count=3,
+              lower=-FARTHEST, upper=FARTHEST),
     Parameter("payload.inertia", "numbers", (0.0,) * 6, "Its inertia about its centre of mass in the axes of that "
-              "link: ixx, iyy, izz, ixy, ixz, iyz, kg m²."),
+              "link: ixx, iyy, izz, ixy, ixz, iyz, kg m².", count=6, lower=-HEAVIEST * FARTHEST**2,
+              upper=HEAVIEST * FARTHEST**2),
 )
 
 
 def loaded(model: RobotModel, values: Mapping[str, Any]) -> RobotModel:
     """The model with the load of these validated values; `RbdError` names the parameter that cannot be."""
     body, mass = values["payload.body"], values["payload.mass"]
-    for name, count in (("payload.com", 3), ("payload.inertia", 6)):
-        if len(values[name]) != count:
-            raise RbdError(f"parameter '{name}' has {len(values[name])} numbers, expected {count}")
     if body and body not in model.body_names:
         raise unknown_name("link in parameter 'payload.body':", body, model.body_names)
     if mass == 0.0:

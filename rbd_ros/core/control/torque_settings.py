@@ -35,13 +35,13 @@ TORQUE_TABLE: Table = (
     Parameter("robot_description_file", "string", "", "Path of a URDF file, used if robot_description is empty.",
               read_only=True),
     Parameter("gravity", "numbers", (0.0, 0.0, -9.81), "Acceleration of gravity in the axes of the root link, m/s².",
-              read_only=True),
+              read_only=True, count=3),
     Parameter("joints", "strings", (), "Order of all lists with one entry per joint, and of the published effort. "
               "Empty: the order of the model, which is logged at configuration.", read_only=True),
     Parameter("locked.joints", "strings", (), "Joints of the description that do not move and have no state.",
               read_only=True),
     Parameter("locked.positions", "numbers", (0.0,), "Where they are locked: one number, or one per locked joint; "
-              "rad or m.", read_only=True),
+              "rad or m.", read_only=True, per="locked joint"),
     Parameter("rotor_inertia", "numbers", (-1.0,), "Inertia of the rotors as felt after the gears, kg m² or kg; -1: as "
               "in the description.", lower=-1.0, upper=1e9, read_only=True),
     *PAYLOAD_TABLE,
@@ -151,8 +151,6 @@ def effort_limits(values: Mapping[str, Any], model: RobotModel, order: NDArray[n
 def load_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
     """The model of a URDF text or path under the parameters, and warnings about it. Raises `RbdError`."""
     gravity, locked = values["gravity"], values["locked.joints"]
-    if len(gravity) != 3:
-        raise RbdError(f"parameter 'gravity' has {len(gravity)} numbers, expected 3: x, y, z in m/s²")
     positions = values["locked.positions"]
     if locked and len(positions) not in (1, len(locked)):
         raise RbdError(f"parameter 'locked.positions' has {len(positions)} numbers, expected 1 or {len(locked)}")

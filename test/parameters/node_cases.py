@@ -1,0 +1,249 @@
+"""What those parameters do that only a node reads: in this process, without anything that spins or is sent."""
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.arm import NAMES
+
+import rbd_ros as rbd
+from parameters.case import Case, Values, split
+
+CLASSES = {"feedforward": "FeedforwardNode", "flatness": "FlatnessNode", "effort_annotator": "EffortAnnotatorNode",
+           "dynamics_server": "DynamicsServerNode", "simulator": "SimulatorNode", "mujoco_plant": "MujocoPlantNode",
+           "lockstep": "LockstepNode", "residual": "ResidualNode"}
+URDF = rbd.sample_path("two_link")
+ROBOT = {"robot_description_file": str(URDF)}
+DRIVES = str(Path(__file__).parents[2] / "config" / "sea_example.actuation.yaml")
+MS = 1_000_000
+
+
+class Nodes:
+    """Makes nodes with parameters; the messages that they publish are in `sent` by topic."""
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+        self.sent: dict[str, list[Any]] = {}
+
+    def make_class(self) -> Any:
+        return getattr(importlib.import_module(f"rbd_ros.nodes.{self.program}"), CLASSES[self.program])
+
+    def make(self) -> Any:
+        node = self.make_class()()
+        create = node.create_publisher
+
+        def create_publisher(*arguments: Any, **options: Any) -> Any:
+            publisher = create(*arguments, **options)
+            publisher.publish = self.sent.setdefault(publisher.topic_name, []).append
+            return publisher
+
+        node.create_publisher = create_publisher
+        return node
+
+    @contextmanager
+    def started(self, values: Values) -> Iterator[Any]:
+        rclpy = pytest.importorskip("rclpy", reason="rclpy is not importable: source ROS 2 or use scripts/test")
+        pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
+        if self.program == "mujoco_plant":
+            pytest.importorskip("mujoco", reason="MuJoCo is not installed: scripts/setup --peers")
+        interval = sys.getswitchinterval()
+        first, later = split(self.make_class().table, values) if self.program != "lockstep" else (values, None)
+        with parameter_file(first) as arguments:
+            rclpy.init(args=arguments, domain_id=int(os.environ["ROS_DOMAIN_ID"]))
+        node = self.make()
+        try:
+            node.start()
+            for name in set(later or ()) - set(first):
+                [result] = node.set_parameters([rclpy.parameter.Parameter(name, value=values[name])])
+                assert result.successful, result.reason
+            yield node
+        finally:
+            node.stop()
+            node.destroy_node()
+            rclpy.shutdown()
+            gc.unfreeze()    # what a control loop did to this process
+            sys.setswitchinterval(interval)
+
+
+@contextmanager
+def parameter_file(values: Values) -> Iterator[list[str]]:
+    """Arguments of a ROS program."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "parameters.yaml"
+        file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(values)}}))
+        yield ["--ros-args", *(["--params-file", str(file)] if values else [])]
+
+
+def status(program: str, values: Values) -> Any:
+    with Nodes(program).started(values) as node:
+        return node._status if program == "lockstep" else node.status
+
+
+def robot(program: str, values: Values) -> Any:
+    with Nodes(program).started(values) as node:
+        return "" if node.model is None else node.model.name
+
+
+def executor(program: str, values: Values) -> Any:
+    """The one that the program is run with."""
+    spin = pytest.importorskip("rbd_ros.nodes.spin", reason="rclpy is not importable: source ROS 2 or use scripts/test")
+    pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
+    asked = []
+
+    def refuse(name: str) -> Any:
+        asked.append(name)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, parameter_file(values) as arguments:
+        patch.setattr(spin, "make_executor", refuse)
+        patch.setattr(spin, "_catch_signals", lambda stopped: None)
+        spin.run(Nodes(program).make, arguments)
+    return asked[0]
+
+
+def periods(program: str, values: Values) -> Any:
+    """Of all timers, in ms."""
+    with Nodes(program).started(values) as node:
+        return tuple(sorted(timer.timer_period_ns / MS for timer in node.timers))
+
+
+def published(program: str, values: Values) -> Any:
+    """Topics."""
+    with Nodes(program).started(values) as node:
+        return tuple(sorted(publisher.topic_name for publisher in node.publishers))
+
+
+def subscribed(program: str, values: Values) -> Any:
+    """Topics."""
+    with Nodes(program).started(values) as node:
+        return tuple(sorted(subscription.topic_name for subscription in node.subscriptions))
+
+
+def mode(program: str, values: Values) -> Any:
+    with Nodes(program).started(values) as node:
+        return node.report()["mode"]
+
+
+def waits(program: str, values: Values) -> Any:
+    """Whether a state waits for the answer to the one before, once there was a command."""
+    with Nodes(program).started({**values, "real_time_factor": 0.0}) as node:
+        from std_msgs.msg import Float64MultiArray
+        [tick] = [timer.callback for timer in node.timers if timer.timer_period_ns == 0]
+        node.on_commands(Float64MultiArray(data=[0.0, 0.0]))
+        tick()
+        tick()
+        return node.report()["waits"]
+
+
+def passed_on(values: Values) -> Any:
+    """By lockstep, of an effort."""
+    nodes = Nodes("lockstep")
+    with nodes.started({**values, "stepper": "none"}) as node:
+        from rbd_interfaces.msg import JointEffort
+        [take] = [subscription.callback for subscription in node.subscriptions
+                  if subscription.topic_name == "/feedforward/effort"]
+        take(JointEffort(name=NAMES, effort=[1.0, 2.0]))
+        [message] = nodes.sent["/effort_controller/commands"]
+        return tuple(message.data)
+
+
+def forwarded(program: str, values: Values) -> Any:
+    """To a forward_command_controller, in answer to a joint state."""
+    nodes = Nodes(program)
+    with nodes.started(values) as node:
+        from sensor_msgs.msg import JointState
+        [take] = [subscription.callback for subscription in node.subscriptions
+                  if subscription.topic_name == "/joint_states"]
+        take(JointState(name=NAMES, position=[0.3, -0.5], velocity=[0.0, 0.0]), {"received_timestamp": 0})
+        [message] = nodes.sent["/effort_controller/commands"]
+        return tuple(message.data)
+
+
+def added(*names: str) -> Any:
+    return lambda was: tuple(sorted((*was, *names)))
+
+
+def renamed(old: str, *new: str) -> Any:
+    return lambda was: tuple(sorted((*(name for name in was if name != old), *new)))
+
+
+def shared(program: str) -> dict[str, Case]:
+    """What all nodes have."""
+    given = {} if program == "lockstep" else ROBOT
+    found = {"autostart": Case(False, partial(status, program), "not configured", given),
+             "executor": Case("events", partial(executor, program), "events", {"autostart": False})}
+    if program == "lockstep":
+        return found
+    return {**found, "robot_description": Case(URDF.read_text(), partial(robot, program), "two_link"),
+            "robot_description_file": Case(str(URDF), partial(robot, program), "two_link")}
+
+
+def torque(program: str) -> dict[str, Case]:
+    topics = partial(published, program)
+    return {
+        **shared(program),
+        "watchdog_rate": Case(50.0, partial(periods, program), (20.0, 1000.0), ROBOT),
+        "adapters": Case(["forward_command"], topics, added("/effort_controller/commands"), ROBOT),
+        "forward_command.controller": Case(
+            "arm", topics, renamed("/effort_controller/commands", "/arm/commands"),
+            {**ROBOT, "adapters": ["forward_command"]}),
+        "forward_command.joints": Case(NAMES[::-1], partial(forwarded, program), lambda was: was[::-1],
+                                       {**ROBOT, "adapters": ["forward_command"]}),
+        "joint_state.topic": Case("efforts", topics, renamed(f"/{program}/effort_commands", "/efforts"),
+                                  {**ROBOT, "adapters": ["joint_state"]}),
+    }
+
+
+def plant(program: str) -> dict[str, Case]:
+    timers, clock = partial(periods, program), program == "mujoco_plant"
+    return {
+        **shared(program),
+        "publish_rate": Case(100.0, timers, (10.0, 1000.0), ROBOT),
+        "real_time_factor": Case(0.5, timers, (4.0, 1000.0), ROBOT),
+        "publish_clock": Case(not clock, partial(published, program), renamed("/clock") if clock else added("/clock"),
+                              ROBOT),
+        "paused": Case(True, partial(mode, program), "paused", ROBOT),
+        "wait_for_command": Case(60.0, partial(waits, program), 1, ROBOT),
+    }
+
+
+def cases() -> dict[str, dict[str, Case]]:
+    """By program and name of the parameter."""
+    motors = ("motor_commands", "motor_effort", "motor_reference")
+    forces = [f"/model/arm/joint/{name}/cmd_force" for name in NAMES]
+    commands = "/effort_controller/commands"
+    return {
+        "feedforward": torque("feedforward"),
+        "flatness": {**torque("flatness"), "actuation_file": Case(
+            DRIVES, partial(published, "flatness"), added(*(f"/flatness/{name}" for name in motors)), ROBOT)},
+        "effort_annotator": shared("effort_annotator"),
+        "dynamics_server": shared("dynamics_server"),
+        "simulator": {**plant("simulator"), "actuation_file": Case(
+            DRIVES, partial(published, "simulator"), added("/motor_states"), ROBOT)},
+        "mujoco_plant": {
+            **plant("mujoco_plant"),
+            "controller": Case("arm", partial(subscribed, "mujoco_plant"), renamed(commands, "/arm/commands"), ROBOT),
+            "bridge_model": Case("arm", partial(subscribed, "mujoco_plant"), added(*forces), ROBOT)},
+        "lockstep": {
+            **shared("lockstep"),
+            "joints": Case(NAMES[::-1], passed_on, (2.0, 1.0)),
+            "effort_topic": Case("efforts", partial(subscribed, "lockstep"),
+                                 renamed("/feedforward/effort", "/efforts")),
+            "controller": Case("arm", partial(published, "lockstep"), renamed(commands, "/arm/commands")),
+            "bridge_model": Case("arm", partial(published, "lockstep"), added(*forces), {"joints": NAMES}),
+            "settle": Case(0.25, partial(periods, "lockstep"), (100.0, 250.0, 1000.0))},
+        "residual": {
+            **shared("residual"),
+            "effort_topic": Case("efforts", partial(subscribed, "residual"),
+                                 renamed("/feedforward/effort", "/efforts"), ROBOT)},
+    }

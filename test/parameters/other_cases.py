@@ -1,0 +1,249 @@
+"""What the parameters of the server, the annotator, the residual and lockstep do, in their logic without ROS."""
+from __future__ import annotations
+
+from functools import partial
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from support.arm import A_REF, NAMES, Q, Q_REF, V, V_REF, arm, arm_urdf
+
+import rbd_ros as rbd
+from parameters import torque_cases
+from parameters.case import Case, Values, split
+from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
+from rbd_ros.core.control.parameters import validate
+from rbd_ros.core.control.reference import Point
+from rbd_ros.core.control.torque_settings import load_model
+from rbd_ros.core.service.constrained import ConstrainedRequest
+from rbd_ros.core.service.dynamics import DynamicsService
+from rbd_ros.core.service.robot_state import StateRequest
+from rbd_ros.core.service.settings import SERVER_TABLE, ServerSettings, load_server_model
+from rbd_ros.cosimulation.lockstep import Lockstep, LockstepSettings
+from rbd_ros.cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
+
+MS = 1_000_000
+MOON = (0.0, 1.0, -1.62)
+
+
+def model_cases(effort: Any, q: Any, v: Any, a: Any, sign: float, friction: Any) -> dict[str, Case]:
+    """For programs that say by `effort` what inverse dynamics (times sign) and friction of the arm in q, v, a are."""
+    def seen(model: rbd.RobotModel) -> Any:
+        n = model.nv
+        return sign * (rbd.inverse_dynamics(model, q[:n], v[:n], a[:n]) + friction[:n])
+
+    def locked(angle: float) -> Any:
+        return seen(rbd.load_urdf(arm_urdf(), locked={"elbow": angle}))
+
+    return {
+        "gravity": Case(list(MOON), effort, seen(arm().with_(gravity=MOON))),
+        "rotor_inertia": Case([0.3, 0.1], effort, seen(arm().with_(armature=[0.3, 0.1]))),
+        "locked.joints": Case(["elbow"], effort, locked(0.0)),
+        "locked.positions": Case(0.5, effort, locked(0.5), {"locked.joints": ["elbow"]}),
+    }
+
+
+# ---- effort_annotator
+
+def annotated(values: Values, urdf: str = "") -> Any:
+    """The effort of a trajectory's only point."""
+    model, _ = load_model(validate(ANNOTATOR_TABLE, values), urdf or arm_urdf())
+    n = model.nv
+    first, later = split(ANNOTATOR_TABLE, values)
+    made = EffortAnnotator(model, AnnotatorSettings.from_values(first, model))
+    if later is not None:
+        made.apply(AnnotatorSettings.from_values(later, model))
+    found = made.annotate(NAMES[:n], [Point(1.0, Q_REF[:n], V_REF[:n], A_REF[:n])])
+    assert found is not None
+    return found.effort[0]
+
+
+def annotator_cases() -> dict[str, Case]:
+    model = arm()
+    friction = model.damping * V_REF + model.friction * np.tanh(V_REF / 0.01)
+    free = rbd.inverse_dynamics(model, Q_REF, V_REF, A_REF) + friction
+    # What has the same name and meaning as in node feedforward is the same there: the efforts of one reference.
+    same = torque_cases.cases("feedforward")
+    shared = {name: Case(same[name].value, annotated, same[name].expected, same[name].given) for name in (
+        *torque_cases.LOAD, "robot_compensates", "effort_limits.maximum", "friction.damping", "friction.coulomb",
+        "friction.smoothing")}
+    return {
+        **model_cases(annotated, Q_REF, V_REF, A_REF, 1.0, friction), **shared,
+        "joints": Case(NAMES[::-1], annotated, np.clip(free, [-0.5, -0.25], [0.5, 0.25]),
+                       {"effort_limits.maximum": [0.25, 0.5]}),
+        "effort_limits.override_zero": Case(0.5, partial(annotated, urdf=arm_urdf(shoulder_effort=0.0)),
+                                            np.clip(free, [-0.5, -50.0], [0.5, 50.0])),
+        "clip": Case(False, annotated, free, {"effort_limits.maximum": 0.25}),
+    }
+
+
+# ---- dynamics_server
+
+def served(values: Values) -> Any:
+    """The effort of inverse dynamics."""
+    model, _ = load_server_model(validate(SERVER_TABLE, values), arm_urdf())
+    n = model.nv
+    made = DynamicsService(model, ServerSettings.from_values(values, model))
+    return np.array(made.inverse(StateRequest(NAMES[:n], Q[:n], V[:n]), NAMES[:n], A_REF[:n], []).effort)
+
+
+def five_bar(values: Values) -> DynamicsService:
+    model = rbd.sample("five_bar")
+    first, later = split(SERVER_TABLE, values)
+    made = DynamicsService(model, ServerSettings.from_values(first, model))
+    if later is not None:
+        made.apply(ServerSettings.from_values(later, model))
+    return made
+
+
+def constrained(values: Values, off: float = 0.0) -> bool:
+    """Whether constrained dynamics are answered, so far off the constraints."""
+    model = rbd.sample("five_bar")
+    q, _ = rbd.project(model, rbd.sample_constraints("five_bar", model), np.zeros(5), np.zeros(5))
+    zero = np.zeros(5)
+    request = ConstrainedRequest(mode=1, effort=zero, name=model.joint_names)
+    five_bar(values).constrained(StateRequest(model.joint_names, q + off * np.eye(5)[0], zero), request, [])
+    return True
+
+
+def known_for(values: Values) -> float:
+    """Seconds, in steps of 10 ms, until the last joint state is too old."""
+    states = five_bar(values).states
+    names = rbd.sample("five_bar").joint_names
+    assert states.latest.accept(0.0, MS, names, np.zeros(5), np.zeros(5))
+    for k in count():
+        try:
+            states.read(StateRequest(), 0.01 * k)
+        except rbd.RbdError:
+            return 0.01 * k
+    raise AssertionError
+
+
+def estimated(values: Values) -> Any:
+    states = five_bar(values).states
+    names = rbd.sample("five_bar").joint_names
+    for k in (0, 1):
+        assert states.latest.accept(0.01 * k, (1 + 10 * k) * MS, names, np.full(5, 0.01 * k))
+    return np.array(states.read(StateRequest(), 0.01)[1])
+
+
+def rotors(values: Values) -> Any:
+    return load_server_model(validate(SERVER_TABLE, values), arm_urdf())[0].armature
+
+
+def base(values: Values) -> Any:
+    model, _ = load_server_model(validate(SERVER_TABLE, values), arm_urdf())
+    return tuple(DynamicsService(model, ServerSettings.from_values(values, model)).model_info().coordinate[:-2])
+
+
+def server_cases() -> dict[str, Case]:
+    return {
+        **model_cases(served, Q, V, A_REF, 1.0, np.zeros(2)),
+        "joints": Case(NAMES[::-1], rotors, np.array([0.2, 0.1]), {"rotor_inertia": [0.1, 0.2]}),
+        "root": Case("floating", base, tuple(f"base/{x}" for x in ("wx", "wy", "wz", "vx", "vy", "vz"))),
+        "constraints_file": Case("five_bar", constrained, True),
+        "constraint_tolerance": Case(0.1, partial(constrained, off=0.01), True, {"constraints_file": "five_bar"}),
+        "state_timeout": Case(0.305, known_for, 0.31),
+        "velocity_cutoff": Case(0.0, estimated, np.ones(5)),
+    }
+
+
+# ---- residual
+
+def watched(values: Values) -> Any:
+    """The residual of an arm that needs no effort though it accelerates; in the order of `joints`, with its names."""
+    monitor, model = _monitor(values)
+    n = model.nv
+    monitor.on_state(0, NAMES[:n], (Q - 0.0005 * V)[:n], (V - 0.0005 * A_REF)[:n], np.zeros(n))
+    found = monitor.on_state(MS, NAMES[:n], (Q + 0.0005 * V)[:n], (V + 0.0005 * A_REF)[:n], np.zeros(n))
+    return np.array(found[monitor.settings.output])
+
+
+def listed(values: Values) -> Any:
+    return _monitor(values)[0].settings.joints, watched(values)
+
+
+def explained(values: Values) -> Any:
+    """What the residual takes for the effort that acted: states say 1, 2; commands said 3, 4 and, later, 5, 6."""
+    monitor, model = _monitor(values)
+    found = None
+    for k, effort in enumerate(([3.0, 4.0], [5.0, 6.0], [7.0, 8.0])):
+        found = monitor.on_state(k * MS, NAMES, Q, [0.0, 0.0], [1.0, 2.0])
+        monitor.on_command(k * MS, NAMES, effort)
+    return found + rbd.gravity_effort(model, Q)
+
+
+def widest(values: Values) -> float:
+    """The longest interval (s), in steps of 10 ms, that has a residual."""
+    for k in count(1):
+        monitor, _ = _monitor(values)
+        monitor.on_state(0, NAMES, Q, V, [0.0, 0.0])
+        if monitor.on_state(10 * k * MS, NAMES, Q, V, [0.0, 0.0]) is None:
+            return 0.01 * (k - 1)
+    raise AssertionError
+
+
+def _monitor(values: Values) -> tuple[ResidualMonitor, rbd.RobotModel]:
+    model, _ = load_model(validate(RESIDUAL_TABLE, values), arm_urdf())
+    first, later = split(RESIDUAL_TABLE, values)
+    made = ResidualMonitor(model, ResidualSettings.from_values(first, model))
+    if later is not None:
+        made.apply(ResidualSettings.from_values(later, model))
+    return made, model
+
+
+def residual_cases() -> dict[str, Case]:
+    model = arm()
+    coulomb = model.friction * np.tanh(V / 0.01)
+    return {
+        **model_cases(watched, Q, V, A_REF, -1.0, model.damping * V + coulomb),
+        "joints": Case(NAMES[::-1], listed, lambda was: (was[0][::-1], was[1][::-1])),
+        "effort_source": Case("effort", explained, np.array([5.0, 6.0])),
+        "effort_delay": Case(0.001, explained, np.array([3.0, 4.0]), {"effort_source": "effort"}),
+        "max_interval": Case(0.055, widest, 0.05),
+        "friction.damping": Case(False, watched, lambda was: was + model.damping * V),
+        "friction.coulomb": Case(False, watched, lambda was: was + coulomb),
+        "friction.smoothing": Case(0.5, watched, lambda was: was + coulomb - model.friction * np.tanh(V / 0.5)),
+    }
+
+
+# ---- lockstep
+
+def target(values: Values) -> int:
+    """Stamp (ns) of the state that is waited for after the first command."""
+    logic = Lockstep(LockstepSettings.from_values(values).period, patience=MS)
+    logic.on_state(0, 0)
+    assert logic.on_answer(0, 0)
+    return logic.target
+
+
+def patient_for(values: Values) -> float:
+    """Seconds, in steps of 10 ms, until a missing state is overdue."""
+    logic = Lockstep(MS, LockstepSettings.from_values(values).patience)
+    logic.on_state(0, 0)
+    assert logic.on_answer(0, 0)
+    return next(0.01 * k for k in count() if logic.overdue(10 * k * MS))
+
+
+def services(values: Values) -> Any:
+    """That the simulation is stepped with."""
+    from parameters.stand_in_services import stand_in_services
+    with stand_in_services():
+        from rbd_ros.nodes.steppers import make_stepper
+        names: list[str] = []
+        node: Any = SimpleNamespace(create_client=lambda kind, name: names.append(name))
+        settings = LockstepSettings.from_values(values)
+        make_stepper(settings.stepper, node, dict(settings.names))
+        return tuple(names)
+
+
+def lockstep_cases() -> dict[str, Case]:
+    return {
+        "step": Case(0.003, target, 6 * MS),
+        "steps": Case(5, target, 5 * MS),
+        "patience": Case(0.105, patient_for, 0.11),
+        "stepper": Case("gazebo", services, ("/world/default/control",)),
+        "plant": Case("arm", services, ("arm/step", "arm/reset")),
+        "world": Case("lab", services, ("/world/lab/control",), {"stepper": "gazebo"}),
+    }

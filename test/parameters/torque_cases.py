@@ -1,0 +1,221 @@
+"""What the parameters of the torque controllers do, in their logic without ROS."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+from support.arm import A_REF, NAMES, Q, Q_REF, V, V_REF, arm, arm_urdf
+
+import rbd_ros as rbd
+from parameters.case import Case, Values, split
+from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
+from rbd_ros.core.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
+from rbd_ros.core.control.parameters import validate
+from rbd_ros.core.control.torque_settings import load_model
+from rbd_ros.core.model.payload import payload, with_payloads
+
+PROGRAMS: dict[str, Any] = {"feedforward": (FEEDFORWARD_TABLE, FeedforwardSettings, FeedforwardController, 0.01),
+                            "flatness": (FLATNESS_TABLE, FlatnessSettings, FlatnessController, 0.1)}
+PULL = np.array([0.0, 0.0, 0.0, 0.0, 0.0, -5.0])
+FALLBACK = np.array([7.0, 8.0])
+LOAD = {"payload.body": "lower", "payload.mass": 2.0, "payload.com": [0.1, 0.0, 0.05],
+        "payload.inertia": [0.1, 0.2, 0.25, 0.0, 0.05, 0.0]}
+
+
+class Arm:
+    """A controller of the two-joint arm; its clock (s) is `now`, by default without ramps."""
+
+    def __init__(self, program: str, values: Values, urdf: str = "") -> None:
+        table, settings, controller, _ = PROGRAMS[program]
+        values = {"ramp_in": 0.0, "ramp_out": 0.0, **values}
+        model, _ = load_model(validate(table, values), urdf or arm_urdf())
+        first, later = split(table, values)
+        self.made = controller(model, settings.from_values(first, model))
+        if later is not None:
+            self.made.apply(settings.from_values(later, model))
+        self.names = list(model.joint_names)
+        self.at = [NAMES.index(name) for name in self.names]
+        self.now = 1.0
+        self.made.activate(0.0)
+
+    def refer(self, acceleration: Any = A_REF) -> None:
+        assert self.made.on_reference(self.now, 0, self.names, Q_REF[self.at], V_REF[self.at], acceleration[self.at])
+
+    def state(self, q: Any = Q, v: Any = V, effort: Any = ()) -> Any:
+        """The answer to a joint state."""
+        return self.made.on_state(self.now, round(self.now * 1e9), NAMES, q, v, effort)
+
+    def time_until(self, condition: Callable[[], Any]) -> float:
+        """Seconds from now, in steps of 10 ms, until the condition holds."""
+        begin = self.now
+        for k in count():
+            self.now = begin + 0.01 * k
+            if condition():
+                return 0.01 * k
+            assert k < 1000, "never"
+        raise AssertionError
+
+
+def effort(program: str, values: Values, urdf: str = "") -> Any:
+    arm = Arm(program, values, urdf)
+    arm.refer()
+    return arm.state()
+
+
+def published(program: str, values: Values) -> Any:
+    arm = Arm(program, values)
+    arm.refer()
+    return arm.made.settings.joints, arm.state()[arm.made.settings.output]
+
+
+def safe(program: str, values: Values) -> Any:
+    return Arm(program, values).state()    # without a reference
+
+
+def change(program: str, values: Values) -> Any:
+    """Of the effort within 10 ms when the reference jumps."""
+    arm = Arm(program, values)
+    arm.refer()
+    before = arm.state()
+    arm.now += 0.01
+    arm.refer(A_REF + 100.0)
+    return np.abs(arm.state() - before)
+
+
+def until_stale(program: str, values: Values) -> float:
+    arm = Arm(program, values)
+    arm.state()
+    return arm.time_until(lambda: arm.made.watchdog(arm.now) is not None)
+
+
+def until_not_held(program: str, values: Values) -> float:
+    arm = Arm(program, values)
+    arm.state()
+    held = rbd.gravity_effort(arm.made.model, Q)
+    return arm.time_until(lambda: (out := arm.made.watchdog(arm.now)) is not None and not np.allclose(out, held))
+
+
+def until_fallback(program: str, values: Values) -> float:
+    arm = Arm(program, values)
+    arm.state()
+    return arm.time_until(lambda: (out := arm.made.watchdog(arm.now)) is not None and np.allclose(out, 0.0))
+
+
+def at_last(program: str, values: Values) -> Any:
+    arm = Arm(program, values)
+    arm.state()
+    return arm.made.watchdog(100.0)
+
+
+def until_running(program: str, values: Values) -> float:
+    arm = Arm(program, values)
+
+    def running() -> bool:
+        arm.refer()
+        arm.state()
+        return bool(arm.made.safety.mode == "running")
+
+    return arm.time_until(running)
+
+
+def until_finished(program: str, values: Values) -> float:
+    arm = Arm(program, values)
+    arm.refer()
+    arm.state()
+    arm.made.deactivate()
+    return arm.time_until(lambda: arm.state() is not None and arm.made.finished)
+
+
+def until_at_rest(program: str, values: Values) -> float:
+    arm = Arm(program, values)
+    arm.refer()
+    return arm.time_until(lambda: np.allclose(arm.state(), rbd.gravity_effort(arm.made.model, Q_REF)))
+
+
+def until_unloaded(program: str, values: Values) -> float:
+    free = effort(program, values)
+    arm = Arm(program, values)
+    arm.refer()
+    assert arm.made.on_wrenches(arm.now, [("lower", PULL)])
+    return arm.time_until(lambda: np.allclose(arm.state(), free))
+
+
+def estimated_velocity(program: str, values: Values) -> Any:
+    arm = Arm(program, values)
+    arm.state(Q, ())
+    arm.now += 0.01
+    arm.state(Q + np.array([0.01, -0.02]), ())
+    return arm.made.state.v
+
+
+def late_states(program: str, values: Values) -> int:
+    arm = Arm(program, values)
+    arm.state()
+    arm.now += 0.03
+    arm.state()
+    return int(arm.made.report()["late_states"])
+
+
+def compares_gravity(program: str, values: Values) -> bool:
+    arm = Arm(program, values)
+    arm.state(v=[0.0, 0.0], effort=[1.0, 1.0])
+    return arm.made.compare_gravity(arm.now) is not None
+
+
+def cases(program: str) -> dict[str, Case]:
+    """By name of the parameter, for what both programs have."""
+    smoothing = PROGRAMS[program][3]
+    model = arm()
+    friction = model.damping * V_REF + model.friction * np.tanh(V_REF / smoothing)
+
+    def follow(model: rbd.RobotModel) -> Any:
+        return rbd.inverse_dynamics(model, Q_REF, V_REF, A_REF) + friction
+
+    def locked(angle: float) -> Any:
+        alone = rbd.load_urdf(arm_urdf(), locked={"elbow": angle})
+        return rbd.inverse_dynamics(alone, Q_REF[:1], V_REF[:1], A_REF[:1]) + friction[:1]
+
+    def load(name: str) -> Case:
+        xx, yy, zz, xy, xz, yz = LOAD["payload.inertia"]
+        body = payload(2.0, LOAD["payload.com"], [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        return case(LOAD[name], effort, follow(with_payloads(model, {"lower": body})),
+                    {other: value for other, value in LOAD.items() if other != name})
+
+    def case(value: Any, observe: Callable[..., Any], expected: Any, given: Values | None = None) -> Case:
+        return Case(value, partial(observe, program), expected, given or {})
+
+    weak = partial(effort, urdf=arm_urdf(shoulder_effort=0.0))
+    gravity = rbd.gravity_effort(model, Q)
+    return {
+        "gravity": case([0.0, 1.0, -1.62], effort, follow(model.with_(gravity=(0.0, 1.0, -1.62)))),
+        "joints": case(NAMES[::-1], published, lambda was: (was[0][::-1], was[1][::-1])),
+        "locked.joints": case(["elbow"], effort, locked(0.0)),
+        "locked.positions": case(0.5, effort, locked(0.5), {"locked.joints": ["elbow"]}),
+        "rotor_inertia": case([0.3, -1.0], effort, lambda was: was + [0.3, 0.0] * A_REF),
+        **{name: load(name) for name in LOAD},
+        "robot_compensates": case(["friction"], effort, lambda was: was - friction),
+        "gravity_check": case(False, compares_gravity, False),
+        "effort_limits.maximum": case(0.5, effort, lambda was: np.clip(was, -0.5, 0.5)),
+        "effort_limits.override_zero": case(0.5, weak, lambda was: np.clip(follow(model), [-0.5, -50.0], [0.5, 50.0])),
+        "effort_limits.rate": case(2.0, change, np.array([0.02, 0.02])),
+        "state_timeout": case(0.205, until_stale, 0.21),
+        "state_rate": case(100.0, late_states, 1),
+        "velocity_cutoff": case(0.0, estimated_velocity, np.array([1.0, -2.0])),
+        "ramp_in": case(0.105, until_running, 0.11),
+        "ramp_out": case(0.105, until_finished, 0.11),
+        "safe_output.damping": case(3.0, safe, gravity - 3.0 * rbd.mass_matrix(model, Q) @ V),
+        "safe_output.hold": case(0.105, until_not_held, 0.16, {"safe_output.fallback_ramp": 0.0}),
+        "safe_output.fallback_ramp": case(0.205, until_fallback, 0.26, {"safe_output.hold": 0.0}),
+        "safe_output.fallback": case(list(FALLBACK), at_last, FALLBACK),
+        "reference_timeout": case(0.305, until_at_rest, 0.31),
+        "wrench_timeout": case(0.305, until_unloaded, 0.31, {"reference_timeout": 0.0}),
+        "gains.kp": case([10.0, 20.0], effort, lambda was: was + [10.0, 20.0] * (Q_REF - Q)),
+        "gains.kd": case([3.0, 4.0], effort, lambda was: was + [3.0, 4.0] * (V_REF - V)),
+        "friction.damping": case(False, effort, lambda was: was - model.damping * V_REF),
+        "friction.coulomb": case(False, effort, lambda was: was - model.friction * np.tanh(V_REF / smoothing)),
+        "friction.smoothing": case(0.5, effort, lambda was: was + model.friction * (
+            np.tanh(V_REF / 0.5) - np.tanh(V_REF / smoothing))),
+    } | ({"feedforward": case("none", effort, np.zeros(2))} if program == "feedforward" else {})
