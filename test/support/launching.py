@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,33 @@ class Launch:
                 name in self.reports and self.reports[name].message.startswith("active")), repeat)
             assert self.call(GetState, f"{name}/get_state", GetState.Request(), repeat).current_state.label == "active"
 
+    def listen(self, kind: Any, topic: str) -> list[Any]:
+        """A list that will hold the latest message of a topic."""
+        latest: list[Any] = []
+        self.node.create_subscription(kind, topic, lambda message: latest.__setitem__(slice(None), [message]), 10)
+        return latest
+
+    def at_rest(self, topic: str, names: Sequence[str], position: Sequence[float]) -> Callable[[], None]:
+        """A function that publishes this joint state with the time at which it is called."""
+        from sensor_msgs.msg import JointState
+
+        publisher = self.node.create_publisher(JointState, topic, 1)
+        message = JointState(name=list(names), position=list(position), velocity=[0.0] * len(names))
+
+        def send() -> None:
+            message.header.stamp = self.node.get_clock().now().to_msg()
+            publisher.publish(message)
+
+        return send
+
+    def describe(self, topic: str, urdf: str) -> None:
+        """Publish a robot description as robot_state_publisher does."""
+        from rclpy.qos import DurabilityPolicy, QoSProfile
+        from std_msgs.msg import String
+
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self.node.create_publisher(String, topic, latched).publish(String(data=urdf))
+
     def end(self) -> str:
         """Interrupt; every process must end by itself with code 0. Returns all the output."""
         self.process.send_signal(signal.SIGINT)
@@ -119,11 +147,3 @@ def launch(tmp_path, monkeypatch):
     yield start
     for item in started:
         item.close()
-
-
-def publish_description(node: Any, topic: str, urdf: str) -> None:
-    from rclpy.qos import DurabilityPolicy, QoSProfile
-    from std_msgs.msg import String
-
-    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    node.create_publisher(String, topic, latched).publish(String(data=urdf))
