@@ -34,6 +34,8 @@ def test_arguments_are_described_and_used(path):
         assert "default_value" in argument, f"{argument['0']}: a launch file starts without arguments"
         if argument["default_value"] in ("true", "false"):
             assert argument["choices"] == ["true", "false"]
+        else:    # what each choice means
+            assert all(choice in argument["description"] for choice in argument.get("choices", []))
         assert argument["default_value"] in argument.get("choices", [argument["default_value"]])
     assert len({argument["0"] for argument in arguments}) == len(arguments)
     text = path.read_text()
@@ -53,6 +55,12 @@ def test_executables_and_files_exist(path):
     files = re.findall(r'"(\w+\.yaml)"', path.read_text())
     assert files
     assert all((CHECKOUT / "config" / file).is_file() for file in files)
+
+
+@each_file
+def test_is_run_by_a_test(path):
+    tests = [file.read_text() for file in (CHECKOUT / "test").rglob("test_*launch.py")]
+    assert any(f'launch("{path.name}"' in text for text in tests)
 
 
 @pytest.mark.parametrize("node", SERVED)
