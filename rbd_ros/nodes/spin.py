@@ -47,6 +47,9 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None) -> Non
             if node is not None:
                 node.destroy_node()
         rclpy.try_shutdown()
+        # Ctrl-C in a terminal comes twice, also from `ros2 launch`. While it ends, the interpreter puts back default
+        # handlers, and the second signal would kill the process; what is ignored stays ignored.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def make_executor(name: str) -> Any:

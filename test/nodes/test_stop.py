@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 
 import rclpy
@@ -9,6 +11,25 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 
 from rbd_ros.nodes.stop import Stop
+
+# A node that ends, and a signal that comes after everything else: when the modules are taken down.
+ENDS_LATE = """
+import os, signal, sys
+from rclpy.node import Node
+from rbd_ros.nodes.spin import run
+
+class Ending(Node):
+    def start(self):
+        os.kill(os.getpid(), signal.SIGINT)
+
+class Late:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=signal.SIGINT):
+        kill(pid, number)
+
+sys.late = Late()
+run(lambda: Ending("ending"))
+print("ended", flush=True)
+"""
 
 
 def test_one_callback_is_kept_however_long_it_spins(private_domain):
@@ -48,3 +69,10 @@ def test_only_the_first_callback_is_kept():
         stop.add_done_callback(lambda _, i=i: calls.append(i))
     stop.set_result(True)
     assert calls == [0]
+
+
+def test_a_second_signal_does_not_kill_what_has_ended(private_domain):
+    # Ctrl-C in a terminal reaches a node twice: from the terminal, and from `ros2 launch`.
+    result = subprocess.run([sys.executable, "-c", ENDS_LATE], capture_output=True, text=True)
+    assert result.stdout == "ended\n", result.stderr
+    assert result.returncode == 0

@@ -28,8 +28,8 @@ class Launch:
         import rclpy
 
         self._log = folder / "launch.log"
-        # SIGINT as in a terminal, even if whoever runs the tests ignores it. A session of its own, so that the
-        # signal reaches `ros2 launch` alone, which passes it on.
+        # SIGINT as in a terminal, even if whoever runs the tests ignores it. A session of its own, so that it
+        # reaches `ros2 launch` and what that started, and nobody else.
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
                 ["env", "--default-signal=INT", "ros2", "launch", "--noninteractive", CHECKOUT / "launch" / file,
@@ -100,8 +100,11 @@ class Launch:
         self.node.create_publisher(String, topic, latched).publish(String(data=urdf))
 
     def end(self) -> str:
-        """Interrupt; every process must end by itself with code 0. Returns all the output."""
-        self.process.send_signal(signal.SIGINT)
+        """Ctrl-C as a terminal sends it: to `ros2 launch`, and to the nodes, which get it from `ros2 launch` once more.
+
+        Every process must end by itself with code 0. Returns all the output.
+        """
+        os.killpg(self.process.pid, signal.SIGINT)
         code = self.process.wait(PATIENCE)
         output = self.output()
         assert code == 0, output
