@@ -27,9 +27,10 @@ from .timing import table
 RATE = 500.0
 SETTLE = 5.0    # s before the first figures: start-up, discovery
 PUBLISHER = """
-import sys, time, rclpy, rclpy.signals
+import signal, sys, time, rclpy, rclpy.signals
 from sensor_msgs.msg import JointState
 from rbd_interfaces.msg import JointReference
+signal.signal(signal.SIGINT, signal.default_int_handler)    # which a shell may have turned off in the background
 rclpy.init(signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
 node = rclpy.create_node("states")
 states = node.create_publisher(JointState, "joint_states", 1)
@@ -134,6 +135,9 @@ def _listen(pid: int, seconds: float) -> list[dict[str, Any]]:
                      "node_p99": diagnostics.get("latency_p99_us", "?"), "late": diagnostics.get("late_states", "?"),
                      "misses": diagnostics.get("deadline_misses", "?"), "gaps": int((intervals > 3.0 / RATE).sum()),
                      **status})
+        row = rows[-1]
+        print(f"  minute {row['minute']:.1f}: {row['rate']:.1f} Hz, p50 {row['p50']:.0f} µs, p99 {row['p99']:.0f} µs, "
+              f"{row['memory']:.1f} MB", flush=True)
     executor.shutdown()
     own.destroy_node()
     return rows
