@@ -20,7 +20,9 @@ from typing import Any
 
 import numpy as np
 from rclpy.callback_groups import CallbackGroup
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool
@@ -35,6 +37,7 @@ from .conversions import nanoseconds
 from .model_node import BEST_EFFORT, LATCHED, RELIABLE, ModelNode
 
 LONGEST_RUN_DOWN = 3.0    # s
+STOPS = QoSProfile(depth=100)    # a stop that the next message releases at once is a stop all the same
 
 __all__ = ["BEST_EFFORT", "LATCHED", "RELIABLE", "TorqueNode"]
 
@@ -50,7 +53,13 @@ class TorqueNode(ModelNode):
         self._states: Any = None
         self._watchdog: Any = None
         self._loop: ControlLoop | None = None
-        self._stopped = False    # by an emergency stop that outlives the configuration
+        self._stopped = False    # by an emergency stop that came before the configuration, or outlives it
+        # Heard from the beginning to the end; twice, as one subscription hears what was latched before it began, or
+        # what is not latched. Of the first one most publishers are no match, which is nothing to warn of.
+        self.create_subscription(Bool, "~/emergency_stop", self._on_emergency_stop, LATCHED,
+                                 event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False))
+        self.create_subscription(Bool, "~/emergency_stop", self._on_emergency_stop, STOPS,
+                                 qos_overriding_options=QoSOverridingOptions.with_default_policies())
 
     # ---- for subclasses
 
@@ -91,7 +100,6 @@ class TorqueNode(ModelNode):
         self._outputs = [self.effort_output(settings), *self.further_outputs(),
                          *make_outputs(self, model, settings, values)]
         self.undo += [output.destroy for output in self._outputs]
-        self.subscribe(Bool, "~/emergency_stop", self._on_emergency_stop, RELIABLE)
         self.serve(Trigger, "~/reset", self._on_reset)
         self.create_inputs()
         watchdog = self._watchdog = self.create_timer(1.0 / values["watchdog_rate"], self._on_watchdog,
@@ -237,10 +245,16 @@ class TorqueNode(ModelNode):
                                       "publishing the safe effort", throttle_duration_sec=1.0)
 
     def _on_emergency_stop(self, message: Bool) -> None:
-        if message.data and not self.controller.safety.latched:
-            self.controller.safety.stop()
-            self.get_logger().error("emergency stop: publishing the safe effort until service ~/reset is called"
-                                    if self.active else "emergency stop: it holds after activation, until ~/reset")
+        with self.lock:
+            safety = None if self.controller is None else self.controller.safety
+            if not message.data or (self._stopped if safety is None else safety.latched):
+                return
+            if safety is None:
+                self._stopped = True
+            else:
+                safety.stop()
+        self.get_logger().error("emergency stop: publishing the safe effort until service ~/reset is called"
+                                if self.active else "emergency stop: it holds after activation, until ~/reset")
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         with self.lock:
