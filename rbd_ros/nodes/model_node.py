@@ -71,11 +71,18 @@ class ModelNode(LifecycleNode):
         """Values for /diagnostics."""
         return {}
 
+    def on_defect(self, trace: str) -> None:
+        """Deal with an exception in the callback of a subscription; by default it ends the process."""
+        raise
+
     def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile) -> Any:
         """A subscription under the lock, until cleanup, with QoS that parameters can override."""
         def locked(message: Any) -> None:
             with self.lock:
-                callback(message)
+                try:
+                    callback(message)
+                except Exception:
+                    self.on_defect(traceback.format_exc())
 
         made = self.create_subscription(kind, topic, locked, qos, qos_overriding_options=(
             QoSOverridingOptions.with_default_policies()))

@@ -180,15 +180,20 @@ class TorqueNode(ModelNode):
 
     # ---- control
 
+    def on_defect(self, trace: str) -> None:
+        """An emergency stop: a defect must not end process or thread with the last torque latched."""
+        with self.lock:
+            self.controller.safety.stop()
+        self.get_logger().error(f"stopped by a defect; publishing the safe effort until ~/reset:\n{trace}",
+                                throttle_duration_sec=1.0)
+
     def _on_joint_state(self, message: JointState, info: Mapping[str, int]) -> None:
         with self.lock:
             if self.active:
                 try:
                     self._answer(message, info)
-                except Exception:    # a defect must not end process or thread with the last torque latched
-                    self.controller.safety.stop()
-                    self.get_logger().error("stopped by a defect; publishing the safe effort until ~/reset:\n"
-                                            + traceback.format_exc(), throttle_duration_sec=1.0)
+                except Exception:
+                    self.on_defect(traceback.format_exc())
 
     def _answer(self, message: JointState, info: Mapping[str, int]) -> None:
         controller = self.controller
@@ -200,6 +205,9 @@ class TorqueNode(ModelNode):
             return
         self._stamp = message.header.stamp
         self._publish(effort)
+        if controller.defect:
+            self.on_defect(controller.defect)
+            controller.defect = ""
         self._compare_gravity()
         received = info["received_timestamp"]
         controller.statistics.published(max(time.time_ns() - received, 0) * 1e-9 if received else 0.0)

@@ -1,6 +1,7 @@
 """What every torque controller does with a joint state, without ROS: accept it, compute, make the effort safe."""
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ class TorqueController:
         self._zero = np.zeros(model.nv)
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = 0
+        self.defect = ""    # traceback of the last error of the program in `command`
 
     def apply(self, settings: TorqueSettings) -> None:
         """Use other settings from now on; the state of all inputs remains."""
@@ -64,6 +66,9 @@ class TorqueController:
         except RbdError:
             command = None
             self.safety.counts["non_finite_command"] += 1
+        except Exception:    # a defect, maybe in every cycle from now on: there must be an effort all the same
+            command, self.defect = None, traceback.format_exc()
+            self.safety.stop()
         return self.safety.update(now, command)
 
     def safe_effort(self, at_rest: bool) -> Array:
