@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from rclpy.signals import SignalHandlerOptions
 from .stop import Stop
 
 SIGNALS = {signal.SIGINT, signal.SIGTERM}
+PATIENCE = 5.0    # s: a torque node needs some time until the torque that it leaves behind is safe
 
 
 def run(make_node: Callable[[], Any], arguments: list[str] | None = None) -> None:
@@ -31,6 +33,7 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None) -> Non
     executor: Any = None
     try:
         node = make_node()
+        node.ending = stopped.done
         executor = make_executor(node.get_parameter("executor").value if node.has_parameter("executor") else "")
         executor.add_node(node)
         if hasattr(node, "start"):
@@ -61,7 +64,8 @@ def _catch_signals(stopped: Stop) -> None:
     """Let SIGINT and SIGTERM set `stopped` at once, though the main thread waits in the middleware.
 
     The interpreter writes the number of a signal into a socket, whichever thread the signal hits; a thread reads it.
-    So neither a callback nor the middleware is interrupted half-way. The third signal ends a process that hangs.
+    So neither a callback nor the middleware is interrupted half-way. A process that hangs is ended by the third signal,
+    or a later one, but not within `PATIENCE` after the first.
     """
     reader, writer = socket.socketpair()
     writer.setblocking(False)
@@ -70,10 +74,11 @@ def _catch_signals(stopped: Stop) -> None:
     signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
 
     def wait() -> None:
-        count = 0
-        while count < 3:
+        count, first = 0, 0.0
+        while count < 3 or time.monotonic() - first < PATIENCE:
             count += reader.recv(1)[0] in SIGNALS
             if count and not stopped.done():
+                first = time.monotonic()
                 stopped.set_result(True)
         os._exit(1)
 
