@@ -22,7 +22,7 @@ import numpy as np
 from rclpy.callback_groups import CallbackGroup
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from rclpy.qos import QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool
@@ -54,12 +54,10 @@ class TorqueNode(ModelNode):
         self._watchdog: Any = None
         self._loop: ControlLoop | None = None
         self._stopped = False    # by an emergency stop that came before the configuration, or outlives it
-        # Heard from the beginning to the end; twice, as one subscription hears what was latched before it began, or
-        # what is not latched. Of the first one most publishers are no match, which is nothing to warn of.
-        self.create_subscription(Bool, "~/emergency_stop", self._on_emergency_stop, LATCHED,
-                                 event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False))
+        self._latched_stops: Any = None
         self.create_subscription(Bool, "~/emergency_stop", self._on_emergency_stop, STOPS,
                                  qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self.create_timer(1.0, self._hear_latched_stops, clock=self.steady)
 
     # ---- for subclasses
 
@@ -142,6 +140,7 @@ class TorqueNode(ModelNode):
     # ---- life cycle
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._hear_latched_stops()
         with self.lock:
             self.controller.activate(time.monotonic())
             self.active, self.status = True, "active"
@@ -251,6 +250,17 @@ class TorqueNode(ModelNode):
         if effort is not None:
             self.get_logger().warning(f"no valid joint state for {self.controller.state.age(time.monotonic()):.3f} s: "
                                       "publishing the safe effort", throttle_duration_sec=1.0)
+
+    def _hear_latched_stops(self) -> None:
+        """Where a publisher latches its stops, hear the one from before, too: that takes a second subscription, which
+        other publishers would warn of.
+        """
+        if self._latched_stops is None and any(
+                publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+                for publisher in self.get_publishers_info_by_topic("~/emergency_stop")):
+            self._latched_stops = self.create_subscription(
+                Bool, "~/emergency_stop", self._on_emergency_stop, LATCHED,
+                event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False))
 
     def _on_emergency_stop(self, message: Bool) -> None:
         with self.lock:

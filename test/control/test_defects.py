@@ -1,4 +1,4 @@
-"""A defect of the program in a control law: there is a safe effort all the same, in every cycle."""
+"""A defect of the program, or of a driver: there is a safe effort all the same, in every cycle."""
 from __future__ import annotations
 
 import numpy as np
@@ -39,3 +39,16 @@ def test_a_defect_that_lasts_is_an_emergency_stop(controller, settings):
     made.safety.reset()
     made.on_state(3.001, 3001 * MS, NAMES, Q, still)
     assert made.safety.mode == "running"
+
+
+def test_the_largest_number_there_is():
+    """Some drivers say so what they do not know. It neither stops the robot nor takes its weight's support away."""
+    model = arm()
+    made = FeedforwardController(model, FeedforwardSettings.from_values({"feedforward": "none"}, model))
+    unknown = np.full(model.nv, np.finfo(float).max)
+    made.activate(0.0)
+    made.on_state(0.0, MS, NAMES, Q, np.zeros(model.nv), unknown)
+    assert made.compare_gravity(0.0) is None
+    with np.errstate(all="ignore"):
+        made.on_state(0.1, 100 * MS, NAMES, Q, unknown)
+        np.testing.assert_allclose(made.safe_effort(False), rbd.gravity_effort(model, Q), rtol=0, atol=1e-12)

@@ -5,6 +5,7 @@ import numpy as np
 from harness import LATCHED, RELIABLE, NodeProcess, Peer
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rclpy.event_handler import PublisherEventCallbacks
 from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
 
@@ -54,6 +55,25 @@ def test_a_latched_stop_from_before_the_node_began(tmp_path, private_domain):
             assert process.end() == 0
         finally:
             process.kill()
+
+
+def test_other_publishers_have_nothing_to_warn_of(tmp_path, private_domain):
+    """The one that latches is heard by a subscription which a publisher that does not would call incompatible."""
+    process = NodeProcess(tmp_path, "feedforward", **PARAMETERS)
+    try:
+        with Peer() as peer:
+            warned = []
+            events = PublisherEventCallbacks(incompatible_qos=warned.append)
+            button = peer.node.create_publisher(Bool, "feedforward/emergency_stop", RELIABLE, event_callbacks=events)
+            mode_becomes(peer, "running")
+            button.publish(Bool(data=True))
+            mode_becomes(peer, "stopped")
+            peer.diagnostics.clear()
+            mode_becomes(peer, "stopped")    # a second later
+            assert not warned
+        assert process.end() == 0
+    finally:
+        process.kill()
 
 
 def test_a_stop_while_the_node_is_not_configured(tmp_path, private_domain):

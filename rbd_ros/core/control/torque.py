@@ -12,7 +12,7 @@ from ..dynamics.inverse import gravity_effort, inverse_dynamics
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .gravity_check import GravityVerdict, compare_gravity
-from .inputs import Rejections, StateInput
+from .inputs import Rejections, StateInput, all_finite
 from .safety import SafetyFilter
 from .statistics import CycleStatistics
 from .torque_settings import TorqueSettings
@@ -78,9 +78,11 @@ class TorqueController:
         try:
             if at_rest:
                 return gravity_effort(self.model, self.state.q)
-            return inverse_dynamics(self.model, self.state.q, self._zero, -self.settings.safe_damping * self.state.v)
+            braking = -self.settings.safe_damping * self.state.v
+            effort = inverse_dynamics(self.model, self.state.q, self._zero, braking)
         except RbdError:
-            return self.settings.safety.fallback
+            return self.settings.safety.fallback if at_rest else self.safe_effort(True)
+        return effort if all_finite(effort) else self.safe_effort(True)    # a velocity beyond all reason
 
     def compare_gravity(self, now: float) -> GravityVerdict | None:
         """Whether robot and model agree about gravity, judged twice after each activation; None at all other times.
@@ -91,7 +93,7 @@ class TorqueController:
         if self._comparisons > 1 or not self.settings.gravity_check or now < self._compare_at:
             return None
         measured = state.measured_effort
-        if measured is None or not np.isfinite(measured).all() or np.abs(state.v).max() > STILL:
+        if measured is None or not all_finite(measured) or np.abs(state.v).max() > STILL:
             self._compare_at = now + 0.05    # it costs some µs: not in every cycle of a long motion
             return None
         gravity = gravity_effort(self.model, state.q)
