@@ -45,10 +45,19 @@ def test_refused_while_states_are_stale(made):
     assert made.reference.sample(60.0, 60 * SECOND) is None
 
 
-def test_refused_where_states_have_no_stamp(made):
-    """It would never begin to move."""
-    made.on_state(1.0, 0, NAMES, Q)
-    assert not made.on_trajectory(1.0, 0, NAMES, [Point(10.0, GOAL)])
+def test_a_trajectory_that_tells_its_start_needs_no_state(made):
+    """As in a simulation that has not begun yet: until its time it stands still at its first point."""
+    assert made.on_trajectory(1.0, 2 * SECOND, NAMES, [Point(0.0, Q), Point(1.0, GOAL)])
+    np.testing.assert_array_equal(made.reference.sample(1.0, SECOND).q, Q)
+    np.testing.assert_allclose(made.reference.sample(1.0, 4 * SECOND).q, GOAL, rtol=0, atol=1e-12)
+
+
+def test_a_trajectory_without_points_stops_even_while_states_are_stale(made):
+    assert not made.on_trajectory(0.0, 0, NAMES, [])    # there is nothing to stop
+    made.on_state(1.0, SECOND, NAMES, Q)
+    assert made.on_trajectory(1.0, 0, NAMES, [Point(1.0, GOAL)])
+    assert made.on_trajectory(5.0, 0, NAMES, [])
+    np.testing.assert_array_equal(made.reference.sample(9.0, 9 * SECOND).q, Q)
 
 
 def test_stays_until_its_time_has_come(made):

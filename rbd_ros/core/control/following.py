@@ -70,11 +70,8 @@ class FollowingController(TorqueController):
 
     def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> bool:
         """Take a trajectory, which replaces what was desired before; False if it was rejected."""
-        if not self.state.stamp_ns or self.state.age(now) >= self.state.timeout:
-            self.rejections.add(Rejected("bad_trajectory", "a trajectory starts where the robot is, and runs by the "
-                                         "stamps of the joint states, but there is no fresh joint state with a stamp"))
-            return False
-        return self.reference.accept_trajectory(now, stamp_ns, self.state.stamp_ns, names, points, self.state.q)
+        measured = self.state.q if self.state.age(now) < self.state.timeout else None
+        return self.reference.accept_trajectory(now, stamp_ns, self.state.stamp_ns, names, points, measured)
 
     def on_wrenches(self, now: float, wrenches: Sequence[tuple[str, ArrayLike]]) -> bool:
         """Take all external wrenches: (body, [moment, force] on the body in its link frame); False if rejected."""
