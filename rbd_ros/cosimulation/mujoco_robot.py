@@ -49,7 +49,7 @@ class MujocoRobot:
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
         """Put the robot into a state at time zero: q, v (nv,), by default 0 (within the limits) and at rest."""
-        model, mujoco = self.model, self._mujoco
+        model = self.model
         low, high = ((model.position_lower, model.position_upper) if self._limits
                      else (np.full(model.nq, -np.inf), np.full(model.nq, np.inf)))
         q = np.clip(model.neutral(), low, high) if q is None else q
@@ -59,7 +59,10 @@ class MujocoRobot:
             i = int(beyond[0])
             raise RbdError(f"joint '{model.joint_names[i]}' starts at {q[i]:g}, outside its limits "
                            f"{low[i]:g} … {high[i]:g}")
-        mujoco.mj_resetData(self.mj, self.data)
+        self._put(q, v)
+
+    def _put(self, q: Array, v: Array) -> None:
+        self._mujoco.mj_resetData(self.mj, self.data)
         self.data.qpos[self._at_q], self.data.qvel[self._at_v] = q, v
         for joint, source, mimic in self._mimics:
             joint_q, joint_v = joint.qposadr[0], joint.dofadr[0]
@@ -92,8 +95,7 @@ class MujocoRobot:
             data.qfrc_applied[:] = applied if external_wrenches is None else applied + self._push(external_wrenches)
             mujoco.mj_step(self.mj, data)
             if not (np.isfinite(data.qpos).all() and np.isfinite(data.qvel).all()):
-                q, v = self._q, self._v
-                self.reset(q, v)
+                self._put(self._q, self._v)
                 raise RbdError("simulation diverged; smaller efforts or a smaller step than "
                                f"{self.step_size:g} s may help")
             self._keep()

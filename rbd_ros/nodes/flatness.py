@@ -18,6 +18,7 @@ without a command by cause (motor_state_missing, reference_incomplete, impossibl
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -87,9 +88,12 @@ class FlatnessNode(FollowingNode):
         with self.lock:
             controller = self.controller
             if isinstance(controller, ElasticController):
-                self.report_rejection(controller.on_motor_state(
-                    time.monotonic(), nanoseconds(message.header.stamp), message.name, message.position,
-                    message.velocity))
+                try:
+                    self.report_rejection(controller.on_motor_state(
+                        time.monotonic(), nanoseconds(message.header.stamp), message.name, message.position,
+                        message.velocity))
+                except Exception:
+                    self.on_defect(traceback.format_exc())
 
     def _publish(self, effort: Any) -> None:
         super()._publish(effort)

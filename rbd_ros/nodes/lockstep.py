@@ -15,6 +15,7 @@ messages are waited for, never ROS time, so that nothing can block while the sim
 """
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -196,12 +197,15 @@ class LockstepNode(LifecycleNode):
                 self._settling.reset()
 
     def _send(self, names: Sequence[str], effort: Sequence[float]) -> bool:
-        sent = dict(zip(names, effort, strict=True))
+        sent = dict(zip(names, effort, strict=False))
         joints = self._settings.joints or names
         missing = [name for name in joints if name not in sent]
-        if missing or len(sent) != len(joints):
-            self.get_logger().error(f"the efforts are those of {', '.join(names)}, but parameter 'joints' says "
-                                    f"{', '.join(joints)}", throttle_duration_sec=1.0)
+        if missing or not len(sent) == len(joints) == len(effort):
+            self.get_logger().error(f"there are {len(effort)} efforts of {', '.join(names)}, but parameter 'joints' "
+                                    f"says {', '.join(joints)}", throttle_duration_sec=1.0)
+            return False
+        if not all(map(math.isfinite, effort)):
+            self.get_logger().error("efforts that are not finite are not passed on", throttle_duration_sec=1.0)
             return False
         if self._settings.stepper == "rbd":
             self._sent = {self._logic.target: sent, **dict(list(self._sent.items())[:9])}

@@ -44,7 +44,8 @@ class ModelNode(LifecycleNode):
         self.steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.undo: list[Callable[[], Any]] = []    # what takes back the configuration, run from the last to the first
         self._description = ""
-        self._ended = False                        # by the transition `shutdown`: no configuration can follow
+        self.ending: Callable[[], bool] = lambda: False    # whether the process is about to end
+        self._ended = False                        # by the transition `cleanup` or `shutdown`: no autostart any more
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.create_subscription(String, "robot_description", self._on_description, LATCHED)
         self.create_timer(1.0, self._publish_diagnostics, clock=self.steady)
@@ -71,11 +72,18 @@ class ModelNode(LifecycleNode):
         """Values for /diagnostics."""
         return {}
 
+    def on_defect(self, trace: str) -> None:
+        """Deal with an exception in the callback of a subscription; by default it ends the process."""
+        raise
+
     def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile) -> Any:
         """A subscription under the lock, until cleanup, with QoS that parameters can override."""
         def locked(message: Any) -> None:
             with self.lock:
-                callback(message)
+                try:
+                    callback(message)
+                except Exception:
+                    self.on_defect(traceback.format_exc())
 
         made = self.create_subscription(kind, topic, locked, qos, qos_overriding_options=(
             QoSOverridingOptions.with_default_policies()))
@@ -95,7 +103,7 @@ class ModelNode(LifecycleNode):
         if values["autostart"] is not True:
             self.status = "not configured"
         elif values["robot_description"] or values["robot_description_file"] or self._description:
-            if self.trigger_configure() == TransitionCallbackReturn.SUCCESS:
+            if self.trigger_configure() == TransitionCallbackReturn.SUCCESS and not self.ending():
                 self.trigger_activate()
         else:
             self.get_logger().info(f"waiting for a robot description on {self.resolve_topic_name('robot_description')}")
@@ -155,7 +163,7 @@ class ModelNode(LifecycleNode):
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._clean_up()
-        self.status = "not configured"
+        self.status, self._ended = "not configured", True
         return TransitionCallbackReturn.SUCCESS
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:

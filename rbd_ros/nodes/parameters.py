@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rcl_interfaces.srv import SetParameters, SetParametersAtomically
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 
@@ -14,6 +15,7 @@ from ..core.errors import RbdError
 
 def declare(node: Node, table: Table) -> None:
     """Declare every row. Types are checked by the table, so that `5` is as good as `5.0` and `[5.0, 5.0]`."""
+    _refuse_unknown_types(node)
     for row in table:
         if not node.has_parameter(row.name):
             node.declare_parameter(row.name, _ros_value(row), ParameterDescriptor(
@@ -45,6 +47,31 @@ def on_change(node: Node, table: Table, check: Callable[[Mapping[str, Any]], Any
 
     node.add_on_set_parameters_callback(before)
     node.add_post_set_parameters_callback(after)
+
+
+def _refuse_unknown_types(node: Node) -> None:
+    """Refuse a parameter of a type that ROS does not have; rclpy raises an error there, which ends the process."""
+    for service in node.services:
+        if service.srv_type in (SetParameters, SetParametersAtomically):
+            service.callback = _refusing(service.callback)
+
+
+def _refusing(change: Callable[..., Any]) -> Callable[..., Any]:
+    known = {kind.value for kind in RosParameter.Type}
+
+    def answer(request: Any, response: Any) -> Any:
+        wrong = [item for item in request.parameters if item.value.type not in known]
+        if not wrong:
+            return change(request, response)
+        result = SetParametersResult(successful=False, reason=f"parameter '{wrong[0].name}' is of type "
+                                     f"{wrong[0].value.type}, which is none of ROS; nothing was changed")
+        if isinstance(response, SetParametersAtomically.Response):
+            response.result = result
+        else:
+            response.results = [result] * len(request.parameters)
+        return response
+
+    return answer
 
 
 def _ros_value(row: Parameter) -> Any:

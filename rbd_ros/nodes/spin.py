@@ -33,6 +33,7 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None) -> Non
     executor: Any = None
     try:
         node = make_node()
+        node.ending = stopped.done
         executor = make_executor(node.get_parameter("executor").value if node.has_parameter("executor") else "")
         executor.add_node(node)
         if hasattr(node, "start"):

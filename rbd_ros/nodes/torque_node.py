@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 from rclpy.callback_groups import CallbackGroup
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool
@@ -36,6 +38,7 @@ from .conversions import nanoseconds
 from .model_node import BEST_EFFORT, LATCHED, RELIABLE, ModelNode
 
 LONGEST_RUN_DOWN = 3.0    # s
+STOPS = QoSProfile(depth=100)    # a stop that the next message releases at once is a stop all the same
 
 __all__ = ["BEST_EFFORT", "LATCHED", "RELIABLE", "TorqueNode"]
 
@@ -51,7 +54,11 @@ class TorqueNode(ModelNode, ABC):
         self._states: Any = None
         self._watchdog: Any = None
         self._loop: ControlLoop | None = None
-        self._stopped = False    # by an emergency stop that outlives the configuration
+        self._stopped = False    # by an emergency stop that came before the configuration, or outlives it
+        self._latched_stops: Any = None
+        self.create_subscription(Bool, "~/emergency_stop", self._on_emergency_stop, STOPS,
+                                 qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self.create_timer(1.0, self._hear_latched_stops, clock=self.steady)
 
     # ---- for subclasses
 
@@ -94,7 +101,6 @@ class TorqueNode(ModelNode, ABC):
         self._outputs = [self.effort_output(settings), *self.further_outputs(),
                          *make_outputs(self, model, settings, values)]
         self.undo += [output.destroy for output in self._outputs]
-        self.subscribe(Bool, "~/emergency_stop", self._on_emergency_stop, RELIABLE)
         self.serve(Trigger, "~/reset", self._on_reset)
         self.create_inputs()
         watchdog = self._watchdog = self.create_timer(1.0 / values["watchdog_rate"], self._on_watchdog,
@@ -137,6 +143,7 @@ class TorqueNode(ModelNode, ABC):
     # ---- life cycle
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._hear_latched_stops()
         with self.lock:
             self.controller.activate(time.monotonic())
             self.active, self.status = True, "active"
@@ -175,15 +182,20 @@ class TorqueNode(ModelNode, ABC):
 
     # ---- control
 
+    def on_defect(self, trace: str) -> None:
+        """An emergency stop: a defect must not end process or thread with the last torque latched."""
+        with self.lock:
+            self.controller.safety.stop()
+        self.get_logger().error(f"stopped by a defect; publishing the safe effort until ~/reset:\n{trace}",
+                                throttle_duration_sec=1.0)
+
     def _on_joint_state(self, message: JointState, info: Mapping[str, int]) -> None:
         with self.lock:
             if self.active:
                 try:
                     self._answer(message, info)
-                except Exception:    # a defect must not end process or thread with the last torque latched
-                    self.controller.safety.stop()
-                    self.get_logger().error("stopped by a defect; publishing the safe effort until ~/reset:\n"
-                                            + traceback.format_exc(), throttle_duration_sec=1.0)
+                except Exception:
+                    self.on_defect(traceback.format_exc())
 
     def _answer(self, message: JointState, info: Mapping[str, int]) -> None:
         controller = self.controller
@@ -195,6 +207,9 @@ class TorqueNode(ModelNode, ABC):
             return
         self._stamp = message.header.stamp
         self._publish(effort)
+        if controller.defect:
+            self.on_defect(controller.defect)
+            controller.defect = ""
         self._compare_gravity()
         received = info["received_timestamp"]
         controller.statistics.published(max(time.time_ns() - received, 0) * 1e-9 if received else 0.0)
@@ -239,11 +254,28 @@ class TorqueNode(ModelNode, ABC):
             self.get_logger().warning(f"no valid joint state for {self.controller.state.age(time.monotonic()):.3f} s: "
                                       "publishing the safe effort", throttle_duration_sec=1.0)
 
+    def _hear_latched_stops(self) -> None:
+        """Where a publisher latches its stops, hear the one from before, too: that takes a second subscription, which
+        other publishers would warn of.
+        """
+        if self._latched_stops is None and any(
+                publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+                for publisher in self.get_publishers_info_by_topic("~/emergency_stop")):
+            self._latched_stops = self.create_subscription(
+                Bool, "~/emergency_stop", self._on_emergency_stop, LATCHED,
+                event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False))
+
     def _on_emergency_stop(self, message: Bool) -> None:
-        if message.data and not self.controller.safety.latched:
-            self.controller.safety.stop()
-            self.get_logger().error("emergency stop: publishing the safe effort until service ~/reset is called"
-                                    if self.active else "emergency stop: it holds after activation, until ~/reset")
+        with self.lock:
+            safety = None if self.controller is None else self.controller.safety
+            if not message.data or (self._stopped if safety is None else safety.latched):
+                return
+            if safety is None:
+                self._stopped = True
+            else:
+                safety.stop()
+        self.get_logger().error("emergency stop: publishing the safe effort until service ~/reset is called"
+                                if self.active else "emergency stop: it holds after activation, until ~/reset")
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         with self.lock:

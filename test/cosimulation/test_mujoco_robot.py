@@ -12,6 +12,7 @@ from rbd_ros.core.lie.so3 import from_rpy
 from rbd_ros.core.simulation.simulator import Simulator
 from rbd_ros.cosimulation import mujoco_model
 from rbd_ros.cosimulation.mujoco_robot import INTEGRATORS, MujocoRobot
+from rbd_ros.cosimulation.settings import mujoco_plant, mujoco_settings
 from support.robots import urdf_paths
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed: scripts/setup --peers")
@@ -164,6 +165,19 @@ def test_joints_stop_at_their_limits_unless_told_otherwise():
         assert (robot.q[0] < 2.02) == limits
     with pytest.raises(rbd.RbdError, match=r"joint 'j1' starts at 2\.5, outside its limits"):
         MujocoRobot(model, ODD, q=[2.5, 0.0, 0.0, 0.0])
+
+
+def test_brakes_beyond_a_stop_that_gave_way():
+    """MuJoCo's stops are soft: the robot stands still where the stop begins."""
+    model = rbd.load_urdf(TWO)
+    values = {"effort_limits": False, "initial_position": [3.1, 0.0]}
+    plant = mujoco_plant(values, model, TWO)
+    assert plant.on_commands([500.0, 0.0])
+    while not (plant.simulator.q[0] > model.position_upper[0] and plant.simulator.v.any()):
+        assert plant.advance(1) and plant.steps < 1000
+    plant.settings = mujoco_settings(values | {"brakes_until": 1e6}, model)
+    assert plant.advance(5)
+    assert plant.simulator.q[0] == model.position_upper[0] and not plant.simulator.v.any()
 
 
 def test_a_diverging_simulation_is_an_error_and_keeps_the_last_state(tmp_path, monkeypatch):

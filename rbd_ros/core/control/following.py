@@ -70,7 +70,8 @@ class FollowingController(TorqueController):
 
     def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> bool:
         """Take a trajectory, which replaces what was desired before; False if it was rejected."""
-        return self.reference.accept_trajectory(now, stamp_ns, self.state.stamp_ns, names, points, self.state.q)
+        measured = self.state.q if self.state.age(now) < self.state.timeout else None
+        return self.reference.accept_trajectory(now, stamp_ns, self.state.stamp_ns, names, points, measured)
 
     def on_wrenches(self, now: float, wrenches: Sequence[tuple[str, ArrayLike]]) -> bool:
         """Take all external wrenches: (body, [moment, force] on the body in its link frame); False if rejected."""

@@ -78,15 +78,23 @@ class ReferenceInput:
         return True
 
     def accept_trajectory(self, now: float, stamp_ns: int, state_stamp_ns: int, names: Sequence[str],
-                          points: Sequence[Point], measured: Array) -> bool:
+                          points: Sequence[Point], measured: Array | None) -> bool:
         """Take a trajectory that starts at `stamp_ns`, or at the last state if that is 0.
 
         It starts from the present reference, or from standing still at `measured` (model order) if there is none.
+        Where the robot is not known (None), only one with a stamp and with a first point at time 0 tells its start.
         Without points it means: stop, and stay there.
         """
-        present = self.sample(now, state_stamp_ns) or Reference.rest(measured)
+        present = self.sample(now, state_stamp_ns)
         start_ns = stamp_ns or state_stamp_ns
         try:
+            if measured is None and (present is None if not points else not stamp_ns or points[0].time != 0.0):
+                raise Rejected("bad_trajectory", "there is no fresh joint state that the trajectory could start from")
+            if measured is None and points:
+                self._map_names(names)
+                present = Reference.rest(self._waypoint(0, points[0]).q)
+            elif present is None:
+                present = Reference.rest(np.asarray(measured))
             if not points:
                 trajectory = self._interpolation([Waypoint(0.0, present.q)], present)
             else:

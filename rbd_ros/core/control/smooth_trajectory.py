@@ -34,7 +34,7 @@ class SmoothTrajectory:
         points = with_start(waypoints, start)
         self.times: Array = np.array([point.time for point in points])
         self.duration = float(self.times[-1])
-        self.begin, self.end = Reference.rest(points[0].q), Reference.rest(points[-1].q)
+        self.begin, self.end = Reference.rest(start.q), Reference.rest(points[-1].q)
         first = np.zeros((ORDER + 1, len(start.q)))
         given = (start.q, start.v, start.a, start.jerk, start.snap) if waypoints[0].time > 0.0 else (
             points[0].q, points[0].v, points[0].a)

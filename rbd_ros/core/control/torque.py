@@ -1,6 +1,7 @@
 """What every torque controller does with a joint state, without ROS: accept it, compute, make the effort safe."""
 from __future__ import annotations
 
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from ..dynamics.inverse import gravity_effort, inverse_dynamics
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .gravity_check import GravityVerdict, compare_gravity
-from .inputs import Rejections, StateInput
+from .inputs import Rejections, StateInput, all_finite
 from .safety import SafetyFilter
 from .statistics import CycleStatistics
 from .torque_settings import TorqueSettings
@@ -37,6 +38,7 @@ class TorqueController(ABC):
         self._zero = np.zeros(model.nv)
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = 0
+        self.defect = ""    # traceback of the last error of the program in `command`
 
     def apply(self, settings: TorqueSettings) -> None:
         """Use other settings from now on; the state of all inputs remains."""
@@ -66,6 +68,9 @@ class TorqueController(ABC):
         except RbdError:
             command = None
             self.safety.counts["non_finite_command"] += 1
+        except Exception:    # a defect, maybe in every cycle from now on: there must be an effort all the same
+            command, self.defect = None, traceback.format_exc()
+            self.safety.stop()
         return self.safety.update(now, command)
 
     def safe_effort(self, at_rest: bool) -> Array:
@@ -75,9 +80,11 @@ class TorqueController(ABC):
         try:
             if at_rest:
                 return gravity_effort(self.model, self.state.q)
-            return inverse_dynamics(self.model, self.state.q, self._zero, -self.settings.safe_damping * self.state.v)
+            braking = -self.settings.safe_damping * self.state.v
+            effort = inverse_dynamics(self.model, self.state.q, self._zero, braking)
         except RbdError:
-            return self.settings.safety.fallback
+            return self.settings.safety.fallback if at_rest else self.safe_effort(True)
+        return effort if all_finite(effort) else self.safe_effort(True)    # a velocity beyond all reason
 
     def compare_gravity(self, now: float) -> GravityVerdict | None:
         """Whether robot and model agree about gravity, judged twice after each activation; None at all other times.
@@ -88,7 +95,7 @@ class TorqueController(ABC):
         if self._comparisons > 1 or not self.settings.gravity_check or now < self._compare_at:
             return None
         measured = state.measured_effort
-        if measured is None or not np.isfinite(measured).all() or np.abs(state.v).max() > STILL:
+        if measured is None or not all_finite(measured) or np.abs(state.v).max() > STILL:
             self._compare_at = now + 0.05    # it costs some µs: not in every cycle of a long motion
             return None
         gravity = gravity_effort(self.model, state.q)

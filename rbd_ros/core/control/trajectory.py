@@ -62,7 +62,7 @@ class Trajectory:
         points = with_start(waypoints, start)
         self.times: Array = np.array([point.time for point in points])
         self._segments = [_segment(a, b) for a, b in pairwise(points)]
-        self.begin, self.end = Reference.rest(points[0].q), Reference.rest(points[-1].q)
+        self.begin, self.end = Reference.rest(start.q), Reference.rest(points[-1].q)
         self.duration = float(self.times[-1])
 
     def sample(self, t: float) -> Reference:

@@ -163,8 +163,11 @@ class Plant:
         return self.failure == before
 
     def stand_still(self) -> None:
-        """Stop where the robot is."""
-        self.simulator.reset(self.simulator.q)
+        """Stop where the robot is; at a soft stop that gave way, where it begins."""
+        q = self.simulator.q
+        if self.settings.position_limits:
+            q = np.clip(q, self.model.position_lower, self.model.position_upper)
+        self.simulator.reset(q)
 
     def _expire(self, s: SimulatorSettings) -> None:
         if self._command is not None and s.command_timeout > 0.0 and not self._timed_out and (

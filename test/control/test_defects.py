@@ -1,0 +1,54 @@
+"""A defect of the program, or of a driver: there is a safe effort all the same, in every cycle."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.arm import NAMES, Q, arm
+
+import rbd_ros as rbd
+from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
+
+MS = 1_000_000
+
+
+@pytest.mark.parametrize(("controller", "settings"), [(FeedforwardController, FeedforwardSettings),
+                                                      (FlatnessController, FlatnessSettings)])
+def test_a_defect_that_lasts_is_an_emergency_stop(controller, settings):
+    model = arm()
+    made = controller(model, settings.from_values({"ramp_in": 0.0, "state_timeout": 0.01, "gains.kp": 20.0}, model))
+    still = np.zeros(model.nv)
+    made.activate(0.0)
+    made.on_reference(0.0, 0, NAMES, Q + 0.1)
+    made.on_state(0.0, MS, NAMES, Q, still)
+    assert made.safety.mode == "running"
+
+    def broken(now):
+        raise KeyError("a defect")
+
+    sound, made.command = made.command, broken
+    for cycle in range(2, 3000):    # longer than the hold and the ramp to the fallback
+        now = cycle * 1e-3
+        effort = made.on_state(now, cycle * MS, NAMES, Q, still)
+        np.testing.assert_allclose(effort, rbd.gravity_effort(model, Q), rtol=0, atol=1e-12)
+        assert made.watchdog(now) is None and made.safety.mode == "stopped"
+    assert "a defect" in made.defect
+    made.command = sound
+    made.on_state(3.0, 3000 * MS, NAMES, Q, still)
+    assert made.safety.mode == "stopped"
+    made.safety.reset()
+    made.on_state(3.001, 3001 * MS, NAMES, Q, still)
+    assert made.safety.mode == "running"
+
+
+def test_the_largest_number_there_is():
+    """Some drivers say so what they do not know. It neither stops the robot nor takes its weight's support away."""
+    model = arm()
+    made = FeedforwardController(model, FeedforwardSettings.from_values({"feedforward": "none"}, model))
+    unknown = np.full(model.nv, np.finfo(float).max)
+    made.activate(0.0)
+    made.on_state(0.0, MS, NAMES, Q, np.zeros(model.nv), unknown)
+    assert made.compare_gravity(0.0) is None
+    with np.errstate(all="ignore"):
+        made.on_state(0.1, 100 * MS, NAMES, Q, unknown)
+        np.testing.assert_allclose(made.safe_effort(False), rbd.gravity_effort(model, Q), rtol=0, atol=1e-12)

@@ -1,0 +1,67 @@
+"""When a controller takes a trajectory, and where the robot is told to be before it begins."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.arm import NAMES, Q, arm
+
+from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.core.control.reference import Point
+
+SECOND = 1_000_000_000
+GOAL = Q + 1.0
+CONTROLLERS = [(FeedforwardController, FeedforwardSettings), (FlatnessController, FlatnessSettings)]
+
+
+@pytest.fixture(params=CONTROLLERS, ids=["feedforward", "flatness"])
+def made(request):
+    controller, settings = request.param
+    model = arm()
+    made = controller(model, settings.from_values({"state_timeout": 0.1}, model))
+    made.activate(0.0)
+    return made
+
+
+def test_taken_where_the_robot_is_known(made):
+    made.on_state(1.0, SECOND, NAMES, Q)
+    assert made.on_trajectory(1.05, 0, NAMES, [Point(10.0, GOAL)])
+    np.testing.assert_array_equal(made.reference.sample(1.1, SECOND).q, Q)
+
+
+@pytest.mark.parametrize("stamp", [0, 5 * SECOND])
+def test_refused_before_the_first_state(made, stamp):
+    """It would count as over as soon as a state with the time of day came, and be a jump to its end."""
+    assert not made.on_trajectory(1.0, stamp, NAMES, [Point(10.0, GOAL)])
+    assert "no fresh joint state" in made.rejections.last and made.rejections.counts["bad_trajectory"] == 1
+    made.on_state(1.1, 1000 * SECOND, NAMES, Q)
+    assert made.reference.sample(1.1, 1000 * SECOND) is None
+
+
+def test_refused_while_states_are_stale(made):
+    made.on_state(1.0, SECOND, NAMES, Q)
+    assert not made.on_trajectory(1.1, 0, NAMES, [Point(10.0, GOAL)])
+    made.on_state(60.0, 60 * SECOND, NAMES, Q)
+    assert made.reference.sample(60.0, 60 * SECOND) is None
+
+
+def test_a_trajectory_that_tells_its_start_needs_no_state(made):
+    """As in a simulation that has not begun yet: until its time it stands still at its first point."""
+    assert made.on_trajectory(1.0, 2 * SECOND, NAMES, [Point(0.0, Q), Point(1.0, GOAL)])
+    np.testing.assert_array_equal(made.reference.sample(1.0, SECOND).q, Q)
+    np.testing.assert_allclose(made.reference.sample(1.0, 4 * SECOND).q, GOAL, rtol=0, atol=1e-12)
+
+
+def test_a_trajectory_without_points_stops_even_while_states_are_stale(made):
+    assert not made.on_trajectory(0.0, 0, NAMES, [])    # there is nothing to stop
+    made.on_state(1.0, SECOND, NAMES, Q)
+    assert made.on_trajectory(1.0, 0, NAMES, [Point(1.0, GOAL)])
+    assert made.on_trajectory(5.0, 0, NAMES, [])
+    np.testing.assert_array_equal(made.reference.sample(9.0, 9 * SECOND).q, Q)
+
+
+def test_stays_until_its_time_has_come(made):
+    made.on_state(1.0, SECOND, NAMES, Q)
+    assert made.on_trajectory(1.0, 5 * SECOND, NAMES, [Point(0.0, GOAL), Point(1.0, GOAL + 0.1)])
+    np.testing.assert_array_equal(made.reference.sample(1.0, 4 * SECOND).q, Q)
+    np.testing.assert_allclose(made.reference.sample(1.0, 5 * SECOND).q, GOAL, rtol=0, atol=1e-12)

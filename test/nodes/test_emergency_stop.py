@@ -1,0 +1,94 @@
+"""An emergency stop over DDS that no timing can lose."""
+from __future__ import annotations
+
+import numpy as np
+from harness import LATCHED, RELIABLE, NodeProcess, Peer
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rclpy.event_handler import PublisherEventCallbacks
+from std_msgs.msg import Bool
+from std_srvs.srv import Trigger
+
+import rbd_ros as rbd
+
+NAMES, Q = ["shoulder", "elbow"], np.array([0.3, -0.7])
+PARAMETERS = {"robot_description_file": str(rbd.sample_path("two_link")), "ramp_in": 0.0, "ramp_out": 0.0,
+              "state_timeout": 10.0, "feedforward": "gravity"}
+
+
+def mode_becomes(peer, mode):
+    peer.spin_until(lambda: peer.diagnostics.get("mode") == mode, f"mode {mode}", lambda: peer.send_state(NAMES, Q))
+
+
+def reset(peer):
+    return peer.call(Trigger, "feedforward/reset", Trigger.Request()).success
+
+
+def test_a_stop_that_is_released_at_once(tmp_path, private_domain):
+    """Both messages are there before the node looks."""
+    process = NodeProcess(tmp_path, "feedforward", **PARAMETERS)
+    try:
+        with Peer() as peer:
+            button = peer.node.create_publisher(Bool, "feedforward/emergency_stop", RELIABLE)
+            mode_becomes(peer, "running")
+            for pressed in range(1, 11):
+                button.publish(Bool(data=True))
+                button.publish(Bool(data=False))
+                peer.spin_until(lambda count=pressed: process.output().count("emergency stop: publishing") == count,
+                                f"stop number {pressed}", patience=10.0)
+                assert reset(peer)
+            mode_becomes(peer, "running")
+        assert process.end() == 0
+    finally:
+        process.kill()
+
+
+def test_a_latched_stop_from_before_the_node_began(tmp_path, private_domain):
+    with Peer() as peer:
+        button = peer.node.create_publisher(Bool, "feedforward/emergency_stop", LATCHED)
+        button.publish(Bool(data=True))
+        process = NodeProcess(tmp_path, "feedforward", **PARAMETERS)
+        try:
+            mode_becomes(peer, "stopped")
+            assert reset(peer)
+            mode_becomes(peer, "running")
+            assert process.end() == 0
+        finally:
+            process.kill()
+
+
+def test_other_publishers_have_nothing_to_warn_of(tmp_path, private_domain):
+    """The one that latches is heard by a subscription which a publisher that does not would call incompatible."""
+    process = NodeProcess(tmp_path, "feedforward", **PARAMETERS)
+    try:
+        with Peer() as peer:
+            warned = []
+            events = PublisherEventCallbacks(incompatible_qos=warned.append)
+            button = peer.node.create_publisher(Bool, "feedforward/emergency_stop", RELIABLE, event_callbacks=events)
+            mode_becomes(peer, "running")
+            button.publish(Bool(data=True))
+            mode_becomes(peer, "stopped")
+            peer.diagnostics.clear()
+            mode_becomes(peer, "stopped")    # a second later
+            assert not warned
+        assert process.end() == 0
+    finally:
+        process.kill()
+
+
+def test_a_stop_while_the_node_is_not_configured(tmp_path, private_domain):
+    process = NodeProcess(tmp_path, "feedforward", **PARAMETERS, autostart=False)
+    try:
+        with Peer() as peer:
+            button = peer.node.create_publisher(Bool, "feedforward/emergency_stop", RELIABLE)
+            peer.spin_until(lambda: "it holds after activation" in process.output(), "notice of the stop",
+                            lambda: button.publish(Bool(data=True)))
+            for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
+                assert peer.call(ChangeState, "feedforward/change_state", ChangeState.Request(
+                    transition=Transition(id=transition))).success
+            mode_becomes(peer, "stopped")
+            assert reset(peer)
+            mode_becomes(peer, "running")
+        assert process.end() == 0
+    finally:
+        process.kill()

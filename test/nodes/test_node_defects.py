@@ -1,0 +1,54 @@
+"""What happens to a torque node in which the program itself is wrong."""
+from __future__ import annotations
+
+import numpy as np
+from harness import NodeProcess, Peer
+from std_srvs.srv import Trigger
+
+import rbd_ros as rbd
+
+NAMES, Q = ["shoulder", "elbow"], np.array([0.3, -0.7])
+# Loaded at the start of the process: laws and inputs fail for references beyond 1 and 2 rad.
+BROKEN = """
+import os
+import sys
+sys.path.insert(0, os.getcwd())
+from rbd_ros.core.control import feedforward
+Controller = feedforward.FeedforwardController
+command, on_reference = Controller.command, Controller.on_reference
+
+def broken_command(self, now):
+    reference = self.reference.sample(now, self.state.stamp_ns)
+    if reference is not None and reference.q[0] > 1.0:
+        raise KeyError("a defect of the law")
+    return command(self, now)
+
+def broken_input(self, now, stamp, names, position, *others):
+    if position[0] > 2.0:
+        raise KeyError("a defect of the input")
+    return on_reference(self, now, stamp, names, position, *others)
+
+Controller.command, Controller.on_reference = broken_command, broken_input
+"""
+
+
+def test_defects_stop_the_robot_and_not_the_process(tmp_path, private_domain):
+    (tmp_path / "sitecustomize.py").write_text(BROKEN)
+    process = NodeProcess(tmp_path, "feedforward", python_path=tmp_path, ramp_in=0.0, state_timeout=10.0,
+                          robot_description_file=str(rbd.sample_path("two_link")), gains__kp=20.0, reference_timeout=0)
+    gravity = rbd.gravity_effort(rbd.sample("two_link"), Q)
+    try:
+        with Peer() as peer:
+            for wrong, words in ((1.5, "a defect of the law"), (2.5, "a defect of the input")):
+                peer.spin_until(lambda: peer.diagnostics.get("mode") == "running", "motion",
+                                lambda: (peer.send_reference(NAMES, Q), peer.send_state(NAMES, Q, [0.0, 0.0])))
+                peer.spin_until(lambda: peer.diagnostics["mode"] == "stopped", "stop", lambda q=(wrong, 0.0): (
+                    peer.send_reference(NAMES, q), peer.send_state(NAMES, Q, [0.0, 0.0])))
+                for _ in range(5):
+                    np.testing.assert_allclose(peer.answer(NAMES, Q, [0.0, 0.0]).effort, gravity, rtol=0, atol=1e-9)
+                assert "stopped by a defect" in process.output() and words in process.output()
+                peer.send_reference(NAMES, Q)
+                assert peer.call(Trigger, "feedforward/reset", Trigger.Request()).success
+        assert process.end() == 0
+    finally:
+        process.kill()
