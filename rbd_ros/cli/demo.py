@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.compile import COMPILED, compile_all
+from ..core.compile import COMPILED, compile_all, is_cached
 from ..core.control.torque_settings import check_model
 from ..core.errors import RbdError, RbdWarning
 from ..core.model.robot_model import RobotModel
@@ -198,9 +198,13 @@ def _check_ros() -> None:
 def _compile() -> None:
     """Kernels are compiled here, once and visibly, rather than in both children at the same time."""
     if COMPILED:
-        print("loading the compiled kernels; the first time ever this takes some minutes", flush=True)
         import_kernels()
-        compile_all(print if sys.stdout.isatty() else None)
+        if not is_cached():
+            print("compiling the kernels, once: this takes some minutes", flush=True)
+            compile_all(print)
+            print()
+        else:
+            compile_all()
 
 
 def _interrupt(*_: object) -> None:
