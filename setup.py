@@ -39,6 +39,7 @@ setup(
     entry_points={
         "console_scripts": [
             "rbd = rbd_ros.cli.main:main",
+            "diagnostics_view = rbd_ros.nodes.diagnostics_view:main",
             "dynamics_server = rbd_ros.nodes.dynamics_server:main",
             "effort_annotator = rbd_ros.nodes.effort_annotator:main",
             "feedforward = rbd_ros.nodes.feedforward:main",

@@ -12,7 +12,7 @@ from launch_ros.substitutions import FindPackageShare
 
 def arg_params_file():
     return DeclareLaunchArgument(
-        "params_file", description="Parameters of the node; config/feedforward.yaml lists all of them.",
+        "params_file", description="YAML file of the node's parameters; config/feedforward.yaml lists all of them.",
         default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "feedforward.yaml"]))
 
 
@@ -33,18 +33,21 @@ def arg_robot_description():
 def arg_controller():
     return DeclareLaunchArgument(
         "controller", default_value="",
-        description="Controller (forward_command_controller with effort) that takes torque on <controller>/commands; "
-                    "empty: the outputs that params_file names, none but ~/effort if it is the default one.")
+        description="Controller (forward_command_controller with effort) that gets the torque on "
+                    "<controller>/commands. Empty: the outputs that params_file names under adapters. ~/effort is "
+                    "published in any case.")
 
 
 def arg_autostart():
-    return DeclareLaunchArgument("autostart", default_value="true", choices=["true", "false"],
-                                 description="Configure and activate the node, or leave that to a lifecycle manager.")
+    return DeclareLaunchArgument(
+        "autostart", default_value="true", choices=["true", "false"],
+        description="Configure and activate the node as soon as there is a robot description (true), or leave that to "
+                    "a lifecycle manager (false).")
 
 
 def arg_use_sim_time():
     return DeclareLaunchArgument("use_sim_time", default_value="false", choices=["true", "false"],
-                                 description="Take the time from /clock.")
+                                 description="Take the time from /clock, as in a simulation.")
 
 
 def flag(name):

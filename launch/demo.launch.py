@@ -23,13 +23,13 @@ ROBOT = {"robot_description_file": str(sample_path("iiwa"))}
 def arg_feedforward():
     return DeclareLaunchArgument(
         "feedforward", default_value="full", choices=["none", "gravity", "full"],
-        description="Model torque that is added to the feedback: none; gravity; inverse dynamics of the reference "
-                    "(full).")
+        description="Model torque that is added to the feedback: none; gravity of the measured position; inverse "
+                    "dynamics of the reference (full).")
 
 
 def arg_mass_scale():
     return DeclareLaunchArgument("mass_scale", default_value="1.0",
-                                 description="Mass of the simulated robot over that of its description, 0.001 to 1000.")
+                                 description="Mass of the simulated robot over that of its model, 0.001 to 1000.")
 
 
 def config(name):

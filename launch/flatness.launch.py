@@ -12,7 +12,7 @@ from launch_ros.substitutions import FindPackageShare
 
 def arg_params_file():
     return DeclareLaunchArgument(
-        "params_file", description="Parameters of the node; config/flatness.yaml lists all of them.",
+        "params_file", description="YAML file of the node's parameters; config/flatness.yaml lists all of them.",
         default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "flatness.yaml"]))
 
 
@@ -33,23 +33,26 @@ def arg_robot_description():
 def arg_actuation_file():
     return DeclareLaunchArgument(
         "actuation_file", default_value="",
-        description="YAML file of the drives, for elastic joints; config/sea_example.actuation.yaml is one. Empty: as "
-                    "the parameter file says.")
+        description="YAML file of the drives of elastic joints, such as config/sea_example.actuation.yaml. Empty: the "
+                    "one that params_file names; without any, the joints are rigid.")
 
 
 def arg_motor_states():
     return DeclareLaunchArgument("motor_states", default_value="motor_states",
-                                 description="Topic of the motors' states, for elastic joints.")
+                                 description="Topic of the motors' states (sensor_msgs/JointState, behind the gears), "
+                                             "needed for elastic joints.")
 
 
 def arg_autostart():
-    return DeclareLaunchArgument("autostart", default_value="true", choices=["true", "false"],
-                                 description="Configure and activate the node, or leave that to a lifecycle manager.")
+    return DeclareLaunchArgument(
+        "autostart", default_value="true", choices=["true", "false"],
+        description="Configure and activate the node as soon as there is a robot description (true), or leave that to "
+                    "a lifecycle manager (false).")
 
 
 def arg_use_sim_time():
     return DeclareLaunchArgument("use_sim_time", default_value="false", choices=["true", "false"],
-                                 description="Take the time from /clock.")
+                                 description="Take the time from /clock, as in a simulation.")
 
 
 def flag(name):

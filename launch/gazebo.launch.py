@@ -27,60 +27,67 @@ def arg_robot_description_file():
 def arg_params_file():
     return DeclareLaunchArgument(
         "params_file", default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "feedforward.yaml"]),
-        description="Parameters of node feedforward, such as gains; config/feedforward.yaml lists all of them.")
+        description="YAML file of the parameters of node feedforward, such as gains; config/feedforward.yaml lists "
+                    "all of them.")
 
 
 def arg_interface():
     return DeclareLaunchArgument(
         "interface", default_value="ros2_control", choices=["ros2_control", "bridge"],
-        description="How torque gets into Gazebo: gz_ros2_control, or topics of ros_gz_bridge.")
+        description="How torque gets into Gazebo: through controllers in gz_ros2_control (ros2_control), or through "
+                    "topics of ros_gz_bridge (bridge).")
 
 
 def arg_mode():
     return DeclareLaunchArgument(
         "mode", default_value="real_time", choices=["real_time", "lockstep"],
-        description="Time passes by itself, or in turns with the controller; then Gazebo starts paused.")
+        description="Time passes by itself (real_time), or Gazebo starts paused and takes turns with the controller "
+                    "(lockstep).")
 
 
 def arg_controller():
     return DeclareLaunchArgument(
         "controller", default_value="effort_controller",
-        description="Controller that takes torque on <controller>/commands (forward_command_controller with effort).")
+        description="Controller (forward_command_controller with effort) that gets the torque on <controller>/commands "
+                    "with interface ros2_control.")
 
 
 def arg_controllers_file():
     return DeclareLaunchArgument(
         "controllers_file",
         default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "gazebo_controllers.yaml"]),
-        description="Parameters of the controllers, with interface ros2_control.")
+        description="YAML file of the parameters of the controllers, with interface ros2_control.")
 
 
 def arg_bridge_file():
     return DeclareLaunchArgument(
         "bridge_file",
         default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "gazebo_bridge.yaml"]),
-        description="Topics of ros_gz_bridge, with interface bridge; the default is for model iiwa in world default.")
+        description="YAML file of the topics of ros_gz_bridge, with interface bridge; the default one is for model "
+                    "iiwa in world default.")
 
 
 def arg_world_file():
-    return DeclareLaunchArgument("world_file", default_value="empty.sdf", description="World that Gazebo loads.")
+    return DeclareLaunchArgument("world_file", default_value="empty.sdf",
+                                 description="SDF file of the world that Gazebo loads.")
 
 
 def arg_world():
-    return DeclareLaunchArgument("world", default_value="default", description="Name of that world.")
+    return DeclareLaunchArgument("world", default_value="default", description="Name of the world in world_file.")
 
 
 def arg_model():
-    return DeclareLaunchArgument("model", default_value="iiwa", description="Name of the arm in the world.")
+    return DeclareLaunchArgument("model", default_value="iiwa", description="Name that the arm gets in the world.")
 
 
 def arg_steps():
-    return DeclareLaunchArgument("steps", default_value="2", description="Gazebo's steps per command, in lockstep.")
+    return DeclareLaunchArgument("steps", default_value="2",
+                                 description="Physics steps between two commands, with mode lockstep.")
 
 
 def arg_step():
     return DeclareLaunchArgument("step", default_value="0.001",
-                                 description="Step of the physics in world_file (s), which is 0.001 in empty.sdf.")
+                                 description="Length of a physics step in world_file, s; it is 0.001 in empty.sdf.")
 
 
 def value(name, kind=str):

@@ -12,7 +12,7 @@ from launch_ros.substitutions import FindPackageShare
 
 def arg_params_file():
     return DeclareLaunchArgument(
-        "params_file", description="Parameters of the node; config/dynamics_server.yaml lists all of them.",
+        "params_file", description="YAML file of the node's parameters; config/dynamics_server.yaml lists all of them.",
         default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "dynamics_server.yaml"]))
 
 
@@ -33,17 +33,20 @@ def arg_robot_description():
 def arg_constraints_file():
     return DeclareLaunchArgument(
         "constraints_file", default_value="",
-        description="YAML file of closed loops, couplings and contacts, or a sample's name; empty: as in params_file.")
+        description="YAML file of closed loops, couplings and contacts, or a sample's name. Empty: the one that "
+                    "params_file names, if any.")
 
 
 def arg_autostart():
-    return DeclareLaunchArgument("autostart", default_value="true", choices=["true", "false"],
-                                 description="Configure and activate the node, or leave that to a lifecycle manager.")
+    return DeclareLaunchArgument(
+        "autostart", default_value="true", choices=["true", "false"],
+        description="Configure and activate the node as soon as there is a robot description (true), or leave that to "
+                    "a lifecycle manager (false).")
 
 
 def arg_use_sim_time():
     return DeclareLaunchArgument("use_sim_time", default_value="false", choices=["true", "false"],
-                                 description="Take the time from /clock.")
+                                 description="Take the time from /clock, as in a simulation.")
 
 
 def flag(name):

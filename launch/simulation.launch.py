@@ -25,39 +25,47 @@ def arg_robot_description_file():
 def arg_params_file():
     return DeclareLaunchArgument(
         "params_file", default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "simulation.yaml"]),
-        description="Parameters beside the defaults (gains, rotors), all under /**; the default is for the iiwa.")
+        description="YAML file of what differs from the defaults of the nodes, such as gains and rotors, all under "
+                    "/**; the default one is for the iiwa.")
 
 
 def arg_plant():
-    return DeclareLaunchArgument("plant", default_value="simulator", choices=["simulator", "mujoco_plant"],
-                                 description="What simulates the arm: the simulator of this package, or MuJoCo.")
+    return DeclareLaunchArgument(
+        "plant", default_value="simulator", choices=["simulator", "mujoco_plant"],
+        description="Node that simulates the arm: simulator, which needs nothing else, or mujoco_plant, which needs "
+                    "MuJoCo (pip package mujoco).")
 
 
 def arg_mode():
     return DeclareLaunchArgument(
         "mode", default_value="real_time", choices=["real_time", "lockstep"],
-        description="Time passes by itself, or in turns with the controller (the same result every time).")
+        description="Time passes by itself (real_time), or plant and controller take turns, with the same result every "
+                    "time (lockstep).")
 
 
 def arg_steps():
-    return DeclareLaunchArgument("steps", default_value="2",
-                                 description="Integration steps of 1 ms between two commands, in lockstep.")
+    return DeclareLaunchArgument(
+        "steps", default_value="2",
+        description="Integration steps of 1 ms between two joint states, and so between two commands.")
 
 
 def arg_mass_scale():
     return DeclareLaunchArgument("mass_scale", default_value="1.0",
-                                 description="Mass of the simulated robot over that of its description, 0.001 to 1000.")
+                                 description="Mass of the simulated robot over that of its model, 0.001 to 1000.")
 
 
 def arg_feedforward():
     return DeclareLaunchArgument(
         "feedforward", default_value="full", choices=["none", "gravity", "full", "computed_torque"],
-        description="Model torque that is added to the feedback; full: inverse dynamics of the reference.")
+        description="Model torque that is added to the feedback: none; gravity of the measured position; inverse "
+                    "dynamics of the reference (full); inverse dynamics of the measured state with the feedback as "
+                    "acceleration (computed_torque; its gains are in 1/s^2 and 1/s, so give a params_file).")
 
 
 def arg_residual():
-    return DeclareLaunchArgument("residual", default_value="true", choices=["true", "false"],
-                                 description="Compare the simulated arm with the model, on /residual/residual.")
+    return DeclareLaunchArgument(
+        "residual", default_value="true", choices=["true", "false"],
+        description="Start node residual, too, which compares the simulated arm with the model, on /residual/residual.")
 
 
 def config(name):

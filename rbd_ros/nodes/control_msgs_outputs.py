@@ -4,7 +4,7 @@ MultiDOFCommand is what pid_controller takes as a reference: with reference_and_
 loop about the measured torque. It overwrites the names it receives with its own, so the order of `multi_dof.joints`
 must be its order; `values_dot` stays empty, as it has no meaning for an effort.
 
-JointCommand (control_msgs of Kilted and later) goes to what lies behind a topic-based hardware interface. Its stamp is
+JointCommand (in control_msgs since April 2026) goes to what lies behind a topic-based hardware interface. Its stamp is
 the time of publication, not that of the joint state: receivers time out by it, and a repeated safe output is fresh.
 """
 from __future__ import annotations

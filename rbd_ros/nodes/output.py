@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +20,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
-class Output:
+class Output(ABC):
     """One publisher. `publish` takes arrays in model order; `indices` puts them in the order of the message."""
 
     def __init__(self, node: Node, message: Any, topic: str, indices: Indices) -> None:
@@ -27,8 +28,9 @@ class Output:
         self._publisher = node.create_publisher(type(message), topic, QoSProfile(depth=1), qos_overriding_options=(
             QoSOverridingOptions.with_default_policies()))
 
+    @abstractmethod
     def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        raise NotImplementedError
+        """Send what the robot is to do."""
 
     def destroy(self) -> None:
         self._node.destroy_publisher(self._publisher)

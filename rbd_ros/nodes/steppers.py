@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from ..core.errors import RbdError
 Done = Callable[[bool, str], None]    # whether the request was accepted, and what was said
 
 
-class Stepper:
+class Stepper(ABC):
     """Requests steps of a paused simulation; every answer comes later, through `done`."""
 
     package = ""                               # of the service definitions
@@ -38,8 +39,9 @@ class Stepper:
         """Make the simulation publish a state: by stepping once, where there is no other way."""
         self.step(1, done)
 
+    @abstractmethod
     def step(self, steps: int, done: Done) -> None:
-        raise NotImplementedError
+        """Advance the simulation."""
 
     def destroy(self) -> None:
         for client in self.clients.values():
@@ -91,7 +93,8 @@ class SimulationInterfacesStepper(Stepper):
 
 def make_stepper(kind: str, node: Node, names: dict[str, str]) -> Stepper | None:
     """The stepper that parameter `stepper` names, None for `none`; names: `world` and `plant`, for its services."""
-    kinds = {"rbd": RbdStepper, "gazebo": GazeboStepper, "simulation_interfaces": SimulationInterfacesStepper}
+    kinds: dict[str, Callable[..., Stepper]] = {
+        "rbd": RbdStepper, "gazebo": GazeboStepper, "simulation_interfaces": SimulationInterfacesStepper}
     return kinds[kind](node, names) if kind in kinds else None
 
 

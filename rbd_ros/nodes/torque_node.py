@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,7 +40,7 @@ LONGEST_RUN_DOWN = 3.0    # s
 __all__ = ["BEST_EFFORT", "LATCHED", "RELIABLE", "TorqueNode"]
 
 
-class TorqueNode(ModelNode):
+class TorqueNode(ModelNode, ABC):
     """Base class. A subclass says how to make settings and controller, and which other inputs there are."""
 
     def __init__(self, name: str) -> None:
@@ -54,11 +55,13 @@ class TorqueNode(ModelNode):
 
     # ---- for subclasses
 
+    @abstractmethod
     def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> TorqueSettings:
-        raise NotImplementedError
+        """Settings from validated parameters."""
 
+    @abstractmethod
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> TorqueController:
-        raise NotImplementedError
+        """The logic with these settings."""
 
     def effort_output(self, settings: TorqueSettings) -> EffortOutput:
         """The publisher of `~/effort`."""

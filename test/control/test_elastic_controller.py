@@ -45,6 +45,7 @@ def test_feedback_linearization_is_that_of_the_library():
     {"friction__coulomb": False}, {"friction__smoothing": 0.5}, {"gravity": True}, {"payload": True}],
     ids=lambda changed: next(iter(changed)))
 def test_every_parameter_changes_the_motor_effort(changed):
+    changed = dict(changed)
     gains = {"motor_gains__kp": [100.0, 100.0, 0.0], "motor_gains__kd": [3.0, 3.0, 0.0]}
     model = arm().with_(gravity=(0.0, 0.0, -1.6)) if changed.pop("gravity", False) else arm()
     if changed.pop("payload", False):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_launch import launch  # noqa: F401
 
 GOAL = [0.5, 0.8, 0.0, -1.2, 0.0, 0.6, 0.0]
 GZ_SIM = """
@@ -32,7 +31,7 @@ echo "ARGUMENTS of $(basename "$0"): $*"
 
 @pytest.mark.parametrize(("plant", "mode"), [
     ("simulator", "lockstep"), ("mujoco_plant", "lockstep"), ("simulator", "real_time"), ("mujoco_plant", "real_time")])
-def test_simulation_moves_the_arm_where_it_is_told(launch, plant, mode):  # noqa: F811
+def test_simulation_moves_the_arm_where_it_is_told(launch, plant, mode):
     from sensor_msgs.msg import JointState
     from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -87,7 +86,7 @@ def gazebo(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("interface", "mode"), [
     ("ros2_control", "real_time"), ("bridge", "real_time"), ("ros2_control", "lockstep"), ("bridge", "lockstep")])
-def test_gazebo_gets_what_it_needs(gazebo, launch, interface, mode):  # noqa: F811
+def test_gazebo_gets_what_it_needs(gazebo, launch, interface, mode):
     if mode == "lockstep" and importlib.util.find_spec("ros_gz_interfaces") is None:
         pytest.skip("ros_gz_interfaces is not importable: it comes with ros_gz")
     from rcl_interfaces.srv import GetParameters

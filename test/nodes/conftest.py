@@ -1,6 +1,7 @@
 """A private DDS domain per session, so that tests neither hear nor disturb anything else on this machine."""
 from __future__ import annotations
 
+import itertools
 import os
 
 import pytest
@@ -17,6 +18,24 @@ def private_domain():
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+@pytest.fixture
+def start_node(tmp_path):
+    """Start nodes in processes of their own; end what a failed test leaves behind."""
+    from harness import NodeProcess
+
+    started, number = [], itertools.count()
+
+    def start(name, *arguments, **parameters):
+        folder = tmp_path / f"node{next(number)}"
+        folder.mkdir()
+        started.append(NodeProcess(folder, name, arguments, **parameters))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
 
 
 @pytest.fixture(scope="session", autouse=True)

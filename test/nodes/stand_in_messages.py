@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-# control_msgs of Jazzy and, with JointCommand, of Kilted and later. The fields of JointCommand are those which
+# control_msgs of Jazzy and, with JointCommand, of April 2026 and later. The fields of JointCommand are those which
 # joint_command_topic_hardware_interface fills; their order in the message does not matter here.
 CONTROL_MSGS = {
     "MultiDOFCommand": "string[] dof_names\nfloat64[] values\nfloat64[] values_dot\n",

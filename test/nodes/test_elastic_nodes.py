@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
-from harness import RELIABLE, ROOT, NodeProcess, Peer
+from harness import RELIABLE, ROOT, Peer
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -20,24 +21,15 @@ FILE = ROOT / "config" / "sea_example.actuation.yaml"
 NAMES = ["shoulder", "elbow"]
 MOTORS = ["shoulder", "elbow", "elbow/stiffness"]
 
+
 @pytest.fixture(scope="module")
 def actuation():
     return rbd.load_actuation(FILE, rbd.load_urdf(URDF))
 
 
 @pytest.fixture
-def start(tmp_path):
-    """Start a node; kill what a failed test leaves behind."""
-    started = []
-
-    def launch(name, *arguments, **parameters):
-        options = {"robot_description_file": str(URDF), "actuation_file": str(FILE)} | parameters
-        started.append(NodeProcess(tmp_path, name, arguments, **options))
-        return started[-1]
-
-    yield launch
-    for process in started:
-        process.kill()
+def start(start_node):
+    return partial(start_node, robot_description_file=str(URDF), actuation_file=str(FILE))
 
 
 class Motors(Peer):

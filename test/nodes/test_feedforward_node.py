@@ -1,17 +1,14 @@
 """The feed-forward node as users have it: a process of its own, reached over DDS."""
 from __future__ import annotations
 
-import itertools
 import math
-import signal
 
 import numpy as np
 import pytest
-from harness import LATCHED, RELIABLE, NodeProcess, Peer
-from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
+from elbow import A_REF, NAMES, Q, Q_REF, URDF, V, V_REF, follow, full, start_elbow
+from harness import RELIABLE, Peer
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Bool, Float64MultiArray, String
+from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -20,22 +17,6 @@ from rbd_interfaces.msg import NamedWrench, NamedWrenches
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 
-URDF = """<robot name="elbow">
-  <link name="base"/>
-  <link name="upper"><inertial><origin xyz="0.2 0 0"/><mass value="2"/>
-    <inertia ixx="0.01" iyy="0.03" izz="0.03" ixy="0" ixz="0" iyz="0"/></inertial></link>
-  <link name="lower"><inertial><origin xyz="0.15 0 0"/><mass value="1"/>
-    <inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
-  <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
-    <limit lower="-3" upper="3" effort="{shoulder}" velocity="3"/><dynamics damping="0.5" friction="0.2"/></joint>
-  <joint name="elbow" type="revolute"><parent link="upper"/><child link="lower"/><origin xyz="0.4 0 0"/>
-    <axis xyz="0 1 0"/><limit lower="-3" upper="3" effort="50" velocity="3"/></joint>
-</robot>"""
-NAMES = ["shoulder", "elbow"]
-PATIENT = {"ramp_in": 0.0, "ramp_out": 0.0, "state_timeout": 10.0, "reference_timeout": 0}
-Q, V = np.array([0.3, -0.7]), np.array([0.4, 0.2])
-Q_REF, V_REF, A_REF = np.array([0.35, -0.6]), np.array([0.5, 0.1]), np.array([1.0, -2.0])
-
 
 @pytest.fixture(scope="module")
 def model():
@@ -43,39 +24,14 @@ def model():
 
 
 @pytest.fixture
-def start(tmp_path):
-    """Start feed-forward nodes; kill what a failed test leaves behind."""
-    started, number = [], itertools.count()
-
-    def launch(*arguments, shoulder=100, **parameters):
-        folder = tmp_path / str(next(number))
-        folder.mkdir()
-        (folder / "robot.urdf").write_text(URDF.format(shoulder=shoulder))
-        parameters.setdefault("robot_description_file", str(folder / "robot.urdf"))
-        started.append(NodeProcess(folder, "feedforward", arguments, **(PATIENT | parameters)))
-        return started[-1]
-
-    yield launch
-    for process in started:
-        process.kill()
+def start(start_node, tmp_path):
+    return start_elbow(start_node, tmp_path)
 
 
 @pytest.fixture
 def peer(private_domain):
     with Peer() as peer:
         yield peer
-
-
-def full(model, kp=0.0, kd=0.0):
-    """Effort that the node must answer to Q, V for the reference Q_REF, V_REF, A_REF."""
-    feedforward = rbd.inverse_dynamics(model, Q_REF, V_REF, A_REF)
-    friction = model.damping * V_REF + model.friction * np.tanh(V_REF / 0.01)
-    return feedforward + friction + kp * (Q_REF - Q) + kd * (V_REF - V)
-
-
-def follow(peer, expected, **options):
-    return peer.answer_close_to(expected, NAMES, Q, V, repeat=lambda: peer.send_reference(NAMES, Q_REF, V_REF, A_REF),
-                                **options)
 
 
 def test_effort_is_inverse_dynamics_of_the_reference(start, peer, model):
@@ -185,24 +141,6 @@ def test_stale_state_gives_gravity_then_the_fallback(start, peer, model):
     follow(peer, full(model))    # states again: control again
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_leaves_a_safe_effort_and_exit_code_0(start, peer, model, number):
-    process = start(ramp_out=0.05, state_timeout=0.1)
-    follow(peer, full(model))
-    peer.efforts.clear()
-    assert process.end(number) == 0
-    peer.spin_until(lambda: peer.efforts and np.allclose(peer.efforts[-1].effort, rbd.gravity_effort(model, Q)),
-                    "safe effort as the last one")
-    assert all(np.isfinite(effort.effort).all() for effort in peer.efforts)
-    assert "Traceback" not in process.output()
-
-
-def test_signal_while_waiting_for_a_description(start, peer):
-    process = start(robot_description_file="''")
-    peer.spin_until(lambda: "waiting" in peer.status, "diagnostics")
-    assert process.end() == 0 and "Traceback" not in process.output()
-
-
 def test_robot_that_compensates_gravity_gets_zero(start, peer, model):
     start(robot_compensates=["gravity"], state_timeout=0.3)
     follow(peer, full(model) - rbd.gravity_effort(model, Q))
@@ -277,57 +215,3 @@ def test_emergency_stop_latches_until_reset(start, peer, model):
     peer.answer_close_to(rbd.gravity_effort(model, Q), NAMES, Q, V)
     assert peer.call(Trigger, "feedforward/reset", Trigger.Request()).success
     follow(peer, full(model))
-
-
-def change_state(peer, transition):
-    request = ChangeState.Request(transition=Transition(id=transition))
-    return peer.call(ChangeState, "feedforward/change_state", request).success
-
-
-def test_life_cycle_by_services(start, peer, model):
-    process = start(autostart=False, ramp_out=0.05, state_timeout=0.2)
-    for _ in range(2):
-        assert change_state(peer, Transition.TRANSITION_CONFIGURE)
-        assert change_state(peer, Transition.TRANSITION_ACTIVATE)
-        follow(peer, full(model))
-        peer.efforts.clear()
-        assert change_state(peer, Transition.TRANSITION_DEACTIVATE)
-        peer.spin_until(lambda: peer.efforts and np.allclose(peer.efforts[-1].effort, rbd.gravity_effort(model, Q)),
-                        "safe effort as the last one")
-        assert change_state(peer, Transition.TRANSITION_CLEANUP)
-    assert process.end() == 0 and "Traceback" not in process.output()
-
-
-def test_description_from_the_topic(start, peer, model):
-    publisher = peer.node.create_publisher(String, "robot_description", LATCHED)
-    publisher.publish(String(data=URDF.format(shoulder=100)))
-    start(robot_description_file="''")
-    follow(peer, full(model))
-
-
-def test_effort_limit_zero_needs_an_override(start, peer, model):
-    refused = start(shoulder=0)
-    peer.spin_until(lambda: "configuration failed" in peer.status, "refusal")
-    assert "shoulder" in peer.status and "effort_limits.override_zero" in peer.status
-    assert refused.end() == 0
-    start(shoulder=0, effort_limits__override_zero=1.0)
-    expected = full(model)
-    follow(peer, [np.clip(expected[0], -1.0, 1.0), expected[1]])
-
-
-def test_massless_robot_is_refused_by_name(start, peer, tmp_path):
-    bad = tmp_path / "bad.urdf"
-    bad.write_text(URDF.format(shoulder=100).replace('<mass value="1"/>', '<mass value="0"/>').replace(
-        'ixx="0.01" iyy="0.02" izz="0.02"', 'ixx="0" iyy="0" izz="0"'))
-    process = start(robot_description_file=str(bad))
-    peer.spin_until(lambda: "configuration failed" in peer.status, "refusal")
-    assert "elbow" in peer.status and "mass" in peer.status
-    assert process.end() == 0
-
-
-def test_limits_of_the_parameters(start, peer, model):
-    start(effort_limits__maximum=[1.0, 0.5])
-    follow(peer, np.clip(full(model), [-1.0, -0.5], [1.0, 0.5]))
-    peer.spin_until(lambda: int(peer.diagnostics.get("saturated", 0)), "count of saturated efforts",
-                    lambda: peer.send_state(NAMES, Q, V))
-    assert {"rate_hz", "latency_p50_us", "latency_p99_us", "deadline_misses"} <= set(peer.diagnostics)

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
-from harness import RELIABLE, NodeProcess, Peer
+from harness import RELIABLE, Peer
 from std_msgs.msg import Bool
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -23,18 +24,8 @@ def model():
 
 
 @pytest.fixture
-def start(tmp_path):
-    """Start the node; kill what a failed test leaves behind."""
-    started = []
-
-    def launch(*arguments, **parameters):
-        parameters.setdefault("robot_description_file", str(rbd.sample_path("two_link")))
-        started.append(NodeProcess(tmp_path, "flatness", arguments, **(PATIENT | parameters)))
-        return started[-1]
-
-    yield launch
-    for process in started:
-        process.kill()
+def start(start_node):
+    return partial(start_node, "flatness", robot_description_file=str(rbd.sample_path("two_link")), **PATIENT)
 
 
 @pytest.fixture

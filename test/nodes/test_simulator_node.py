@@ -1,13 +1,13 @@
 """The simulator node as users have it: a process of its own, reached over DDS."""
 from __future__ import annotations
 
-import itertools
 import math
 import signal
+from functools import partial
 
 import numpy as np
 import pytest
-from harness import LATCHED, RELIABLE, NodeProcess, Peer
+from harness import LATCHED, RELIABLE, Peer
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rosgraph_msgs.msg import Clock
@@ -56,20 +56,8 @@ class Robot(Peer):
 
 
 @pytest.fixture
-def start(tmp_path):
-    """Start simulators; kill what a failed test leaves behind."""
-    started, number = [], itertools.count()
-
-    def launch(*arguments, **parameters):
-        folder = tmp_path / str(next(number))
-        folder.mkdir()
-        parameters.setdefault("robot_description_file", str(URDF))
-        started.append(NodeProcess(folder, "simulator", arguments, **parameters))
-        return started[-1]
-
-    yield launch
-    for process in started:
-        process.kill()
+def start(start_node):
+    return partial(start_node, "simulator", robot_description_file=str(URDF))
 
 
 def library(effort, steps, wrenches=None, model=None, **settings):

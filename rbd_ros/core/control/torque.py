@@ -1,6 +1,7 @@
 """What every torque controller does with a joint state, without ROS: accept it, compute, make the effort safe."""
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 STILL = 0.05    # rad/s or m/s: slower than that counts as rest
 
 
-class TorqueController:
+class TorqueController(ABC):
     """Joint states in, safe efforts out. `now` is a steady time in s; all arrays are in model order.
 
     A subclass implements `command`. Call `activate`, then `on_state` for every joint state and `watchdog` regularly;
@@ -43,10 +44,11 @@ class TorqueController:
         self.safety.settings = settings.safety
         self.state.timeout, self.state.cutoff = settings.safety.state_timeout, settings.velocity_cutoff
 
+    @abstractmethod
     def command(self, now: float) -> Array | None:
         """The wanted effort in the last state, None as long as it is not known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def clear(self) -> None:
         """Forget all references: activation, and a clock that was reset."""
 

@@ -77,7 +77,7 @@ def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
                 put_add(G, g + 3, f)
 
 
-@routine
+@sweep
 def constrained_recursion(M, C, q, k, v, tau, j, mask, acc, wrench, e, user, d, options, W, X, A, f, b, G, Y, Z, T, P,
                           y, start, out, effort, lam, at, info, to):
     """One state; returns as `articulated_recursion`. user[d:] and rows as in `constraint_rows`; out[j:] accelerations,

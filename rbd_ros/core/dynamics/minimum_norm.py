@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry, routine, sweep
+from ..compile import entry, sweep
 
 RANK_TOLERANCE = 1e-8    # of the largest column of Z: below, a direction counts as one that nothing constrains
 
@@ -28,7 +28,7 @@ def row_dot(X, a, b, n):
     return (s0 + s1) + (s2 + s3)
 
 
-@routine
+@sweep
 def minimum_norm(Z, n, m, c, at, damping, T, P, y, out, to):
     """λ to out[to:] (m) for c[at:] (m); returns the rank and the ratio of the largest to the smallest pivot kept.
 
@@ -91,7 +91,7 @@ def minimum_norm(Z, n, m, c, at, damping, T, P, y, out, to):
             s -= P[r * m + k] * c[at + k]
         y[r] = s
     if damping > 0.0:
-        damped(T, m, rank, damping * damping * first * first, y)
+        damped(T, m, rank, damping * damping * first * first, y, Z)    # the columns are not needed any more
     else:
         for r in range(rank - 1, -1, -1):       # Lᵀ w = −P c
             for i in range(r + 1, rank):
@@ -109,10 +109,9 @@ def minimum_norm(Z, n, m, c, at, damping, T, P, y, out, to):
     return rank, first / last if rank > 0 else 1.0
 
 
-@routine
-def damped(L, m, rank, mu, y):
-    """`(LᵀL + μ 1)⁻¹ y` in place, by Cholesky."""
-    G = np.empty(rank * rank)
+@sweep
+def damped(L, m, rank, mu, y, G):
+    """`(LᵀL + μ 1)⁻¹ y` in place, by Cholesky; G: rank² workspace."""
     for r in range(rank):
         for i in range(r + 1):
             s = mu if i == r else 0.0
