@@ -81,7 +81,7 @@ class DemoRecorder:
                    timeout, "the nodes to find each other")
 
     def play(self, points: tuple[Array, Array, Array, Array], progress: Callable[[float], None],
-             lead: float = 1.5) -> Recording:
+             lead: float = 2.0) -> Recording:
         """Release the brakes at the start of a trajectory, and record until its end.
 
         points: times (N,) from 0, positions, velocities, accelerations (N, nv) in model order. lead: s from now to
@@ -105,7 +105,7 @@ class DemoRecorder:
         for longer in (1.0, 2.0, 4.0):
             start = self._release(longer * lead)
             self._trajectory.publish(self._message(start, *points))
-            seen, latest = len(self._reports), start - int(0.1 * SECOND)
+            seen, latest = len(self._reports), start - SECOND // 2    # time to hold the brakes for longer
             self._wait(lambda: self._following(seen) or self._now >= latest, 60.0, "the controller")  # noqa: B023
             if self._now < latest:
                 return start
