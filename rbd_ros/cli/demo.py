@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.compile import COMPILED, compile_all
+from ..core.compile import COMPILED, compile_all, is_cached
 from ..core.control.torque_settings import check_model
 from ..core.errors import RbdError, RbdWarning
 from ..core.model.robot_model import RobotModel
@@ -31,8 +31,10 @@ from .processes import NodeProcesses
 # key in summary.json → (title, parameter `feedforward` of the node)
 MODES = {"pd": ("PD alone", "none"), "pd_gravity": ("PD + gravity", "gravity"),
          "pd_full": ("PD + full feed-forward", "full")}
+RATE = 500.0             # Hz
 RELEASED_LATER = 1e12    # a stamp that never comes
 RAMP = 0.2               # s
+HISTORY = 10_000         # states that are kept for the recorder, however busy the machine is
 PATIENCE = 5.0           # s for which the simulated robot waits for a torque
 
 
@@ -40,21 +42,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd demo`."""
     parser.add_argument("joints", nargs="?", choices=("rigid", *demo_elastic.VARIANTS), default="rigid",
                         help="rigid: simulator and controller as ROS nodes; sea: series elastic joints, vsa: joints of "
-                             "variable stiffness, both in the library (default: %(default)s)")
-    parser.add_argument("--urdf", metavar="FILE", help="another arm (default: KUKA LBR iiwa 14)")
-    parser.add_argument("--rate", type=float, default=500.0, help="joint states per second (default: %(default)g)")
+                             "variable stiffness, both in the library without ROS (default: %(default)s)")
+    parser.add_argument("--urdf", metavar="FILE", help="another arm (default: KUKA LBR iiwa 14); rigid only")
+    parser.add_argument("--rate", type=float, help=f"joint states per second (default: {RATE:g}); rigid only, the "
+                        f"others are controlled at {1.0 / demo_elastic.PERIOD:g} Hz")
     parser.add_argument("--duration", type=float, default=5.0, help="seconds per mode (default: %(default)g)")
-    parser.add_argument("--output", type=Path, help="folder (default: output/demo, or output/demo_sea, …)")
-    parser.add_argument("--plot", action=argparse.BooleanOptionalAction, default=True, help="draw tracking.png")
-    parser.add_argument("--seed", type=int, default=0, help="of the motion of another arm (default: %(default)s)")
+    parser.add_argument("--output", type=Path, help="folder of all files (default: output/demo, or output/demo_sea, …)")
+    parser.add_argument("--plot", action=argparse.BooleanOptionalAction, default=True,
+                        help="draw tracking.png (default: yes)")
+    parser.add_argument("--seed", type=int, default=0, help="chooses the random motion that --urdf gets "
+                        "(default: %(default)s)")
 
 
 def run(namespace: argparse.Namespace) -> int:
     """Run all modes, print the table, write the files."""
     begin = time.monotonic()
     duration = _within("--duration", namespace.duration, 0.2, 60.0)
-    rate = _within("--rate", namespace.rate, 20.0, 2000.0)
+    rate = _within("--rate", RATE if namespace.rate is None else namespace.rate, 20.0, 2000.0)
     elastic = namespace.joints != "rigid"
+    for name in ("urdf", "rate") if elastic else ():
+        if getattr(namespace, name) is not None:
+            raise RbdError(f"--{name} is for rigid joints: demo {namespace.joints} is the iiwa with springs, "
+                           f"controlled at {1.0 / demo_elastic.PERIOD:g} Hz")
     if namespace.output is None:
         namespace.output = Path("output", f"demo_{namespace.joints}" if elastic else "demo")
     if elastic:
@@ -106,9 +115,9 @@ def _mode(key: str, model: RobotModel, urdf: Path, scenario: demo_motion.Scenari
     motion = scenario.motion
     common = {"robot_description_file": str(urdf), "rotor_inertia": scenario.rotors.tolist()}
     with NodeProcesses(folder / "logs" / key, namespace) as processes:
-        processes.start("simulator", common | _plant(scenario, rate))
+        processes.start("simulator", common | _plant(scenario, rate, namespace))
         processes.start("feedforward", common | _controller(model, scenario, feedforward, rate, namespace))
-        with DemoRecorder(namespace, model.joint_names, processes.check) as recorder:
+        with DemoRecorder(namespace, model.joint_names, processes.check, HISTORY) as recorder:
             recorder.wait_until_ready(60.0)
             t = np.linspace(0.0, duration, math.ceil(100.0 * duration) + 1)
             recording = recorder.play((t, motion.position(t), motion.velocity(t), motion.acceleration(t)), progress.at)
@@ -126,11 +135,12 @@ def _mode(key: str, model: RobotModel, urdf: Path, scenario: demo_motion.Scenari
     return result
 
 
-def _plant(scenario: demo_motion.Scenario, rate: float) -> dict[str, Any]:
+def _plant(scenario: demo_motion.Scenario, rate: float, namespace: str) -> dict[str, Any]:
     return {"initial_position": scenario.motion.position(0.0).tolist(), "brakes_until": RELEASED_LATER,
             "publish_rate": rate, "step": 1.0 / (rate * math.ceil(1000.0 / rate)),
             "mass_scale": demo_motion.MASS_SCALE, "friction.damping": scenario.damping.tolist(),
-            "friction.coulomb": scenario.friction.tolist(), "command_timeout": 0.5, "wait_for_command": PATIENCE}
+            "friction.coulomb": scenario.friction.tolist(), "command_timeout": 0.5, "wait_for_command": PATIENCE,
+            f"qos_overrides.{namespace}/joint_states.publisher.depth": HISTORY}
 
 
 def _controller(model: RobotModel, scenario: demo_motion.Scenario, feedforward: str, rate: float,
@@ -188,9 +198,13 @@ def _check_ros() -> None:
 def _compile() -> None:
     """Kernels are compiled here, once and visibly, rather than in both children at the same time."""
     if COMPILED:
-        print("loading the compiled kernels; the first time ever this takes some minutes", flush=True)
         import_kernels()
-        compile_all(print if sys.stdout.isatty() else None)
+        if not is_cached():
+            print("compiling the kernels, once: this takes some minutes", flush=True)
+            compile_all(print)
+            print()
+        else:
+            compile_all()
 
 
 def _interrupt(*_: object) -> None:

@@ -176,8 +176,6 @@ def simulate(s: Scenario, mode: str, duration: float, progress: Callable[[float]
 
 def run(namespace: argparse.Namespace, variant: str, duration: float, show: Callable[[str], Any]) -> int:
     """Run all modes, print the table, write the files; `show(title)` makes a progress display."""
-    if namespace.urdf:
-        raise RbdError(f"--urdf: the demo {variant} has springs for the iiwa only")
     begin = time.monotonic()
     folder = namespace.output
     s = scenario(variant)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import RbdError
-from .demo_report import COLORS, write_summary
+from .demo_report import COLORS, points, write_summary
 
 Array = NDArray[np.float64]
 
@@ -86,26 +86,24 @@ def plot(path: Path, results: Mapping[str, Run], joints: Sequence[str], variable
     FigureCanvasAgg(figure)
     axes = figure.subplots(3 if variable else 2, 1, height_ratios=(3, 2, 2) if variable else (3, 2))
     over_time, per_joint = axes[0], axes[1]
-    width = 0.8 / len(results)
     for i, (result, color) in enumerate(zip(results.values(), COLORS, strict=False)):
         label = f"{result.title}: {1e3 * result.rms:.3f} mrad RMS"
         rms = 1e3 * np.sqrt(np.mean(result.error**2, axis=1))
         over_time.semilogy(result.t, np.maximum(rms, 1e-6), color=color, label=label, linewidth=1.5)
-        per_joint.bar(np.arange(len(joints)) + (i - (len(results) - 1) / 2.0) * width, 1e3 * result.rms_per_joint,
-                      width, color=color)
+        points(per_joint, i, 1e3 * result.rms_per_joint, color)
         if variable:
             worst = 100.0 * np.abs(result.stiffness).max(axis=1)
             axes[2].semilogy(result.t, np.maximum(worst, 1e-5), color=color, linewidth=1.5)
-    end = float(next(iter(results.values())).t[-1])
+    end = round(float(next(iter(results.values())).t[-1]), 1)    # the last sample is a few periods before the end
     over_time.set(xlabel="time (s)", ylabel="tracking error, RMS over joints (mrad)", xlim=(0.0, end),
                   ylim=(1e-2, None), title=f"{title}: tracking with a robot that differs from its model")
     over_time.legend(loc="lower right")
-    per_joint.set(ylabel="tracking error, RMS over time (mrad)", yscale="log", xticks=np.arange(len(joints)),
-                  xticklabels=joints)
+    per_joint.set(ylabel="RMS over time (mrad)", yscale="log", xticks=np.arange(len(joints)), xticklabels=joints,
+                  title="the same error, joint by joint")
     per_joint.set_axisbelow(True)
     if variable:
-        axes[2].axhline(1.0, color="0.5", linewidth=1.0, linestyle="--")
-        axes[2].set(xlabel="time (s)", ylabel="largest stiffness error (%)", xlim=(0.0, end), ylim=(1e-3, None))
+        axes[2].set(xlabel="time (s)", ylabel="largest over joints (%)", xlim=(0.0, end), ylim=(1e-3, None),
+                    title="stiffness: deviation from what is wanted")
         axes[2].grid(which="both", alpha=0.25)
     over_time.grid(which="both", alpha=0.25)
     per_joint.grid(axis="y", which="both", alpha=0.25)

@@ -75,6 +75,11 @@ def write_summary(path: Path, content: Mapping[str, Any]) -> None:
         raise RbdError(f"cannot write {path}: {error.strerror}") from None
 
 
+def points(axes: Any, i: int, values: Array, color: str) -> None:
+    """Curve number i of values per joint: points, as bars have no foot on a logarithmic axis."""
+    axes.plot(np.arange(len(values)) + 0.12 * (i - 1), values, "osD"[i % 3], color=color, markersize=8.0)
+
+
 def plot(path: Path, results: Mapping[str, Result], joints: Sequence[str], robot: str) -> None:
     """A PNG: the error over time, and per joint. Needs matplotlib (`ImportError`)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -83,20 +88,18 @@ def plot(path: Path, results: Mapping[str, Result], joints: Sequence[str], robot
     figure = Figure(figsize=(10.0, 8.0), layout="constrained")
     FigureCanvasAgg(figure)
     over_time, per_joint = figure.subplots(2, 1, height_ratios=(3, 2))
-    width = 0.8 / len(results)
     for i, (result, color) in enumerate(zip(results.values(), COLORS, strict=False)):
         label = f"{result.title}: {result.rms:.4f} rad RMS"
         over_time.semilogy(result.t, np.maximum(np.sqrt(np.mean(result.error**2, axis=1)), 1e-6), color=color,
                            label=label, linewidth=1.5)
-        per_joint.bar(np.arange(len(joints)) + (i - (len(results) - 1) / 2.0) * width, result.rms_per_joint, width,
-                      color=color)
-    over_time.set(xlabel="time (s)", ylabel="tracking error, RMS over joints (rad)", ylim=(1e-4, None),
+        points(per_joint, i, result.rms_per_joint, color)
+    over_time.set(xlabel="time (s)", ylabel="tracking error, RMS over joints (rad)", ylim=(3e-4, None),
                   xlim=(0.0, float(next(iter(results.values())).t[-1])),
                   title=f"{robot}: tracking a trajectory with a robot that differs from its model")
     over_time.legend(loc="lower right")
     over_time.grid(which="both", alpha=0.25)
-    per_joint.set(ylabel="tracking error, RMS over time (rad)", yscale="log", xticks=np.arange(len(joints)),
-                  xticklabels=joints)
+    per_joint.set(ylabel="RMS over time (rad)", yscale="log", xticks=np.arange(len(joints)), xticklabels=joints,
+                  title="the same error, joint by joint")
     per_joint.grid(axis="y", which="both", alpha=0.25)
     per_joint.set_axisbelow(True)
     if len(joints) > 8:

@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", choices=("fixed", "floating"), default="fixed",
                         help="how the root link is held (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.epilog = "Exit code: 0 if healthy or with warnings only, 1 with errors or if no robot could be read."
 
 
 def run(namespace: argparse.Namespace) -> int:
@@ -163,7 +164,8 @@ def _head(report: Report) -> list[str]:
     with contextlib.suppress(RbdError):
         moving = len(moving_links(report.description))
         mass = sum(report.description.links[name].mass for name in moving_links(report.description))
-        shown = "" if data["nv"] is None else f", {data['nv']} degrees of freedom ({report.description.root} root)"
+        shown = ("" if data["nv"] is None else
+                 f", {data['nv']} degree{'s' * (data['nv'] != 1)} of freedom ({report.description.root} root)")
         condition = data["condition_number"]
         return [f"{data['name']}: {len(data['bodies'])} links, {moving} of them move{shown}",
                 f"mass {data['mass']:.4g} kg, of which {mass:.4g} kg move"

@@ -174,6 +174,11 @@ def quick_entry(signature: str) -> Callable[[Callable[..., Any]], Entry]:
     return lambda function: Entry(function, signature, _BARE)
 
 
+def is_cached() -> bool:
+    """Whether nothing is left to compile: all that is known lies in the cache."""
+    return all(item.cached() for item in _ENTRIES)
+
+
 def compile_all(report: Callable[[str], None] | None = None) -> float:
     """Compile every entry point into the cache, reporting progress; returns the seconds it took."""
     start = time.perf_counter()

@@ -45,7 +45,8 @@ class Recording:
 class DemoRecorder:
     """Talks to the nodes `simulator` and `feedforward` of one namespace. Closes with `with`."""
 
-    def __init__(self, namespace: str, joints: tuple[str, ...], check: Callable[[], None]) -> None:
+    def __init__(self, namespace: str, joints: tuple[str, ...], check: Callable[[], None],
+                 history: int = 1000) -> None:
         self._check, self._joints = check, joints
         rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
         self._node = node = rclpy.create_node("demo_recorder", namespace=namespace)
@@ -57,7 +58,7 @@ class DemoRecorder:
         self._reports: list[tuple[int, dict[str, str]]] = []
         self._plant_reports: list[tuple[int, dict[str, str]]] = []
         self._reports_of = {f"{namespace}/feedforward": self._reports, f"{namespace}/simulator": self._plant_reports}
-        node.create_subscription(JointState, "joint_states", self._on_state, 1000)
+        node.create_subscription(JointState, "joint_states", self._on_state, history)
         node.create_subscription(JointEffort, "feedforward/effort", self._on_effort, 10)
         node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
         self._trajectory = node.create_publisher(JointTrajectory, "feedforward/joint_trajectory", 1)
@@ -80,14 +81,13 @@ class DemoRecorder:
                    timeout, "the nodes to find each other")
 
     def play(self, points: tuple[Array, Array, Array, Array], progress: Callable[[float], None],
-             lead: float = 0.7) -> Recording:
+             lead: float = 2.0) -> Recording:
         """Release the brakes at the start of a trajectory, and record until its end.
 
         points: times (N,) from 0, positions, velocities, accelerations (N, nv) in model order. lead: s from now to
-        the start, enough for the controller to ramp in.
+        the start, enough for the controller to take the trajectory and to ramp in; longer where it was not.
         """
-        start = self._release(lead)
-        self._trajectory.publish(self._message(start, *points))
+        start = self._begin(points, lead)
         end = start + int(points[0][-1] * SECOND)
 
         def done() -> bool:
@@ -99,6 +99,21 @@ class DemoRecorder:
         self._wait(lambda: all(len(reports) > count for reports, count in
                                zip(self._reports_of.values(), seen, strict=True)), 5.0, "the diagnostics of the nodes")
         return self._recording(start, end)
+
+    def _begin(self, points: tuple[Array, Array, Array, Array], lead: float) -> int:
+        """Send the trajectory until the controller follows one before its start; returns its stamp (ns)."""
+        for longer in (1.0, 2.0, 4.0):
+            start = self._release(longer * lead)
+            self._trajectory.publish(self._message(start, *points))
+            seen, latest = len(self._reports), start - SECOND // 2    # time to hold the brakes for longer
+            self._wait(lambda: self._following(seen) or self._now >= latest, 60.0, "the controller")  # noqa: B023
+            if self._now < latest:
+                return start
+        raise RbdError("this machine is too busy: the controller takes the trajectory too late")
+
+    def _following(self, seen: int) -> bool:
+        """Whether the controller says so in a report after the first `seen`."""
+        return any(report.get("mode") in ("ramp_in", "running") for _, report in self._reports[seen:])
 
     def _release(self, lead: float) -> int:
         """Tell the simulator when to release the brakes; returns that stamp (ns)."""

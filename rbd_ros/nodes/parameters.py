@@ -1,7 +1,8 @@
 """Declaration tables (`core.control.parameters`) as ROS parameters."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
@@ -21,6 +22,18 @@ def declare(node: Node, table: Table) -> None:
             node.declare_parameter(row.name, _ros_value(row), ParameterDescriptor(
                 description=row.description, additional_constraints=row.constraints, read_only=row.read_only,
                 dynamic_typing=True))
+    for note in misspelt(getattr(node, "_parameter_overrides", {}), table):    # rclpy has no public way to them
+        node.get_logger().warning(note)
+
+
+def misspelt(given: Iterable[str], table: Table) -> list[str]:
+    """What to say about given names that no row has, but nearly: ROS ignores them without a word.
+
+    Names that are like no row are taken for those of other nodes, which often share a file.
+    """
+    rows = [row.name for row in table]
+    near = {name: get_close_matches(name, rows, n=1, cutoff=0.9) for name in given if name not in rows}
+    return [f"parameter '{name}' has no effect; did you mean '{found[0]}'?" for name, found in near.items() if found]
 
 
 def read(node: Node, table: Table) -> dict[str, Any]:

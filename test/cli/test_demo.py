@@ -132,7 +132,7 @@ def test_a_short_run(tmp_path):
     assert {"rms_error_rad", "latency_us", "deadline_misses", "rate_hz"} <= set(summary)
     assert list(summary["rms_error_rad"]) == KEYS and set(summary["latency_us"]) == {"p50", "p99"}
     assert summary["rms_error_rad"]["pd_full"] < summary["rms_error_rad"]["pd"] / 3.0
-    assert all(summary["modes"][key]["states"] > 400 for key in KEYS)
+    assert all(summary["modes"][key]["states"] == 501 for key in KEYS)    # none is lost on a busy machine
     for key in KEYS:
         with np.load(tmp_path / f"{key}.npz") as recording:
             np.testing.assert_allclose(recording["q"][0], recording["reference"][0], atol=1e-6)    # the same start

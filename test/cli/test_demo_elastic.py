@@ -73,4 +73,4 @@ def test_report_and_plot(tmp_path):
 
 def test_other_arms_have_no_springs(capsys, tmp_path):
     assert main(["demo", "sea", "--urdf", "arm.urdf", "--output", str(tmp_path)]) == 1
-    assert "springs for the iiwa only" in capsys.readouterr().err
+    assert "--urdf is for rigid joints" in capsys.readouterr().err

@@ -56,7 +56,7 @@ def depth_first(description: Description) -> tuple[str, list[JointSpec]]:
         check(joint)
         for end, link in (("parent", joint.parent), ("child", joint.child)):
             if link not in links:
-                raise unknown_name(f"{end} link of joint '{joint.name}'", link, links)
+                raise unknown_name(f"{end} link", link, links, f"joint '{joint.name}'")
         if joint.child in above:
             raise RbdError(f"link '{joint.child}' has two parent joints: '{above[joint.child].name}' and "
                            f"'{joint.name}'; a closed loop needs a cut joint declared as a constraint")
@@ -92,7 +92,7 @@ def resolve_mimics(joints: Sequence[JointSpec]) -> dict[str, Mimic]:
         seen = [joint.name]
         while True:
             if source not in by_name:
-                raise unknown_name(f"joint mimicked by '{joint.name}'", source, by_name)
+                raise unknown_name("joint to mimic", source, by_name, f"joint '{joint.name}'")
             if source in seen:
                 raise RbdError(f"mimic joints form a cycle: {' → '.join([*seen, source])}")
             if not (np.isfinite(ratio) and np.isfinite(offset)):

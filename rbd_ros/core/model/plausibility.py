@@ -50,10 +50,10 @@ def _link(name: str, inertia: Inertia, reach: float, size: float, total: float) 
         found.append(Finding("error", "inertia not positive definite", name, f"principal moments {shown} kg m²",
                              "check the signs of the products of inertia; " + CHECK))
     elif moments[0] + moments[1] < moments[2] * (1 - 1e-6):
-        missing = 100 * (1 - (moments[0] + moments[1]) / moments[2])
+        excess = moments[2] - moments[0] - moments[1]
         found.append(Finding("warning", "triangle inequality", name, f"principal moments {shown} kg m²: the largest "
-                             f"exceeds the sum of the others by {missing:.2g} % of it",
-                             "usual for identified parameters; else " + CHECK))
+                             f"exceeds the sum of the others by {excess:.2g} kg m², which no real body's does",
+                             "usual for identified parameters if it is little; else " + CHECK))
     else:
         sound = True
     found += _com(name, inertia, scale, reach, size)

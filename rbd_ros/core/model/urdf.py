@@ -107,7 +107,7 @@ def _stripped(tree: Element, source: str, notes: list[str]) -> ElementTree.Eleme
                 raise RbdError(f"{source}, line {line(element)}: {what} has no type, expected one of "
                                + ", ".join(URDF_TYPES))
             if kind not in URDF_TYPES:
-                raise unknown_name(f"type of joint '{name}'", kind, URDF_TYPES)
+                raise unknown_name("type", kind, URDF_TYPES, f"{source}, line {line(element)}: {what}")
         new = ElementTree.SubElement(out, element.tag, attributes)
         for child in parts(element, what, source, notes):
             if child.tag in UNREAD.get(attributes.get("type", ""), ()):
