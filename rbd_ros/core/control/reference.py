@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -99,7 +99,7 @@ class ReferenceInput:
                 trajectory = self._interpolation([Waypoint(0.0, present.q)], present)
             else:
                 self._map_names(names)
-                trajectory = self._interpolation([self._waypoint(i, p) for i, p in enumerate(points)], present)
+                trajectory = self._interpolation(self._waypoints(points), present)
                 if start_ns + int(trajectory.duration * 1e9) < state_stamp_ns:
                     raise Rejected("bad_trajectory", "trajectory lies in the past: it ended "
                                    f"{(state_stamp_ns - start_ns) * 1e-9 - trajectory.duration:.3f} s ago")
@@ -120,6 +120,18 @@ class ReferenceInput:
 
     def _optional(self, what: str, values: ArrayLike) -> Array | None:
         return self._map.rates(f"reference {what}", values) if len(as_array(values)) else None
+
+    def _waypoints(self, points: Sequence[Point]) -> list[Waypoint]:
+        """All at once if nothing is wrong and all points have the same fields, as control waits meanwhile."""
+        times, *fields = zip(*points, strict=True)
+        rows: list[Any] = [times]
+        for i, field in enumerate(fields):
+            given = i == 0 or any(map(len, field))
+            table = self._map.table(field, self._map.offset if i == 0 else 0.0) if given else [None] * len(points)
+            rows.append(table)
+        if any(table is None for table in rows) or not all(map(math.isfinite, times)):
+            return [self._waypoint(i, point) for i, point in enumerate(points)]    # says what is wrong where
+        return [Waypoint(*values) for values in zip(*rows, strict=True)]
 
     def _waypoint(self, index: int, point: Point) -> Waypoint:
         if not math.isfinite(point.time):
