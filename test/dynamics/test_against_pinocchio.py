@@ -24,7 +24,9 @@ SINGULAR = {
     "romeo_description/romeo_laas_small": "l_gripper_joint and r_gripper_joint move no inertia",
 }
 ILL_CONDITIONED = {"icub_description/icub": "two of the three neck links weigh nothing: 1e6 to 1e12, by the state"}
-BROKEN_MIMICS = {"alex_description/alex_psyonic_hands": "'Left_index_q2' 'index_q1'; did you mean 'Left_index_q1'"}
+BROKEN_MIMICS = {
+    "alex_description/alex_psyonic_hands": "joint 'Left_index_q2': unknown joint to mimic 'index_q1'; did you mean 'Left_index_q1'",
+}
 
 
 def test_there_is_something_to_compare():
