@@ -25,7 +25,8 @@ SINGULAR = {
 }
 ILL_CONDITIONED = {"icub_description/icub": "two of the three neck links weigh nothing: 1e6 to 1e12, by the state"}
 BROKEN_MIMICS = {
-    "alex_description/alex_psyonic_hands": "joint 'Left_index_q2': unknown joint to mimic 'index_q1'; did you mean 'Left_index_q1'",
+    "alex_description/alex_psyonic_hands":
+        "joint 'Left_index_q2': unknown joint to mimic 'index_q1'; did you mean 'Left_index_q1'",
 }
 
 
