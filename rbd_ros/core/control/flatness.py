@@ -103,7 +103,7 @@ class FlatnessController(FollowingController):
         self.rates = None
 
     def command(self, now: float) -> Array | None:
-        reference = self.reference.sample(now, self.state.stamp_ns)
+        reference = self.desired(now)
         self.rates = None
         if reference is None:
             return None

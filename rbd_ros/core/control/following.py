@@ -15,7 +15,7 @@ from .parameters import Parameter, Table
 from .reference import Point, ReferenceInput
 from .torque import TorqueController
 from .torque_settings import TORQUE_TABLE, TorqueSettings
-from .trajectory import Trajectory
+from .trajectory import Reference, Trajectory
 
 Array = NDArray[np.float64]
 
@@ -68,11 +68,23 @@ class FollowingController(TorqueController):
         """Take a sample of a stream of references; False if it was rejected."""
         return self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
 
+    def desired(self, now: float) -> Reference | None:
+        """What to follow in the last state. Forgotten where the robot was stopped or let down: it is not where it was
+        meant to be, and a trajectory has gone on without it.
+        """
+        if self.safety.abandoned(now):
+            self.reference.forget(now - self.safety.patience)
+        return self.reference.sample(now, self.state.stamp_ns)
+
     def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> bool:
         """Take a trajectory, which replaces what was desired before; False if it was rejected."""
         if not self.state.stamp_ns or self.state.age(now) >= self.state.timeout:
             self.rejections.add(Rejected("bad_trajectory", "a trajectory starts where the robot is, and runs by the "
                                          "stamps of the joint states, but there is no fresh joint state with a stamp"))
+            return False
+        if self.safety.latched:
+            self.rejections.add(Rejected("bad_trajectory", "a trajectory would run on during the emergency stop: reset "
+                                         "that first"))
             return False
         return self.reference.accept_trajectory(now, stamp_ns, self.state.stamp_ns, names, points, self.state.q)
 

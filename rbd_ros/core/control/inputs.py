@@ -15,6 +15,7 @@ from ..model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
 _EMPTY = np.zeros(0)
+LEAP = 1.0    # s
 
 
 class Rejected(RbdError):
@@ -155,7 +156,8 @@ class StateInput:
 
     A velocity that is missing or NaN is the difference of positions over the difference of stamps, through a
     first-order low-pass with cut-off `cutoff` Hz (0: none). A stamp that goes backwards is rejected as long as the
-    last state is fresh; once it is stale, the new time counts as a restart (of a simulation, a driver, a bag).
+    last state is fresh, and so is one that ceases; once it is stale, the new time counts as a restart (of a simulation,
+    a driver, a bag). So does, at once, a stamp that leaps ahead of the time of reception by more than `LEAP`.
     """
 
     def __init__(self, model: RobotModel, rejections: Rejections, timeout: float, cutoff: float) -> None:
@@ -189,11 +191,12 @@ class StateInput:
         q = joints.positions("position", position)
         v = joints.raw_rates("velocity", velocity) if len(velocity) else None    # type: ignore[arg-type]
         fresh = now - self.received < self.timeout
-        backwards = 0 < stamp_ns < self.stamp_ns
+        backwards = stamp_ns < self.stamp_ns
         if backwards and fresh:
             raise Rejected("stamp_backwards", f"stamp of the joint state went back by "
                                               f"{(self.stamp_ns - stamp_ns) * 1e-9:.6f} s")
-        self.restarts += backwards
+        leap = (stamp_ns - self.stamp_ns) * 1e-9 - (now - self.received)
+        self.restarts += backwards or (self.stamp_ns > 0 and leap > LEAP)
         if v is None or not all_finite(v):
             elapsed = (stamp_ns - self.stamp_ns) * 1e-9 if stamp_ns else now - self.received
             estimate = self._estimate(q, elapsed) if fresh else np.zeros(self._model.nv)

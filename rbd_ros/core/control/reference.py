@@ -46,6 +46,11 @@ class ReferenceInput:
         self._stamp_ns, self._start_ns, self._received = 0, 0, -math.inf
         self.stale = self._resting = False
 
+    def forget(self, before: float) -> None:
+        """Forget a trajectory, or a sample of a stream that came before that time."""
+        if self._trajectory is not None or self._received < before:
+            self.clear()
+
     def sample(self, now: float, stamp_ns: int) -> Reference | None:
         """What is desired at `stamp_ns` (of the joint state), or None before the first reference."""
         if self._trajectory is not None:

@@ -12,7 +12,7 @@ from ..dynamics.inverse import gravity_effort, inverse_dynamics
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .gravity_check import GravityVerdict, compare_gravity
-from .inputs import Rejections, StateInput
+from .inputs import Rejections, StateInput, all_finite
 from .safety import SafetyFilter
 from .statistics import CycleStatistics
 from .torque_settings import TorqueSettings
@@ -91,7 +91,7 @@ class TorqueController:
         if self._comparisons > 1 or not self.settings.gravity_check or now < self._compare_at:
             return None
         measured = state.measured_effort
-        if measured is None or not np.isfinite(measured).all() or np.abs(state.v).max() > STILL:
+        if measured is None or not all_finite(measured) or np.abs(state.v).max() > STILL:
             self._compare_at = now + 0.05    # it costs some µs: not in every cycle of a long motion
             return None
         gravity = gravity_effort(self.model, state.q)
