@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from .parameters import Parameter, Table
 from .reference import Point, ReferenceInput
 from .torque import TorqueController
 from .torque_settings import TORQUE_TABLE, TorqueSettings
-from .trajectory import Reference, Trajectory
+from .trajectory import Interpolation, Reference, Trajectory, Waypoint
 
 Array = NDArray[np.float64]
 
@@ -45,13 +45,16 @@ class FollowingController(TorqueController):
     """Keeps the newest reference and the external wrenches. A subclass implements `command`."""
 
     settings: FollowingSettings
-    interpolation: ClassVar[Any] = Trajectory    # of trajectories
 
     def __init__(self, model: RobotModel, settings: FollowingSettings) -> None:
         super().__init__(model, settings)
         self.reference = ReferenceInput(model, self.rejections, settings.reference_timeout, self.interpolation)
         self._wrenches: Array | None = None
         self._wrenches_received = -math.inf
+
+    def interpolation(self, waypoints: Sequence[Waypoint], start: Reference) -> Interpolation:
+        """The motion of a trajectory."""
+        return Trajectory(waypoints, start)
 
     def apply(self, settings: TorqueSettings) -> None:
         assert isinstance(settings, FollowingSettings)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .inputs import JointMap, Rejected, Rejections, as_array
-from .trajectory import Interpolation, Reference, Trajectory, Waypoint
+from .trajectory import Interpolation, Reference, Trajectory, Waypoint, check_times
 
 Array = NDArray[np.float64]
 
@@ -43,6 +44,7 @@ class ReferenceInput:
         """Forget everything: a clock that was reset, a node that was activated anew."""
         self._stream: Reference | None = None
         self._trajectory: Interpolation | None = None
+        self._before: tuple[Interpolation, int] | None = None    # goes on until the start of that; its own start
         self._stamp_ns, self._start_ns, self._received = 0, 0, -math.inf
         self.stale = self._resting = False
 
@@ -53,6 +55,10 @@ class ReferenceInput:
 
     def sample(self, now: float, stamp_ns: int) -> Reference | None:
         """What is desired at `stamp_ns` (of the joint state), or None before the first reference."""
+        if self._before is not None:
+            if stamp_ns < self._start_ns:
+                return self._before[0].sample((stamp_ns - self._before[1]) * 1e-9)
+            self._before = None
         if self._trajectory is not None:
             return self._trajectory.sample((stamp_ns - self._start_ns) * 1e-9)
         self.stale = self._stream is not None and self.timeout > 0.0 and now - self._received > self.timeout
@@ -80,6 +86,7 @@ class ReferenceInput:
             return False
         self._stream = Reference(q, zero if v is None else v, zero if a is None else a, *higher)
         self._trajectory, self._stamp_ns, self._received, self._resting = None, stamp_ns, now, False
+        self._before = None
         return True
 
     def accept_trajectory(self, now: float, stamp_ns: int, state_stamp_ns: int, names: Sequence[str],
@@ -87,28 +94,49 @@ class ReferenceInput:
         """Take a trajectory that starts at `stamp_ns`, or at the last state if that is 0.
 
         It starts from the present reference, or from standing still at `measured` (model order) if there is none.
-        Without points it means: stop, and stay there.
+        A trajectory that runs goes on until the start. Of one that should have started already, the points to come
+        count. Without points it means: stop, and stay there.
         """
         present = self.sample(now, state_stamp_ns) or Reference.rest(measured)
         start_ns = stamp_ns or state_stamp_ns
+        before = None
+        if start_ns > state_stamp_ns:
+            before = self._before or (None if self._trajectory is None else (self._trajectory, self._start_ns))
+            present = before[0].sample((start_ns - before[1]) * 1e-9) if before else Reference.rest(present.q)
         try:
             if not points:
                 trajectory = self._interpolation([Waypoint(0.0, present.q)], present)
             else:
                 self._map_names(names)
-                trajectory = self._interpolation([self._waypoint(i, p) for i, p in enumerate(points)], present)
-                if start_ns + int(trajectory.duration * 1e9) < state_stamp_ns:
-                    raise Rejected("bad_trajectory", "trajectory lies in the past: it ended "
-                                   f"{(state_stamp_ns - start_ns) * 1e-9 - trajectory.duration:.3f} s ago")
+                waypoints = [self._waypoint(i, p) for i, p in enumerate(points)]
+                check_times(waypoints)
+                if start_ns < state_stamp_ns:
+                    waypoints = self._to_come(waypoints, (state_stamp_ns - start_ns) * 1e-9, present)
+                    start_ns = state_stamp_ns
+                trajectory = self._interpolation(waypoints, present)
         except Rejected as error:
             self._rejections.add(error)
             return False
         except RbdError as error:
             self._rejections.add(Rejected("bad_trajectory", str(error)))
             return False
-        self._trajectory, self._start_ns, self.stale = trajectory, start_ns, False
+        self._trajectory, self._start_ns, self._before, self.stale = trajectory, start_ns, before, False
         self._stamp_ns = 0
         return True
+
+    def _to_come(self, waypoints: Sequence[Waypoint], passed: float, present: Reference) -> list[Waypoint]:
+        """The waypoints after that time (s), in the time since then."""
+        left = [replace(point, time=point.time - passed) for point in waypoints if point.time > passed]
+        if not left:
+            raise Rejected("bad_trajectory", "trajectory lies in the past: it ended "
+                           f"{passed - waypoints[-1].time:.3f} s ago")
+        speed = np.abs(left[0].q - present.q) / left[0].time
+        if (speed > self._model.velocity_limit).any():
+            j = int(np.argmax(speed / self._model.velocity_limit))
+            raise Rejected("bad_trajectory", f"trajectory began {passed:.3f} s ago: joint "
+                           f"'{self._model.joint_names[j]}' would need {speed[j]:.3g} rad/s or m/s to catch up, limit "
+                           f"{self._model.velocity_limit[j]:.3g}")
+        return left
 
     def _map_names(self, names: Sequence[str]) -> None:
         if not self._map.update(names):
