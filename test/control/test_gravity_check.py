@@ -108,7 +108,6 @@ def test_switched_off():
     assert made.compare_gravity(0.1) is None
 
 
-@pytest.mark.filterwarnings("error")
 def test_efforts_that_are_no_efforts_are_not_judged():
     """The largest float, as some drivers say for unknown, was an overflow, and that an emergency stop."""
     made = make()

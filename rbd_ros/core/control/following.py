@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.robot_model import RobotModel
-from .inputs import Rejected, total_wrenches
+from .inputs import Rejected, Turns, total_wrenches
 from .parameters import Parameter, Table
 from .reference import Point, ReferenceInput
 from .torque import TorqueController
@@ -49,6 +49,7 @@ class FollowingController(TorqueController):
     def __init__(self, model: RobotModel, settings: FollowingSettings) -> None:
         super().__init__(model, settings)
         self.reference = ReferenceInput(model, self.rejections, settings.reference_timeout, self.interpolation)
+        self._turns = Turns(model)
         self._wrenches: Array | None = None
         self._wrenches_received = -math.inf
 
@@ -72,12 +73,15 @@ class FollowingController(TorqueController):
         return self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
 
     def desired(self, now: float) -> Reference | None:
-        """What to follow in the last state. Forgotten where the robot was stopped or let down: it is not where it was
-        meant to be, and a trajectory has gone on without it.
+        """What to follow in the last state, continuous joints in the turn of that.
+
+        Forgotten where the robot was stopped or let down: it is not where it was meant to be, and a trajectory has
+        gone on without it.
         """
         if self.safety.abandoned(now):
             self.reference.forget(now - self.safety.patience)
-        return self.reference.sample(now, self.state.stamp_ns)
+        reference = self.reference.sample(now, self.state.stamp_ns)
+        return None if reference is None else replace(reference, q=self._turns.nearest(reference.q, self.state.q))
 
     def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> bool:
         """Take a trajectory, which replaces what was desired before; False if it was rejected."""

@@ -139,6 +139,19 @@ def total_wrenches(model: RobotModel, wrenches: Sequence[tuple[str, ArrayLike]])
     return total if total.any() else None
 
 
+class Turns:
+    """Continuous joints, whose angle may be off by whole turns: many drivers report it between −π and π."""
+
+    def __init__(self, model: RobotModel) -> None:
+        turning = [joint.nv == 1 and joint.type == "continuous" for joint in model.joints for _ in range(joint.nv)]
+        self._turn = 2.0 * math.pi * np.array(turning, dtype=np.float64)
+        self._any = any(turning)
+
+    def nearest(self, q: Array, to: Array) -> Array:
+        """The same position (nv,), by less than half a turn away from `to` where that is possible."""
+        return q + self._turn * np.round((to - q) / (2.0 * math.pi)) if self._any else q
+
+
 def all_finite(values: Array) -> bool:
     """Whether all numbers are finite (and below 1e150): the square is the cheapest test of all of them at once."""
     return math.isfinite(values @ values)
@@ -163,6 +176,7 @@ class StateInput:
     def __init__(self, model: RobotModel, rejections: Rejections, timeout: float, cutoff: float) -> None:
         self._model = model
         self._map = JointMap(model, extra=True)
+        self._turns = Turns(model)
         self._rejections = rejections
         self.timeout, self.cutoff = timeout, cutoff
         self.q, self.v = model.neutral(), np.zeros(model.nv)
@@ -209,7 +223,7 @@ class StateInput:
     def _estimate(self, q: Array, elapsed: float) -> Array:
         if elapsed <= 0.0:
             return self.v
-        difference = self._model.difference(self.q, q) / elapsed
+        difference = self._model.difference(self.q, self._turns.nearest(q, self.q)) / elapsed
         if self.cutoff <= 0.0:
             return difference
         weight = 1.0 - math.exp(-2.0 * math.pi * self.cutoff * elapsed)

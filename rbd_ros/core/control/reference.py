@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
-from .inputs import JointMap, Rejected, Rejections, as_array
+from .inputs import JointMap, Rejected, Rejections, Turns, as_array
 from .trajectory import Interpolation, Reference, Trajectory, Waypoint, check_times
 
 Array = NDArray[np.float64]
@@ -36,6 +36,7 @@ class ReferenceInput:
                  interpolation: Callable[[Sequence[Waypoint], Reference], Interpolation] = Trajectory) -> None:
         self._model, self._interpolation = model, interpolation
         self._map = JointMap(model, extra=False)
+        self._turns = Turns(model)
         self._rejections = rejections
         self.timeout = timeout
         self.clear()
@@ -113,6 +114,7 @@ class ReferenceInput:
                 if start_ns < state_stamp_ns:
                     waypoints = self._to_come(waypoints, (state_stamp_ns - start_ns) * 1e-9, present)
                     start_ns = state_stamp_ns
+                present = replace(present, q=self._turns.nearest(present.q, waypoints[0].q))    # the short way
                 trajectory = self._interpolation(waypoints, present)
         except Rejected as error:
             self._rejections.add(error)
@@ -130,7 +132,7 @@ class ReferenceInput:
         if not left:
             raise Rejected("bad_trajectory", "trajectory lies in the past: it ended "
                            f"{passed - waypoints[-1].time:.3f} s ago")
-        speed = np.abs(left[0].q - present.q) / left[0].time
+        speed = np.abs(left[0].q - self._turns.nearest(present.q, left[0].q)) / left[0].time
         if (speed > self._model.velocity_limit).any():
             j = int(np.argmax(speed / self._model.velocity_limit))
             raise Rejected("bad_trajectory", f"trajectory began {passed:.3f} s ago: joint "
