@@ -68,8 +68,8 @@ def test_the_node_can_be_configured_and_holds_the_arm(loaded):
     made.activate(0.0)
     q, zero = model.neutral(), np.zeros(model.nv)
     made.on_reference(0.0, 0, model.joint_names, q)
-    for i in range(3):
-        effort = made.on_state(1.0 + i, (i + 1) * 1_000_000_000, model.joint_names, q, zero)
+    for i in range(20):
+        effort = made.on_state(0.1 * i, (i + 1) * 100_000_000, model.joint_names, q, zero)
     assert made.safety.mode == "running"
     expected = 0.0 if "gravity" in values["robot_compensates"] else rbd.gravity_effort(model, q)
     limit = settings.safety.effort_limit

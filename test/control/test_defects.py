@@ -37,6 +37,7 @@ def test_a_defect_that_lasts_is_an_emergency_stop(controller, settings):
     made.on_state(3.0, 3000 * MS, NAMES, Q, still)
     assert made.safety.mode == "stopped"
     made.safety.reset()
+    made.on_reference(3.0, 0, NAMES, Q + 0.1)
     made.on_state(3.001, 3001 * MS, NAMES, Q, still)
     assert made.safety.mode == "running"
 

@@ -8,6 +8,8 @@ from support.arm import NAMES, Q, V, arm
 from support.elastic_arm import DRIVES, MOTORS, MS, R, W, Z, answer, close, controller, expected, holding, motion
 
 import rbd_ros as rbd
+from rbd_ros.core.control.paired_filter import PairedFilter
+from rbd_ros.core.control.safety import SafetySettings
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
 
 
@@ -176,3 +178,14 @@ def test_the_safe_output_brings_a_moving_arm_to_rest(damping):
         robot.step(made.motor_effort, 2)
         speed.append(np.abs(robot.v).max())
     assert speed[0] > 0.7 and max(speed[-100:]) < 0.1 * speed[0]
+
+
+@pytest.mark.parametrize("bad", ["joints", "motors"])
+def test_a_command_that_is_not_finite_on_one_side_is_none_on_both(bad):
+    one = np.ones(1)
+    settings = SafetySettings(one, one, 0.0 * one, ramp_in=0.0)
+    safety = PairedFilter(settings, lambda at_rest: 0.0 * one, settings, lambda at_rest: 0.0 * one)
+    safety.activate(0.0)
+    safety.motor_command = np.nan * one if bad == "motors" else one
+    safety.update(1.0, np.nan * one if bad == "joints" else one)
+    assert safety.mode == safety.motors.mode == "waiting" and safety.counts["non_finite_command"] == 1

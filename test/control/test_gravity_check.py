@@ -106,3 +106,10 @@ def test_switched_off():
     made = make(gravity_check=False)
     made.on_state(0.1, MS, NAMES, Q, REST, G)
     assert made.compare_gravity(0.1) is None
+
+
+def test_efforts_that_are_no_efforts_are_not_judged():
+    """The largest float, as some drivers say for unknown, was an overflow, and that an emergency stop."""
+    made = make()
+    made.on_state(0.1, MS, NAMES, Q, REST, [1.7e308, -1.7e308])
+    assert made.compare_gravity(0.1) is None

@@ -57,7 +57,17 @@ def test_stamps_must_not_go_back_while_the_state_is_fresh(state, rejections):
     assert state.accept(0.0, 100 * MS, NAMES, Q, V)
     assert not state.accept(0.001, 99 * MS, NAMES, Q, V)
     assert rejections.counts["stamp_backwards"] == 1
-    assert state.accept(0.002, 0, NAMES, Q, V)    # no stamp at all
+    assert not state.accept(0.002, 0, NAMES, Q, V)    # no stamp any more: what runs by stamps would begin anew
+
+
+def test_a_clock_that_leaps_ahead_counts_as_a_restart(state):
+    """A trajectory would be over at once, and its end a jump."""
+    for now, stamp, restarts in ((0.0, 100, 0), (0.01, 110, 0), (0.02, 1100, 0), (0.03, 2120, 1), (9.0, 11120, 1),
+                                 (9.9, 13120, 2)):
+        assert state.accept(now, stamp * MS, NAMES, Q, V) and state.restarts == restarts
+    unstamped = StateInput(arm(), Rejections(), 0.05, 0.0)
+    assert unstamped.accept(0.0, 0, NAMES, Q, V) and unstamped.accept(0.001, 0, NAMES, Q, V)
+    assert unstamped.accept(0.002, 5000 * MS, NAMES, Q, V) and unstamped.restarts == 0
 
 
 def test_clock_that_was_reset_is_accepted_when_the_state_is_stale(state):

@@ -55,3 +55,17 @@ def test_points_with_different_fields():
     assert made.accept_trajectory(0.0, 0, SECOND, NAMES, points, np.zeros(7))
     np.testing.assert_allclose(made.sample(0.0, SECOND + SECOND // 2).v, 1.375)    # Hermite: 1.5 − 0.25 v₁
     np.testing.assert_allclose(made.sample(0.0, SECOND + 3 * SECOND // 2).v, 1.0)
+
+
+def test_a_dense_trajectory_that_comes_late():
+    """Points every ms at 1 rad/s, 5.9 ms late: taken up where the robot can catch up within its velocity limits."""
+    made = ReferenceInput(MODEL, Rejections(), 0.0)
+    points = [Point(1e-3 * i, [1e-3 * i] * 7, [1.0] * 7) for i in range(1000)]
+    assert made.accept_trajectory(0.0, SECOND, SECOND + 5_900_000, NAMES, points, np.zeros(7))
+    first = made.sample(0.0, SECOND + 5_900_000)
+    np.testing.assert_array_equal(first.q, np.zeros(7))
+    slowest = MODEL.velocity_limit.min()
+    times = np.arange(5_900_000, 50_000_000, 100_000)
+    q = np.array([made.sample(0.0, SECOND + int(t)).q for t in times])
+    assert (np.abs(np.diff(q, axis=0)).max() / 1e-4) < 3.0 * slowest    # cubic, so somewhat faster than the mean
+    np.testing.assert_allclose(q[-1], 0.0499, atol=1e-4)

@@ -234,3 +234,34 @@ def test_every_mode_is_bounded_whatever_comes():
                 assert (np.abs(safety.output - before) <= rate * (now - emitted) + 1e-9).all(), event
             emitted = now
     assert seen == {"waiting", "ramp_in", "running", "ramp_out", "stale", "stopped"}
+
+
+def test_a_robot_that_was_let_down_is_not_lifted_by_the_last_output():
+    """The pose is long out of date; and half of the weight for ever is no output either."""
+    for stopped in (True, False):
+        safety = running()
+        if stopped:
+            safety.stop()
+        safety.watchdog(1.25)
+        close(safety.output, (AT_REST + FALLBACK) / 2)
+        safety.deactivate()
+        close(safety.finish(1.25), FALLBACK)
+
+
+def test_nothing_ramps_in_after_deactivation():
+    for event in ("states come back", "reset"):
+        safety = running(rate_limit=np.array([4.0, 4.0]))
+        if event == "reset":
+            safety.stop()
+        else:
+            safety.watchdog(1.06)
+        safety.deactivate()
+        if event == "reset":
+            safety.reset()
+        safety.update(1.1, COMMAND)
+        assert not safety.finished and safety.mode == "ramp_out"
+        close(safety.update(9.0, COMMAND), SAFE)
+        assert safety.finished
+        safety.finish(9.1)
+        safety.activate(10.0)
+        close(safety.update(10.1, COMMAND), COMMAND)

@@ -6,7 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.polynomial import Polynomial
+from support.arm import arm, arm_urdf
 
+import rbd_ros as rbd
 from rbd_ros.core.control.smooth_trajectory import SmoothTrajectory
 from rbd_ros.core.control.trajectory import Reference, Waypoint
 from rbd_ros.core.errors import RbdError
@@ -94,3 +96,24 @@ def test_times_out_of_order_are_refused(times):
 def test_waypoints_that_coincide_numerically_are_refused():
     with pytest.raises(RbdError, match="too close"):
         SmoothTrajectory(waypoints(0, (1.0, 1.0 + 1e-10, 2.0)), START)
+
+
+@pytest.mark.parametrize(("kind", "times", "refused"), [
+    ("revolute", (0.1, 2.0, 2.1, 4.0), "position"), ("continuous", (0.1, 2.0, 2.1, 4.0), "velocity"),
+    ("revolute", (1.0, 2.0, 3.0, 4.0), ""), ("continuous", (1.0, 2.0, 3.0, 4.0), ""),
+    ("revolute", (0.8, 2.0, 2.6, 4.0), "")])
+def test_what_swings_out_is_refused(kind, times, refused):
+    """From 0 to 2 rad within 4 s went by way of 163 rad, at the effort limit."""
+    model = rbd.load_urdf(arm_urdf().replace('"revolute"', f'"{kind}"'))
+    points = [Waypoint(t, np.full(2, q)) for t, q in zip(times, (0.1, 1.0, 1.1, 2.0), strict=True)]
+    if not refused:
+        assert SmoothTrajectory(points, Reference.rest(np.zeros(2)), model).duration == 4.0
+    else:
+        with pytest.raises(RbdError, match=f"swings out, to {refused} .* of joint '(shoulder|elbow)'"):
+            SmoothTrajectory(points, Reference.rest(np.zeros(2)), model)
+
+
+def test_waypoints_beyond_the_limits_are_what_was_asked_for():
+    model = arm()
+    made = SmoothTrajectory([Waypoint(2.0, model.position_upper + 0.1)], Reference.rest(np.zeros(2)), model)
+    np.testing.assert_array_equal(made.end.q, model.position_upper + 0.1)

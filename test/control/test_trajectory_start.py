@@ -65,3 +65,46 @@ def test_stays_until_its_time_has_come(made):
     assert made.on_trajectory(1.0, 5 * SECOND, NAMES, [Point(0.0, GOAL), Point(1.0, GOAL + 0.1)])
     np.testing.assert_array_equal(made.reference.sample(1.0, 4 * SECOND).q, Q)
     np.testing.assert_allclose(made.reference.sample(1.0, 5 * SECOND).q, GOAL, rtol=0, atol=1e-12)
+
+
+def sample(made, stamp):
+    return made.reference.sample(stamp, round(stamp * SECOND))
+
+
+def test_a_trajectory_that_begins_later_follows_on_from_the_one_that_runs(made):
+    """It stood still at once, and was as fast as before when its time came: two jumps of the velocity."""
+    made.on_state(1.0, SECOND, NAMES, Q)
+    rest = [0.0, 0.0]
+    assert made.on_trajectory(1.0, 0, NAMES, [Point(4.0, GOAL, rest)])
+    made.on_state(1.4, 2 * SECOND, NAMES, Q)
+    expected = [sample(made, t) for t in (2.0, 2.999)]
+    for goal in (Q - 0.5, Q):    # the second one takes the place of the first one
+        assert made.on_trajectory(1.4, 3 * SECOND, NAMES, [Point(3.0, goal, rest)])
+        for t, wanted in zip((2.0, 2.999), expected, strict=True):
+            np.testing.assert_array_equal([sample(made, t).q, sample(made, t).v], [wanted.q, wanted.v])
+    assert np.abs(sample(made, 3.001).v - expected[1].v).max() < 0.01
+    assert np.abs(sample(made, 3.001).q - expected[1].q).max() < 0.01
+    np.testing.assert_allclose(sample(made, 7.0).q, Q)
+
+
+def test_a_trajectory_that_begins_later_ends_a_stream_at_rest(made):
+    made.on_state(1.0, SECOND, NAMES, Q)
+    made.on_reference(1.0, 0, NAMES, Q, [1.0, 1.0])
+    assert made.on_trajectory(1.0, 2 * SECOND, NAMES, [Point(3.0, GOAL, [0.0, 0.0])])
+    for t in (1.5, 2.0):
+        np.testing.assert_array_equal([sample(made, t).q, sample(made, t).v], [Q, 0.0 * Q])
+
+
+def test_of_a_trajectory_that_began_before_the_points_to_come_count(made):
+    """The way that the robot had not gone was a jump."""
+    made.on_state(2.0, 2 * SECOND, NAMES, Q)
+    rest = [0.0, 0.0]
+    assert made.on_trajectory(2.0, SECOND, NAMES, [Point(0.0, Q, rest), Point(0.5, Q + 0.5, rest),
+                                                   Point(3.0, GOAL, rest)])
+    np.testing.assert_array_equal(sample(made, 2.0).q, Q)
+    assert np.abs(sample(made, 2.001).q - Q).max() < 1e-3
+    np.testing.assert_array_equal(sample(made, 4.0).q, GOAL)
+    before = made.reference.sample(2.0, 2 * SECOND)
+    for end, reason in ((1.1, "to catch up"), (0.9, "past")):
+        assert not made.on_trajectory(2.0, SECOND, NAMES, [Point(end, GOAL, rest)]) and reason in made.rejections.last
+    np.testing.assert_array_equal(made.reference.sample(2.0, 2 * SECOND).q, before.q)

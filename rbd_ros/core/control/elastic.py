@@ -102,7 +102,7 @@ class ElasticController(FlatnessController):
 
     def command(self, now: float) -> Array | None:
         self.rates, self.safety.motor_command, self.problem = None, None, ""
-        reference = self.reference.sample(now, self.state.stamp_ns)
+        reference = self.desired(now)
         effort = None if reference is None else self._command(now, reference)
         if effort is None:
             self._forget()

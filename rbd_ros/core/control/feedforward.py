@@ -65,10 +65,12 @@ class FeedforwardController(FollowingController):
     def apply(self, settings: TorqueSettings) -> None:
         assert isinstance(settings, FeedforwardSettings)
         super().apply(settings)
-        self._law = Law(self.model, settings.law)
+        followed, self._law = self._law.needs_reference, Law(self.model, settings.law)
+        if self._law.needs_reference and not followed:    # by hand, the robot may have been led far from it
+            self.reference.clear()
 
     def command(self, now: float) -> Array | None:
-        reference = self.reference.sample(now, self.state.stamp_ns)
+        reference = self.desired(now)
         if reference is None and self._law.needs_reference:
             return None
         return self._law.effort(self.state.q, self.state.v, reference, self.fresh_wrenches(now))

@@ -8,7 +8,7 @@ feed-forward's, which is smooth. External wrenches count as constant in the body
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from .following import FOLLOWING_TABLE, FollowingController, FollowingSettings
 from .parameters import Parameter, Table, per_joint, validate
 from .smooth_trajectory import SmoothTrajectory
 from .torque_settings import TorqueSettings, joint_order
-from .trajectory import Reference
+from .trajectory import Reference, Waypoint
 
 Array = NDArray[np.float64]
 
@@ -71,7 +71,6 @@ class FlatnessController(FollowingController):
     """
 
     settings: FlatnessSettings
-    interpolation = SmoothTrajectory
 
     def __init__(self, model: RobotModel, settings: FlatnessSettings) -> None:
         super().__init__(model, settings)
@@ -93,6 +92,9 @@ class FlatnessController(FollowingController):
         friction = model.friction if settings.friction_coulomb and not own else self._zero
         self._friction = model.with_(damping=damping, friction=friction) if damping.any() or friction.any() else None
 
+    def interpolation(self, waypoints: Sequence[Waypoint], start: Reference) -> SmoothTrajectory:
+        return SmoothTrajectory(waypoints, start, self.model)
+
     @property
     def derivatives_valid(self) -> bool:
         """Whether `rates` belong to the last output: nothing was clipped, no ramp, no safe output."""
@@ -103,7 +105,7 @@ class FlatnessController(FollowingController):
         self.rates = None
 
     def command(self, now: float) -> Array | None:
-        reference = self.reference.sample(now, self.state.stamp_ns)
+        reference = self.desired(now)
         self.rates = None
         if reference is None:
             return None

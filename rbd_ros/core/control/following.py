@@ -3,19 +3,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.robot_model import RobotModel
-from .inputs import Rejected, total_wrenches
+from .inputs import Rejected, Turns, total_wrenches
 from .parameters import Parameter, Table
 from .reference import Point, ReferenceInput
 from .torque import TorqueController
 from .torque_settings import TORQUE_TABLE, TorqueSettings
-from .trajectory import Trajectory
+from .trajectory import Interpolation, Reference, Trajectory, Waypoint
 
 Array = NDArray[np.float64]
 
@@ -45,13 +45,17 @@ class FollowingController(TorqueController):
     """Keeps the newest reference and the external wrenches. A subclass implements `command`."""
 
     settings: FollowingSettings
-    interpolation: ClassVar[Any] = Trajectory    # of trajectories
 
     def __init__(self, model: RobotModel, settings: FollowingSettings) -> None:
         super().__init__(model, settings)
         self.reference = ReferenceInput(model, self.rejections, settings.reference_timeout, self.interpolation)
+        self._turns = Turns(model)
         self._wrenches: Array | None = None
         self._wrenches_received = -math.inf
+
+    def interpolation(self, waypoints: Sequence[Waypoint], start: Reference) -> Interpolation:
+        """The motion of a trajectory."""
+        return Trajectory(waypoints, start)
 
     def apply(self, settings: TorqueSettings) -> None:
         assert isinstance(settings, FollowingSettings)
@@ -68,8 +72,23 @@ class FollowingController(TorqueController):
         """Take a sample of a stream of references; False if it was rejected."""
         return self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
 
+    def desired(self, now: float) -> Reference | None:
+        """What to follow in the last state, continuous joints in the turn of that.
+
+        Forgotten where the robot was stopped or let down: it is not where it was meant to be, and a trajectory has
+        gone on without it.
+        """
+        if self.safety.abandoned(now):
+            self.reference.forget(now - self.safety.patience)
+        reference = self.reference.sample(now, self.state.stamp_ns)
+        return None if reference is None else replace(reference, q=self._turns.nearest(reference.q, self.state.q))
+
     def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> bool:
         """Take a trajectory, which replaces what was desired before; False if it was rejected."""
+        if self.safety.latched:
+            self.rejections.add(Rejected("bad_trajectory", "a trajectory would run on during the emergency stop: reset "
+                                         "that first"))
+            return False
         measured = self.state.q if self.state.age(now) < self.state.timeout else None
         return self.reference.accept_trajectory(now, stamp_ns, self.state.stamp_ns, names, points, measured)
 

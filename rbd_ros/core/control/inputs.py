@@ -15,6 +15,7 @@ from ..model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
 _EMPTY = np.zeros(0)
+LEAP = 1.0    # s
 
 
 class Rejected(RbdError):
@@ -151,6 +152,19 @@ def total_wrenches(model: RobotModel, wrenches: Sequence[tuple[str, ArrayLike]])
     return total if total.any() else None
 
 
+class Turns:
+    """Continuous joints, whose angle may be off by whole turns: many drivers report it between −π and π."""
+
+    def __init__(self, model: RobotModel) -> None:
+        turning = [joint.nv == 1 and joint.type == "continuous" for joint in model.joints for _ in range(joint.nv)]
+        self._turn = 2.0 * math.pi * np.array(turning, dtype=np.float64)
+        self._any = any(turning)
+
+    def nearest(self, q: Array, to: Array) -> Array:
+        """The same position (nv,), by less than half a turn away from `to` where that is possible."""
+        return q + self._turn * np.round((to - q) / (2.0 * math.pi)) if self._any else q
+
+
 def all_finite(values: Array) -> bool:
     """Whether all numbers are finite (and below 1e150): the square is the cheapest test of all of them at once."""
     return math.isfinite(values @ values)
@@ -168,12 +182,14 @@ class StateInput:
 
     A velocity that is missing or NaN is the difference of positions over the difference of stamps, through a
     first-order low-pass with cut-off `cutoff` Hz (0: none). A stamp that goes backwards is rejected as long as the
-    last state is fresh; once it is stale, the new time counts as a restart (of a simulation, a driver, a bag).
+    last state is fresh, and so is one that ceases; once it is stale, the new time counts as a restart (of a simulation,
+    a driver, a bag). So does, at once, a stamp that leaps ahead of the time of reception by more than `LEAP`.
     """
 
     def __init__(self, model: RobotModel, rejections: Rejections, timeout: float, cutoff: float) -> None:
         self._model = model
         self._map = JointMap(model, extra=True)
+        self._turns = Turns(model)
         self._rejections = rejections
         self.timeout, self.cutoff = timeout, cutoff
         self.q, self.v = model.neutral(), np.zeros(model.nv)
@@ -202,11 +218,12 @@ class StateInput:
         q = joints.positions("position", position)
         v = joints.raw_rates("velocity", velocity) if len(velocity) else None    # type: ignore[arg-type]
         fresh = now - self.received < self.timeout
-        backwards = 0 < stamp_ns < self.stamp_ns
+        backwards = stamp_ns < self.stamp_ns
         if backwards and fresh:
             raise Rejected("stamp_backwards", f"stamp of the joint state went back by "
                                               f"{(self.stamp_ns - stamp_ns) * 1e-9:.6f} s")
-        self.restarts += backwards
+        leap = (stamp_ns - self.stamp_ns) * 1e-9 - (now - self.received)
+        self.restarts += backwards or (self.stamp_ns > 0 and leap > LEAP)
         if v is None or not all_finite(v):
             elapsed = (stamp_ns - self.stamp_ns) * 1e-9 if stamp_ns else now - self.received
             estimate = self._estimate(q, elapsed) if fresh else np.zeros(self._model.nv)
@@ -219,7 +236,7 @@ class StateInput:
     def _estimate(self, q: Array, elapsed: float) -> Array:
         if elapsed <= 0.0:
             return self.v
-        difference = self._model.difference(self.q, q) / elapsed
+        difference = self._model.difference(self.q, self._turns.nearest(q, self.q)) / elapsed
         if self.cutoff <= 0.0:
             return difference
         weight = 1.0 - math.exp(-2.0 * math.pi * self.cutoff * elapsed)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.actuation import Actuation
-from .inputs import Rejected, Rejections, all_finite, as_array
+from .inputs import Rejected, Rejections, Turns, all_finite, as_array
 
 Array = NDArray[np.float64]
 
@@ -25,6 +25,7 @@ class MotorInput:
         # of the motors that must be there: the elastic joints, then the second motors
         self._needed = np.concatenate([actuation.elastic, np.arange(actuation.nv, actuation.nm)]).astype(np.intp)
         self._rigid = actuation.rigid
+        self._turns = Turns(actuation.model)
         self._rejections = rejections
         self.timeout = timeout
         self._names: Sequence[str] | None = None
@@ -60,6 +61,7 @@ class MotorInput:
     def measured(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Positions and velocities (nm,) of the motors, where the joints are at q, v (nv,)."""
         self.position[self._rigid], self.velocity[self._rigid] = q[self._rigid], v[self._rigid]
+        self.position[:len(q)] = self._turns.nearest(self.position[:len(q)], q)
         return self.position, self.velocity
 
     def _map(self, names: list[str]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from .inputs import all_finite
 from .safety import SafetyFilter, SafetySettings
 
 Array = NDArray[np.float64]
@@ -13,7 +14,7 @@ Array = NDArray[np.float64]
 
 class PairedFilter(SafetyFilter):
     """The filter of the joints, and `motors`, that of the motors. `motor_command` has to be set before `update`; where
-    it or the command of the joints is None, both outputs are safe.
+    it or the command of the joints is None or not finite, both outputs are safe.
     """
 
     def __init__(self, settings: SafetySettings, safe_effort: Callable[[bool], Array], motor_settings: SafetySettings,
@@ -52,6 +53,9 @@ class PairedFilter(SafetyFilter):
 
     def update(self, now: float, command: Array | None) -> Array:
         if command is None or self.motor_command is None:
+            command = self.motor_command = None
+        elif not (all_finite(command) and all_finite(self.motor_command)):
+            self.counts["non_finite_command"] += 1
             command = self.motor_command = None
         self.motors.update(now, self.motor_command)
         return super().update(now, command)

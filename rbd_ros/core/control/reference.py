@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
-from .inputs import JointMap, Rejected, Rejections, as_array
-from .trajectory import Interpolation, Reference, Trajectory, Waypoint
+from .inputs import JointMap, Rejected, Rejections, Turns, as_array
+from .trajectory import Interpolation, Reference, Trajectory, Waypoint, check_times
 
 Array = NDArray[np.float64]
 
@@ -35,6 +36,7 @@ class ReferenceInput:
                  interpolation: Callable[[Sequence[Waypoint], Reference], Interpolation] = Trajectory) -> None:
         self._model, self._interpolation = model, interpolation
         self._map = JointMap(model, extra=False)
+        self._turns = Turns(model)
         self._rejections = rejections
         self.timeout = timeout
         self.clear()
@@ -43,11 +45,21 @@ class ReferenceInput:
         """Forget everything: a clock that was reset, a node that was activated anew."""
         self._stream: Reference | None = None
         self._trajectory: Interpolation | None = None
+        self._before: tuple[Interpolation, int] | None = None    # goes on until the start of that; its own start
         self._stamp_ns, self._start_ns, self._received = 0, 0, -math.inf
         self.stale = self._resting = False
 
+    def forget(self, before: float) -> None:
+        """Forget a trajectory, or a sample of a stream that came before that time."""
+        if self._trajectory is not None or self._received < before:
+            self.clear()
+
     def sample(self, now: float, stamp_ns: int) -> Reference | None:
         """What is desired at `stamp_ns` (of the joint state), or None before the first reference."""
+        if self._before is not None:
+            if stamp_ns < self._start_ns:
+                return self._before[0].sample((stamp_ns - self._before[1]) * 1e-9)
+            self._before = None
         if self._trajectory is not None:
             return self._trajectory.sample((stamp_ns - self._start_ns) * 1e-9)
         self.stale = self._stream is not None and self.timeout > 0.0 and now - self._received > self.timeout
@@ -75,6 +87,7 @@ class ReferenceInput:
             return False
         self._stream = Reference(q, zero if v is None else v, zero if a is None else a, *higher)
         self._trajectory, self._stamp_ns, self._received, self._resting = None, stamp_ns, now, False
+        self._before = None
         return True
 
     def accept_trajectory(self, now: float, stamp_ns: int, state_stamp_ns: int, names: Sequence[str],
@@ -82,36 +95,58 @@ class ReferenceInput:
         """Take a trajectory that starts at `stamp_ns`, or at the last state if that is 0.
 
         It starts from the present reference, or from standing still at `measured` (model order) if there is none.
-        Where the robot is not known (None), only one with a stamp and with a first point at time 0 tells its start.
-        Without points it means: stop, and stay there.
+        A trajectory that runs goes on until the start. Of one that should have started already, the points to come
+        count. Where the robot is not known (None), only one with a stamp and with a first point at time 0 tells its
+        start. Without points it means: stop, and stay there.
         """
         present = self.sample(now, state_stamp_ns)
         start_ns = stamp_ns or state_stamp_ns
+        before = None
         try:
             if measured is None and (present is None if not points else not stamp_ns or points[0].time != 0.0):
                 raise Rejected("bad_trajectory", "there is no fresh joint state that the trajectory could start from")
-            if measured is None and points:
+            waypoints: list[Waypoint] = []
+            if points:
                 self._map_names(names)
-                present = Reference.rest(self._waypoint(0, points[0]).q)
+                waypoints = self._waypoints(points)
+                check_times(waypoints)
+            if measured is None and points:
+                present = Reference.rest(waypoints[0].q)
             elif present is None:
                 present = Reference.rest(np.asarray(measured))
-            if not points:
-                trajectory = self._interpolation([Waypoint(0.0, present.q)], present)
-            else:
-                self._map_names(names)
-                trajectory = self._interpolation(self._waypoints(points), present)
-                if start_ns + int(trajectory.duration * 1e9) < state_stamp_ns:
-                    raise Rejected("bad_trajectory", "trajectory lies in the past: it ended "
-                                   f"{(state_stamp_ns - start_ns) * 1e-9 - trajectory.duration:.3f} s ago")
+            if start_ns > state_stamp_ns:
+                before = self._before or (None if self._trajectory is None else (self._trajectory, self._start_ns))
+                present = before[0].sample((start_ns - before[1]) * 1e-9) if before else Reference.rest(present.q)
+            elif points and start_ns < state_stamp_ns:
+                waypoints = self._to_come(waypoints, (state_stamp_ns - start_ns) * 1e-9, present)
+                start_ns = state_stamp_ns
+            if points:    # the short way
+                present = replace(present, q=self._turns.nearest(present.q, waypoints[0].q))
+            trajectory = self._interpolation(waypoints or [Waypoint(0.0, present.q)], present)
         except Rejected as error:
             self._rejections.add(error)
             return False
         except RbdError as error:
             self._rejections.add(Rejected("bad_trajectory", str(error)))
             return False
-        self._trajectory, self._start_ns, self.stale = trajectory, start_ns, False
+        self._trajectory, self._start_ns, self._before, self.stale = trajectory, start_ns, before, False
         self._stamp_ns = 0
         return True
+
+    def _to_come(self, waypoints: Sequence[Waypoint], passed: float, present: Reference) -> list[Waypoint]:
+        """The waypoints after that time (s), in the time since then, from the first one that can be reached in time."""
+        left = [replace(point, time=point.time - passed) for point in waypoints if point.time > passed]
+        if not left:
+            raise Rejected("bad_trajectory", "trajectory lies in the past: it ended "
+                           f"{passed - waypoints[-1].time:.3f} s ago")
+        limit = self._model.velocity_limit
+        for i, point in enumerate(left):
+            speed = np.abs(point.q - self._turns.nearest(present.q, point.q)) / point.time
+            if (speed <= limit).all():
+                return left[i:]
+        j = int(np.argmax(speed / limit))
+        raise Rejected("bad_trajectory", f"trajectory began {passed:.3f} s ago: joint '{self._model.joint_names[j]}' "
+                       f"would need {speed[j]:.3g} rad/s or m/s to catch up, limit {limit[j]:.3g}")
 
     def _map_names(self, names: Sequence[str]) -> None:
         if not self._map.update(names):

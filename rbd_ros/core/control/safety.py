@@ -65,6 +65,7 @@ class SafetyFilter:
         self._offset: Array | None = None    # command less safe effort when `ramp_out` began
         self._weight = 0.0                   # of the command
         self._latched = False                # an emergency stop that was not reset
+        self._leaving = False                # deactivated: nothing ramps in any more
         self._fresh_at = self._time = self._output_at = 0.0
 
     # ---- events
@@ -74,11 +75,13 @@ class SafetyFilter:
         self.mode, self._weight, self._time, self._output_at = "waiting", 0.0, now, now
         if self._latched:
             self.mode = "stopped"
+        self._leaving = False
         self.output = self._offset = self._stale_effort = None
 
     def deactivate(self) -> None:
         """Begin the way out; `finished` tells when the safe effort is reached."""
-        if self.mode in ("waiting", "ramp_in", "running"):
+        self._leaving = True
+        if self.mode in ("waiting", "ramp_in", "running", "stale"):
             self.mode = "ramp_out"
 
     @property
@@ -89,11 +92,16 @@ class SafetyFilter:
     def finish(self, now: float) -> Array | None:
         """The last output of all, which stays latched downstream: the safe effort at rest. None before any output.
 
-        The rate limit does not hold here: what is latched is for ever.
+        A robot that is being let down, or was, gets the fallback. The rate limit does not hold here: what is latched
+        is for ever.
         """
-        if self.output is not None and self.mode not in ("inactive", "stale"):
+        if self.output is not None and self.mode != "inactive":
+            s, stale = self.settings, self._stale_effort
             self.output = None
-            self._emit(self._finite_safe(True), now)
+            if stale is None:
+                self._emit(self._finite_safe(True), now)
+            else:
+                self._emit(s.fallback if now - self._fresh_at > s.state_timeout + s.hold else stale, now)
         self.mode = "inactive"
         return self.output
 
@@ -112,7 +120,16 @@ class SafetyFilter:
         """Release the emergency stop: ramp in as after activation."""
         self._latched = False
         if self.mode == "stopped":
-            self.mode, self._weight = "waiting", 0.0
+            self.mode, self._weight = "ramp_out" if self._leaving else "waiting", 0.0
+
+    @property
+    def patience(self) -> float:
+        """How long without states, in s, until the robot has nothing to do any more with what it was commanded."""
+        return self.settings.state_timeout + min(self.settings.hold, 1.0)
+
+    def abandoned(self, now: float) -> bool:
+        """Whether the robot is stopped, or was without states for longer than `patience`."""
+        return self.mode == "stopped" or (self.output is not None and now - self._fresh_at > self.patience)
 
     def restart(self) -> None:
         """The robot begins to listen only now: ramp in as after activation."""

@@ -5,6 +5,9 @@ positions only, the missing derivatives are those of the interpolating spline of
 velocities, those of the spline of degree 7 through the velocities, and with accelerations too, those of the spline of
 degree 5 through these. The motion starts with the derivatives of the present reference (0 where unknown) and ends with
 those of the last waypoint (0 where not given, so it ends at rest without a jump in any of them).
+
+Such a spline swings far out where long and short segments alternate. One that leaves the joint limits on the way, or is
+several times faster than its waypoints ask for, is refused.
 """
 from __future__ import annotations
 
@@ -16,21 +19,27 @@ from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
 
 from ..errors import RbdError
+from ..model.robot_model import RobotModel
 from .trajectory import Reference, Waypoint, with_start
 
 Array = NDArray[np.float64]
 ORDER = 4           # derivatives that are continuous
 DEGREE = 2 * ORDER + 1
+FASTER = 4.0        # than the fastest segment on average: from rest to rest it is 2.5
 # derivative k of the power i at s = 0 and at s = 1, one row each: the conditions at both ends of a segment
 _FALLING = np.array([[math.perm(i, k) for i in range(DEGREE + 1)] for k in range(ORDER + 1)], dtype=np.float64)
 _CONDITIONS = np.concatenate([_FALLING * np.eye(ORDER + 1, DEGREE + 1), _FALLING])
+_WAY = np.linspace(0.0, 1.0, 17)[:, None] ** np.arange(DEGREE + 1)    # of a segment
 _SOLVE = np.round(np.linalg.inv(_CONDITIONS) * 24.0) / 24.0    # exact: the entries are multiples of 1/24
 
 
 class SmoothTrajectory:
-    """C⁴ interpolation of waypoints with strictly increasing times, the first at or after 0."""
+    """C⁴ interpolation of waypoints with strictly increasing times, the first at or after 0.
 
-    def __init__(self, waypoints: Sequence[Waypoint], start: Reference) -> None:
+    With a model of joints with one coordinate each, what swings out is refused with `RbdError`.
+    """
+
+    def __init__(self, waypoints: Sequence[Waypoint], start: Reference, model: RobotModel | None = None) -> None:
         points = with_start(waypoints, start)
         self.times: Array = np.array([point.time for point in points])
         self.duration = float(self.times[-1])
@@ -48,6 +57,27 @@ class SmoothTrajectory:
         except (ValueError, np.linalg.LinAlgError):
             raise RbdError("trajectory: waypoints are too close in time for smooth interpolation: the smallest "
                            f"distance is {distance:.3g} s of {self.duration:.3g} s") from None
+        if model is not None and len(points) > 1:
+            self._check(model, points, first)
+
+    def _check(self, model: RobotModel, points: Sequence[Waypoint], first: Array) -> None:
+        """`RbdError` unless the way stays within the limits, or the waypoints, and is about as fast as they ask for."""
+        asked, T = np.array([point.q for point in points]), np.diff(self.times)[:, None]
+        q = _WAY @ self._coefficients
+        v = _WAY[:, :-1] @ (self._coefficients[:, 1:] * np.arange(1, DEGREE + 1)[:, None]) / T[:, None]
+        given = np.array([np.abs(first[1]) + T[0] * (np.abs(first[2]) + T[0] * (np.abs(first[3]) + T[0] * np.abs(
+            first[4]))), *(np.abs(p.v) for p in points if p.v is not None)]).max(axis=0)
+        speed = FASTER * (np.abs(np.diff(asked, axis=0) / T).max(axis=0) + given)
+        speed = np.where(np.isfinite(model.velocity_limit), np.maximum(speed, model.velocity_limit), speed)
+        for what, value, low, high in (
+                ("position", q, np.minimum(model.position_lower, asked.min(axis=0)),
+                 np.maximum(model.position_upper, asked.max(axis=0))), ("velocity", v, -speed, speed)):
+            over = np.maximum(low - value, value - high)
+            if not over.max() <= 1e-6:
+                i, k, j = np.unravel_index(int(np.argmax(over)), over.shape)
+                raise RbdError(f"trajectory: between {self.times[i]:g} s and {self.times[i + 1]:g} s the smooth "
+                               f"interpolation swings out, to {what} {value[i, k, j]:.3g} of joint "
+                               f"'{model.joint_names[j]}': give velocities, or points at more even times")
 
     def sample(self, t: float) -> Reference:
         """The reference at time t (s) from the start, jerk and snap included; standing still before and after."""

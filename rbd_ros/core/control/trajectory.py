@@ -86,11 +86,16 @@ class Trajectory:
 
 def with_start(waypoints: Sequence[Waypoint], start: Reference) -> list[Waypoint]:
     """The waypoints, with the start as first one unless they have one at time 0; `RbdError` for times out of order."""
+    check_times(waypoints)
+    first = [Waypoint(0.0, start.q, start.v, start.a)] if waypoints[0].time > 0.0 else []
+    return [*first, *waypoints]
+
+
+def check_times(waypoints: Sequence[Waypoint]) -> None:
+    """`RbdError` unless there are waypoints, in order."""
     times = [point.time for point in waypoints]
     if not times or times[0] < 0.0 or any(b <= a for a, b in pairwise(times)):
         raise RbdError(f"trajectory: times from start must be at least 0 and strictly increase, got {times}")
-    first = [Waypoint(0.0, start.q, start.v, start.a)] if times[0] > 0.0 else []
-    return [*first, *waypoints]
 
 
 def _segment(first: Waypoint, last: Waypoint) -> Array:

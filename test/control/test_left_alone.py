@@ -1,0 +1,103 @@
+"""What was wanted before an emergency stop, a long silence or hand guiding is not wanted after it."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.arm import NAMES, Q, arm
+
+import rbd_ros as rbd
+from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.core.control.reference import Point
+
+SECOND = 1_000_000_000
+MODEL = arm()
+G = rbd.gravity_effort(MODEL, Q)
+GAINS = {"gains.kp": 300.0, "gains.kd": 30.0}
+
+
+def make(controller=FeedforwardController, settings=FeedforwardSettings, **changes):
+    made = controller(MODEL, settings.from_values(GAINS | changes, MODEL))
+    made.activate(0.0)
+    return made
+
+
+def hold(made, begin, end):
+    """The robot stays at Q and says so; the last effort."""
+    for now in np.arange(begin, end, 0.01):
+        effort = made.on_state(now, 1000 * SECOND + round(now * SECOND), NAMES, Q, [0.0, 0.0])
+    return effort
+
+
+@pytest.fixture(params=[(FeedforwardController, FeedforwardSettings), (FlatnessController, FlatnessSettings)],
+                ids=["feedforward", "flatness"])
+def moving(request):
+    """One second into a trajectory of ten."""
+    made = make(*request.param)
+    hold(made, 0.0, 1.0)
+    assert made.on_trajectory(1.0, 0, NAMES, [Point(10.0, Q + 2.0)])
+    hold(made, 1.0, 2.0)
+    return made
+
+
+def test_a_trajectory_does_not_go_on_after_an_emergency_stop(moving):
+    """It did, while the robot was stopped: reset was a jump to where it would have been, at the effort limit."""
+    moving.safety.stop()
+    hold(moving, 2.0, 9.0)
+    assert not moving.on_trajectory(9.0, 0, NAMES, [Point(1.0, Q)]) and "stop" in moving.rejections.last
+    moving.safety.reset()
+    np.testing.assert_allclose(hold(moving, 9.0, 10.0), G, rtol=0, atol=1e-12)
+    assert moving.safety.mode == "waiting"
+    assert moving.on_trajectory(10.0, 0, NAMES, [Point(10.0, Q + 2.0)])
+    hold(moving, 10.0, 11.0)
+    assert moving.safety.mode == "running"
+
+
+@pytest.mark.parametrize("watched", [True, False], ids=["let down", "process suspended"])
+def test_a_trajectory_does_not_go_on_after_a_long_silence(moving, watched):
+    for now in np.arange(2.0, 9.0, 0.01) if watched else ():
+        moving.watchdog(now)
+    np.testing.assert_allclose(hold(moving, 9.0, 10.0), G, rtol=0, atol=1e-12)
+    assert moving.safety.mode == "waiting"
+
+
+def test_a_trajectory_goes_on_after_a_short_silence(moving):
+    moving.watchdog(2.3)
+    assert moving.safety.mode == "stale"
+    hold(moving, 2.4, 3.0)
+    assert moving.safety.mode == "running"
+
+
+def test_a_clock_that_leaps_ahead_does_not_end_a_trajectory(moving):
+    effort = moving.on_state(2.0, 1100 * SECOND, NAMES, Q, [0.0, 0.0])
+    np.testing.assert_allclose(effort, G, rtol=0, atol=1e-12)
+
+
+def test_a_set_point_from_before_a_stop_is_forgotten_and_a_stream_is_not():
+    made = make(reference_timeout=0.0)
+    made.on_reference(0.0, 0, NAMES, Q + 1.0)
+    hold(made, 0.0, 1.0)
+    made.safety.stop()
+    hold(made, 1.0, 2.0)
+    made.safety.reset()
+    hold(made, 2.0, 3.0)
+    assert made.safety.mode == "waiting"
+    made.safety.stop()
+    hold(made, 3.0, 4.0)
+    made.on_reference(4.0, 0, NAMES, Q)
+    made.safety.reset()
+    hold(made, 4.0, 5.0)
+    assert made.safety.mode == "running"
+
+
+def test_gains_after_hand_guiding_do_not_pull_the_robot_back():
+    made = make(feedforward="gravity", **{"gains.kp": 0.0, "gains.kd": 0.0})
+    made.on_reference(0.0, 0, NAMES, Q + 1.0)
+    hold(made, 0.0, 1.0)
+    assert made.safety.mode == "running"
+    made.apply(FeedforwardSettings.from_values(GAINS | {"feedforward": "gravity"}, MODEL))
+    np.testing.assert_allclose(hold(made, 1.0, 2.0), G, rtol=0, atol=1e-12)
+    made.on_reference(2.0, 0, NAMES, Q)
+    made.apply(FeedforwardSettings.from_values(GAINS | {"feedforward": "full"}, MODEL))
+    hold(made, 2.0, 2.2)
+    assert made.safety.mode == "ramp_in"    # still followed: only what nobody followed is forgotten
