@@ -177,6 +177,7 @@ def test_trajectory_is_interpolated_at_the_stamps_of_the_states(start, peer, mod
     peer.spin_until(lambda: publisher.get_subscription_count() > 0, "subscription")
     peer.answer(NAMES, Q, V)
     message.header.stamp = peer.stamp()
+    message.header.stamp.nanosec += 500_000_000    # ahead, as one that comes late is taken up on the way
     start_s = message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
     publisher.publish(message)
 
