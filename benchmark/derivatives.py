@@ -35,13 +35,14 @@ def robots(rounds: int) -> dict[str, Any]:
         m, d = p.ours, p.theirs.createData()
         q, v, a = p.q[0].copy(), p.v[0].copy(), p.a[0].copy()
         higher = [x.copy() for x in (p.v[1], p.a[1], p.v[2], p.a[2])]
+        jerk, snap = higher[:2]
         x, y, z = p.q_pin[0].copy(), p.v_pin[0].copy(), p.a_pin[0].copy()
         times = interleaved({
             "pin.rnea": lambda: pin.rnea(p.theirs, d, x, y, z),    # noqa: B023
             "inverse_dynamics": lambda: rbd.inverse_dynamics(m, q, v, a),    # noqa: B023
-            "to τ̈": lambda: rbd.inverse_dynamics_time_derivatives(m, q, v, a, *higher[:2]),    # noqa: B023
+            "to τ̈": lambda: rbd.inverse_dynamics_time_derivatives(m, q, v, a, jerk, snap),    # noqa: B023
             "to τ⁗": lambda: rbd.inverse_dynamics_time_derivatives(m, q, v, a, *higher),    # noqa: B023
-            "to a, jerk, snap": lambda: rbd.forward_dynamics_time_derivatives(m, q, v, a, *higher[:2]),    # noqa: B023
+            "to a, jerk, snap": lambda: rbd.forward_dynamics_time_derivatives(m, q, v, a, jerk, snap),    # noqa: B023
         }, rounds)
         one = times["pin.rnea"]
         found[p.name] = {name: t / one for name, t in times.items()}
