@@ -98,6 +98,48 @@ def subtract_row(X, to, row, factor, low, high):
 
 
 @kernel
+def spread_row(X, c, nv, B, H, low, high):
+    """`X[i] −= H[c, i] X[c]` for the ancestors i of coordinate c, two at a time."""
+    b = X[c, low:high]
+    i = B[RECORD * c + UP]
+    while i >= 0:
+        k = B[RECORD * i + UP]
+        f = H[c * nv + i]
+        a = X[i, low:high]
+        if k < 0:
+            for x in range(b.shape[0]):
+                a[x] -= f * b[x]
+            break
+        g = H[c * nv + k]
+        d = X[k, low:high]
+        for x in range(b.shape[0]):
+            y = b[x]
+            a[x] -= f * y
+            d[x] -= g * y
+        i = B[RECORD * k + UP]
+
+
+@kernel
+def gather_rows(X, c, nv, B, H, low, high):
+    """`X[c] −= Σ H[c, i] X[i]` over the ancestors i of coordinate c, two at a time."""
+    a = X[c, low:high]
+    i = B[RECORD * c + UP]
+    while i >= 0:
+        k = B[RECORD * i + UP]
+        f = H[c * nv + i]
+        b = X[i, low:high]
+        if k < 0:
+            for x in range(a.shape[0]):
+                a[x] -= f * b[x]
+            break
+        g = H[c * nv + k]
+        d = X[k, low:high]
+        for x in range(a.shape[0]):
+            a[x] -= f * b[x] + g * d[x]
+        i = B[RECORD * k + UP]
+
+
+@kernel
 def scale_row(X, row, factor, low, high):
     a = X[row, low:high]
     for x in range(a.shape[0]):
@@ -113,20 +155,13 @@ def solve_rows(nv, mask, B, H, X):
     for c in range(nv - 1, -1, -1):
         if hybrid and mask[c]:
             continue
-        r = RECORD * c
-        i = B[r + UP]
-        while i >= 0:
-            subtract_row(X, i, c, H[c * nv + i], B[r + FIRST], B[r + END])
-            i = B[RECORD * i + UP]
+        spread_row(X, c, nv, B, H, B[RECORD * c + FIRST], B[RECORD * c + END])
     for c in range(nv):
         if hybrid and mask[c]:
             continue
         r = RECORD * c
         scale_row(X, c, -H[c * nv + c], B[r + FIRST], B[r + BRANCH])
-        i = B[r + UP]
-        while i >= 0:
-            subtract_row(X, c, i, H[c * nv + i], B[r + FIRST], B[r + BRANCH])
-            i = B[RECORD * i + UP]
+        gather_rows(X, c, nv, B, H, B[r + FIRST], B[r + BRANCH])
 
 
 @sweep
@@ -138,17 +173,10 @@ def inverse_rows(nv, B, H, X):
             X[c, x] = z
         X[c, c] = z + 1.0
     for c in range(nv - 1, -1, -1):
-        r = RECORD * c
-        i = B[r + UP]
-        while i >= 0:
-            subtract_row(X, i, c, H[c * nv + i], c, B[r + END])
-            i = B[RECORD * i + UP]
+        spread_row(X, c, nv, B, H, c, B[RECORD * c + END])
     for c in range(nv):
         r = RECORD * c
         scale_row(X, c, H[c * nv + c], c, B[r + END])
-        i = B[r + UP]
-        while i >= 0:
-            subtract_row(X, c, i, H[c * nv + i], c, B[r + BRANCH])
-            i = B[RECORD * i + UP]
+        gather_rows(X, c, nv, B, H, c, B[r + BRANCH])
         for x in range(c + 1, B[r + BRANCH]):
             X[x, c] = X[c, x]

@@ -44,17 +44,16 @@ def pair_dot(x, y, A, k):
 
 
 @sweep
-def derivative_columns(M, q, k, W, L, T, composed, out, at):
-    """Backward recursion: ∂τ/∂q, ∂τ/∂q̇ and, unless W is of composite bodies already, ∂τ/∂q̈, to out[at:at + 3]."""
+def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a):
+    """Backward recursion: ∂τ/∂q, ∂τ/∂q̇ and, unless W is of composite bodies already, ∂τ/∂q̈, (nv, nv) each."""
     n = int(M[NODES].real)
     nv = int(M[NV].real)
-    by_v = at + 1
-    by_a = at + 2
     z = 0.0 * M[0]
-    for x in range(at, at + 3):
-        for y in range(nv):
-            for i in range(nv):
-                out[x, y, i] = z
+    for y in range(nv):
+        for i in range(nv):
+            by_q[y, i] = z
+            by_v[y, i] = z
+            by_a[y, i] = z
     last = T.shape[0] - n
     for i in range(n - 1, -1, -1):
         o = node(i)
@@ -87,14 +86,14 @@ def derivative_columns(M, q, k, W, L, T, composed, out, at):
             qa = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B, psi))    # Î Ψ̈ + B̂ Ψ̇
             ql = add(sub(scale(m, x2), cross(c, x1)), cross(psi, h))
             if not composed:
-                out[by_a, iy, iy] += M[o + ARMATURE + y - begin]
+                by_a[iy, iy] += M[o + ARMATURE + y - begin]
             for x in range(begin, end + 1):
                 lx = COLUMN * x
                 ix = T[2 * x]
-                out[at, ix, iy] += pair_dot(qa, ql, L, lx + S)
-                out[by_v, ix, iy] += pair_dot(va, vl, L, lx + S)
+                by_q[ix, iy] += pair_dot(qa, ql, L, lx + S)
+                by_v[ix, iy] += pair_dot(va, vl, L, lx + S)
                 if not composed:
-                    out[by_a, ix, iy] += pair_dot(ma, ml, L, lx + S)
+                    by_a[ix, iy] += pair_dot(ma, ml, L, lx + S)
             # the wrench on the ancestors turns with the bodies: − ad*_s F
             qa = add(qa, add(cross(sa, moment), cross(sl, force)))
             ql = add(ql, cross(sa, force))
@@ -109,19 +108,19 @@ def derivative_columns(M, q, k, W, L, T, composed, out, at):
                 mass = dot(ma, ta) + dot(ml, tl)
                 motion_q = dot(g, vector(L, lx + PSI)) + pair_dot(ma, ml, L, lx + PSI2)
                 motion_v = dot(g, ta) + pair_dot(ma, ml, L, lx + XI)
-                out[at, ix, iy] += force_q
-                out[by_v, ix, iy] += force_v
-                out[at, iy, ix] += motion_q
-                out[by_v, iy, ix] += motion_v
+                by_q[ix, iy] += force_q
+                by_v[ix, iy] += force_v
+                by_q[iy, ix] += motion_q
+                by_v[iy, ix] += motion_v
                 if not composed:
-                    out[by_a, ix, iy] += mass
-                    out[by_a, iy, ix] += mass
+                    by_a[ix, iy] += mass
+                    by_a[iy, ix] += mass
                 x = T[2 * x + 1]
             if t == SPHERICAL_EXP:
                 f = rotate_back(matrix(W, w + R), sub(moment, cross(vector(W, w + P), force)))
                 f = exponential_torque(q, k + int(M[o + IQ].real), y - begin, f)
                 for d in range(3):
-                    out[at, T[2 * (begin + d)], iy] += f[d]
+                    by_q[T[2 * (begin + d)], iy] += f[d]
         b = parent(M, o)
         if b >= 0 and not composed:
             b = NODE_SIZE * b + TOTAL
@@ -130,11 +129,11 @@ def derivative_columns(M, q, k, W, L, T, composed, out, at):
 
 
 @kernel
-def inverse_derivatives(M, q, k, v, a, j, wrench, e, W, L, T, out, at):
-    """One state: three nv × nv matrices to out[at:at + 3]."""
+def inverse_derivatives(M, q, k, v, a, j, wrench, e, W, L, T, by_q, by_v, by_a):
+    """One state: three nv × nv matrices."""
     motion_sweep(M, q, k, v, j, a, j, True, wrench, e, W, L, T)
     acceleration_columns(M, q, k, v, j, a, j, W, L)
-    derivative_columns(M, q, k, W, L, T, False, out, at)
+    derivative_columns(M, q, k, W, L, T, False, by_q, by_v, by_a)
 
 
 @routine
@@ -147,19 +146,21 @@ def inverse_derivatives_states(M, q, v, a, wrench, states, out):
     L = np.empty(COLUMN * count, dtype=q.dtype)
     T = np.empty(2 * count + nodes, dtype=np.int64)
     for s in range(states):
-        inverse_derivatives(M, q, s * int(M[NQ].real), v, a, s * nv, wrench, 6 * nodes * s, W, L, T, out, 3 * s)
+        inverse_derivatives(M, q, s * int(M[NQ].real), v, a, s * nv, wrench, 6 * nodes * s, W, L, T,
+                            out[3 * s], out[3 * s + 1], out[3 * s + 2])
 
 
-@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, :, ::1])")
-def inverse_derivatives_entry(M, q, v, a, work, out):
-    """One state, checked; out (3, nv, nv). False where the input is not what the model takes."""
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], "
+             "float64[:, ::1], float64[:, ::1])")
+def inverse_derivatives_entry(M, q, v, a, work, by_q, by_v, by_a):
+    """One state, checked. False where the input is not what the model takes."""
     if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)):
         return False
     nodes = int(M[NODES])
     count = count_columns(M)
     L = work[NODE_SIZE * nodes:]
     T = L[COLUMN * count:(COLUMN + 2) * count + nodes].view(np.int64)
-    inverse_derivatives(M, q, 0, v, a, 0, M[:0], 0, work, L, T, out, 0)
+    inverse_derivatives(M, q, 0, v, a, 0, M[:0], 0, work, L, T, by_q, by_v, by_a)
     return True
 
 
@@ -182,9 +183,10 @@ def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     """
     if external_wrenches is None:
         try:
-            out = np.empty((3, model.nv, model.nv))
-            if inverse_derivatives_entry.call(model._block, q, v, a, model._work, out):
-                return _new(InverseDerivatives, (out[0], out[1], out[2]))
+            shape = (model.nv, model.nv)
+            by_q, by_v, by_a = np.empty(shape), np.empty(shape), np.empty(shape)    # faster than views of one array
+            if inverse_derivatives_entry.call(model._block, q, v, a, model._work, by_q, by_v, by_a):
+                return _new(InverseDerivatives, (by_q, by_v, by_a))
         except UNSUITED:
             pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q, v=v, a=a)
