@@ -17,7 +17,7 @@ class CycleStatistics:
         self.period = 1.0 / rate if self._fixed else 0.0
         self.cycles = self.deadline_misses = self.late_states = 0
         self._last = self._mean = 0.0
-        self._intervals = 0
+        self._intervals = self._pauses = 0
 
     def received(self, now: float) -> None:
         """A valid joint state arrived at `now` (s, steady)."""
@@ -25,9 +25,13 @@ class CycleStatistics:
             interval = now - self._last
             if self.period and interval > 2.0 * self.period:
                 self.late_states += 1
-            if interval < 10.0 * (self._mean or interval):    # pauses are no period
-                self._intervals += 1
+            if 0.1 * self._mean < interval < 10.0 * self._mean or not self._mean:
+                self._intervals, self._pauses = self._intervals + 1, 0
                 self._mean += (interval - self._mean) / min(self._intervals, 256)
+            else:    # a pause or a burst is no period, but so many in a row are: what was before was none
+                self._pauses += 1
+                if self._pauses == 8:
+                    self._mean, self._intervals, self._pauses = interval, 1, 0
             if not self._fixed and self._intervals >= 8:
                 self.period = self._mean
         self._last = now
