@@ -11,7 +11,7 @@ import pytest
 import rbd_ros as rbd
 from rbd_ros.core.derivatives import second_order
 from rbd_ros.core.derivatives.columns import COLUMN, NODE_SIZE
-from rbd_ros.core.derivatives.factor import RECORD
+from rbd_ros.core.derivatives.factor import RECORD, pitch
 from rbd_ros.core.dynamics import articulated, coriolis, energy, inverse, kinematics, mass_matrix
 from rbd_ros.core.model.block import NODE_NV, TYPE
 from support.robots import random_states
@@ -82,7 +82,7 @@ def needs(model):
     return [inverse.SIZE * nodes, articulated.SIZE * nodes, second_order.SIZE * nodes, motion + marks,
             (coriolis.SIZE + coriolis.EXTRA) * nodes, energy.SIZE * nodes, kinematics.SIZE * nodes,
             mass_matrix.SIZE * nodes,
-            motion + model.nv * (model.nv + 2) + 6 * nodes + marks + RECORD * model.nv]
+            motion + model.nv * (model.nv + 2) + 6 * nodes + model.nv * pitch(model.nv) + marks + RECORD * model.nv]
 
 
 @pytest.mark.parametrize("kind", TYPES)

@@ -88,11 +88,30 @@ def solve_vector(nv, mask, B, H, x):
         x[c] = s
 
 
+# Right sides and solutions: rows of a flat array, per column the numbers of this many matrices side by side, so that
+# one loop over a row serves all. Rows are padded: loops of multiples of eight compile to vectors without a rest.
+PARTS, PAD = 3, 8
+
+
 @kernel
-def subtract_row(X, to, row, factor, low, high):
-    """`X[to] −= factor X[row]` in these columns; slices, as the compiler makes vectors only of indices from 0."""
-    a = X[to, low:high]
-    b = X[row, low:high]
+def pitch(nv):
+    """Length of a row."""
+    return (PARTS * nv + PAD - 1) // PAD * PAD
+
+
+@kernel
+def span(first, end, nv):
+    """Where columns `first` to `end` lie in a row, with some of those behind them."""
+    low = PARTS * first
+    return low, min(pitch(nv), low + (PARTS * (end - first) + PAD - 1) // PAD * PAD)
+
+
+@sweep
+def subtract_row(X, to, row, factor, nv):
+    """`X[to] −= factor X[row]`."""
+    p = pitch(nv)
+    a = X[p * to:p * to + p]
+    b = X[p * row:p * row + p]
     for x in range(a.shape[0]):
         a[x] -= factor * b[x]
 
@@ -100,18 +119,19 @@ def subtract_row(X, to, row, factor, low, high):
 @kernel
 def spread_row(X, c, nv, B, H, low, high):
     """`X[i] −= H[c, i] X[c]` for the ancestors i of coordinate c, two at a time."""
-    b = X[c, low:high]
+    p = pitch(nv)
+    b = X[p * c + low:p * c + high]
     i = B[RECORD * c + UP]
     while i >= 0:
         k = B[RECORD * i + UP]
         f = H[c * nv + i]
-        a = X[i, low:high]
+        a = X[p * i + low:p * i + high]
         if k < 0:
             for x in range(b.shape[0]):
                 a[x] -= f * b[x]
             break
         g = H[c * nv + k]
-        d = X[k, low:high]
+        d = X[p * k + low:p * k + high]
         for x in range(b.shape[0]):
             y = b[x]
             a[x] -= f * y
@@ -121,62 +141,41 @@ def spread_row(X, c, nv, B, H, low, high):
 
 @kernel
 def gather_rows(X, c, nv, B, H, low, high):
-    """`X[c] −= Σ H[c, i] X[i]` over the ancestors i of coordinate c, two at a time."""
-    a = X[c, low:high]
+    """`X[c] := −H[c, c] X[c] − Σ H[c, i] X[i]` over the ancestors i of coordinate c, two at a time."""
+    p = pitch(nv)
+    a = X[p * c + low:p * c + high]
+    f = -H[c * nv + c]
+    for x in range(a.shape[0]):
+        a[x] *= f
     i = B[RECORD * c + UP]
     while i >= 0:
         k = B[RECORD * i + UP]
         f = H[c * nv + i]
-        b = X[i, low:high]
+        b = X[p * i + low:p * i + high]
         if k < 0:
             for x in range(a.shape[0]):
                 a[x] -= f * b[x]
             break
         g = H[c * nv + k]
-        d = X[k, low:high]
+        d = X[p * k + low:p * k + high]
         for x in range(a.shape[0]):
             a[x] -= f * b[x] + g * d[x]
         i = B[RECORD * k + UP]
 
 
-@kernel
-def scale_row(X, row, factor, low, high):
-    a = X[row, low:high]
-    for x in range(a.shape[0]):
-        a[x] *= factor
-
-
 @sweep
 def solve_rows(nv, mask, B, H, X):
-    """`X := −M⁻¹ X` over free coordinates, of X (nv, nv) whose row i is zero in columns that are neither ancestors of
+    """`X := −M⁻¹ X` over free coordinates, of X whose row i is zero in columns that are neither ancestors of
     coordinate i nor behind it.
     """
     hybrid = mask.shape[0] > 0
     for c in range(nv - 1, -1, -1):
         if hybrid and mask[c]:
             continue
-        spread_row(X, c, nv, B, H, B[RECORD * c + FIRST], B[RECORD * c + END])
+        low, high = span(B[RECORD * c + FIRST], B[RECORD * c + END], nv)
+        spread_row(X, c, nv, B, H, low, high)
     for c in range(nv):
         if hybrid and mask[c]:
             continue
-        r = RECORD * c
-        scale_row(X, c, -H[c * nv + c], B[r + FIRST], B[r + BRANCH])
-        gather_rows(X, c, nv, B, H, B[r + FIRST], B[r + BRANCH])
-
-
-@sweep
-def inverse_rows(nv, B, H, X):
-    """M⁻¹ of all coordinates to X (nv, nv) from the factors; only its upper half is computed."""
-    z = 0.0 * H[0]
-    for c in range(nv):
-        for x in range(nv):
-            X[c, x] = z
-        X[c, c] = z + 1.0
-    for c in range(nv - 1, -1, -1):
-        spread_row(X, c, nv, B, H, c, B[RECORD * c + END])
-    for c in range(nv):
-        r = RECORD * c
-        scale_row(X, c, H[c * nv + c], c, B[r + END])
-        gather_rows(X, c, nv, B, H, c, B[r + BRANCH])
-        for x in range(c + 1, B[r + BRANCH]):
-            X[x, c] = X[c, x]
+        low, high = span(B[RECORD * c + FIRST], B[RECORD * c + BRANCH], nv)
+        gather_rows(X, c, nv, B, H, low, high)

@@ -24,7 +24,7 @@ from .columns import (
     ACCEL, ALPHA, COLUMN, COMPOSITE, FORCE, MOMENT_O, MOMENTUM, NODE_SIZE, TOTAL, C, I, S,
     acceleration_columns, count_columns, motion_sweep, put_pair,
 )
-from .factor import RECORD, branches, factor, inverse_rows, solve_rows, solve_vector, subtract_row
+from .factor import PARTS, RECORD, branches, factor, pitch, solve_rows, solve_vector, subtract_row
 from .inverse import derivative_columns, pair_dot
 
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
@@ -143,7 +143,7 @@ def accelerate(M, x, mask, W, L, T, G):
 
 
 @kernel
-def forward_derivatives(M, q, k, v, a, tau, j, mask, wrench, e, W, L, T, B, H, by_q, by_v,
+def forward_derivatives(M, q, k, v, a, tau, j, mask, wrench, e, W, L, T, B, H, X, by_q, by_v,
                         by_given):
     """One state: ∂ by q, v and by what is given, (nv, nv) each; 0, or the coordinate + 1 that moves no inertia.
 
@@ -163,28 +163,34 @@ def forward_derivatives(M, q, k, v, a, tau, j, mask, wrench, e, W, L, T, B, H, b
     solve_vector(nv, mask, B, H, x)
     accelerate(M, x, mask, W, L, T, H[nv * nv + 2 * nv:])
     acceleration_columns(M, q, k, v, j, x, 0, W, L)
-    derivative_columns(M, q, k, W, L, T, True, by_q, by_v, by_given)
-    solve_rows(nv, mask, B, H, by_q)
-    solve_rows(nv, mask, B, H, by_v)
+    p = pitch(nv)
+    for i in range(nv * p):
+        X[i] = 0.0 * tau[j]
+    derivative_columns(M, q, k, W, L, T, True, X, X[1:], X, p, PARTS)
+    given_columns(nv, mask, H, X)
+    solve_rows(nv, mask, B, H, X)
     if hybrid:
-        given_columns(nv, mask, H, by_given)
-        solve_rows(nv, mask, B, H, by_given)
-        effort_rows(nv, mask, H, by_q)
-        effort_rows(nv, mask, H, by_v)
-        effort_rows(nv, mask, H, by_given)
-    else:
-        inverse_rows(nv, B, H, by_given)
+        effort_rows(nv, mask, H, X)
+    for y in range(nv):
+        for i in range(nv):
+            by_q[y, i] = X[y * p + PARTS * i]
+            by_v[y, i] = X[y * p + PARTS * i + 1]
+            by_given[y, i] = X[y * p + PARTS * i + 2]
     return 0
 
 
 @sweep
 def given_columns(nv, mask, H, X):
     """What `solve_rows` makes of the given efforts and accelerations: −1 at the former, M_vu at the latter; M_uu."""
+    p = pitch(nv)
+    hybrid = mask.shape[0] > 0
     for y in range(nv):
-        for x in range(nv):
-            X[y, x] = H[y * nv + x] if mask[x] else 0.0 * H[0]
-        if not mask[y]:
-            X[y, y] -= 1.0
+        if hybrid:
+            for x in range(nv):
+                if mask[x]:
+                    X[p * y + PARTS * x + 2] = H[y * nv + x]
+        if not (hybrid and mask[y]):
+            X[p * y + PARTS * y + 2] -= 1.0
 
 
 @sweep
@@ -194,7 +200,7 @@ def effort_rows(nv, mask, H, X):
         if mask[y]:
             for i in range(nv):
                 if not mask[i] and H[y * nv + i] != 0.0:
-                    subtract_row(X, y, i, -H[y * nv + i], 0, nv)
+                    subtract_row(X, y, i, -H[y * nv + i], nv)
 
 
 @routine
@@ -206,11 +212,12 @@ def forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out):
     W = np.empty(NODE_SIZE * nodes, dtype=q.dtype)
     L = np.empty(COLUMN * count, dtype=q.dtype)
     H = np.empty(nv * nv + 2 * nv + 6 * nodes, dtype=q.dtype)
+    X = np.empty(nv * pitch(nv), dtype=q.dtype)
     T = np.empty(2 * count + nodes, dtype=np.int64)
     B = np.empty(RECORD * nv, dtype=np.int64)
     for s in range(states):
         found = forward_derivatives(M, q, s * int(M[NQ].real), v, a, tau, s * nv, mask, wrench, 6 * nodes * s, W, L, T,
-                                    B, H, out[3 * s], out[3 * s + 1], out[3 * s + 2])
+                                    B, H, X, out[3 * s], out[3 * s + 1], out[3 * s + 2])
         if found != 0:
             return found
     return 0
@@ -227,10 +234,11 @@ def forward_derivatives_entry(M, q, v, tau, work, by_q, by_v, by_tau):
     count = count_columns(M)
     L = work[NODE_SIZE * nodes:]
     H = L[COLUMN * count:]
-    marks = H[nv * nv + 2 * nv + 6 * nodes:]
+    X = H[nv * nv + 2 * nv + 6 * nodes:]
+    marks = X[nv * pitch(nv):]
     T = marks[:2 * count + nodes].view(np.int64)
     B = marks[2 * count + nodes:].view(np.int64)
-    return forward_derivatives(M, q, 0, v, v, tau, 0, work[:0].view(np.bool_), M[:0], 0, work, L, T, B, H, by_q,
+    return forward_derivatives(M, q, 0, v, v, tau, 0, work[:0].view(np.bool_), M[:0], 0, work, L, T, B, H, X, by_q,
                                by_v, by_tau)
 
 

@@ -44,16 +44,12 @@ def pair_dot(x, y, A, k):
 
 
 @sweep
-def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a):
-    """Backward recursion: ∂τ/∂q, ∂τ/∂q̇ and, unless W is of composite bodies already, ∂τ/∂q̈, (nv, nv) each."""
+def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a, row, column):
+    """Backward recursion: add ∂τ/∂q, ∂τ/∂q̇ and, unless W is of composite bodies already, ∂τ/∂q̈ to flat arrays.
+
+    Their entry (i, j) is at `row * i + column * j`.
+    """
     n = int(M[NODES].real)
-    nv = int(M[NV].real)
-    z = 0.0 * M[0]
-    for y in range(nv):
-        for i in range(nv):
-            by_q[y, i] = z
-            by_v[y, i] = z
-            by_a[y, i] = z
     last = T.shape[0] - n
     for i in range(n - 1, -1, -1):
         o = node(i)
@@ -86,14 +82,14 @@ def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a):
             qa = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B, psi))    # Î Ψ̈ + B̂ Ψ̇
             ql = add(sub(scale(m, x2), cross(c, x1)), cross(psi, h))
             if not composed:
-                by_a[iy, iy] += M[o + ARMATURE + y - begin]
+                by_a[row * iy + column * iy] += M[o + ARMATURE + y - begin]
             for x in range(begin, end + 1):
                 lx = COLUMN * x
                 ix = T[2 * x]
-                by_q[ix, iy] += pair_dot(qa, ql, L, lx + S)
-                by_v[ix, iy] += pair_dot(va, vl, L, lx + S)
+                by_q[row * ix + column * iy] += pair_dot(qa, ql, L, lx + S)
+                by_v[row * ix + column * iy] += pair_dot(va, vl, L, lx + S)
                 if not composed:
-                    by_a[ix, iy] += pair_dot(ma, ml, L, lx + S)
+                    by_a[row * ix + column * iy] += pair_dot(ma, ml, L, lx + S)
             # the wrench on the ancestors turns with the bodies: − ad*_s F
             qa = add(qa, add(cross(sa, moment), cross(sl, force)))
             ql = add(ql, cross(sa, force))
@@ -108,19 +104,19 @@ def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a):
                 mass = dot(ma, ta) + dot(ml, tl)
                 motion_q = dot(g, vector(L, lx + PSI)) + pair_dot(ma, ml, L, lx + PSI2)
                 motion_v = dot(g, ta) + pair_dot(ma, ml, L, lx + XI)
-                by_q[ix, iy] += force_q
-                by_v[ix, iy] += force_v
-                by_q[iy, ix] += motion_q
-                by_v[iy, ix] += motion_v
+                by_q[row * ix + column * iy] += force_q
+                by_v[row * ix + column * iy] += force_v
+                by_q[row * iy + column * ix] += motion_q
+                by_v[row * iy + column * ix] += motion_v
                 if not composed:
-                    by_a[ix, iy] += mass
-                    by_a[iy, ix] += mass
+                    by_a[row * ix + column * iy] += mass
+                    by_a[row * iy + column * ix] += mass
                 x = T[2 * x + 1]
             if t == SPHERICAL_EXP:
                 f = rotate_back(matrix(W, w + R), sub(moment, cross(vector(W, w + P), force)))
                 f = exponential_torque(q, k + int(M[o + IQ].real), y - begin, f)
                 for d in range(3):
-                    by_q[T[2 * (begin + d)], iy] += f[d]
+                    by_q[row * T[2 * (begin + d)] + column * iy] += f[d]
         b = parent(M, o)
         if b >= 0 and not composed:
             b = NODE_SIZE * b + TOTAL
@@ -131,9 +127,16 @@ def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a):
 @kernel
 def inverse_derivatives(M, q, k, v, a, j, wrench, e, W, L, T, by_q, by_v, by_a):
     """One state: three nv × nv matrices."""
+    nv = int(M[NV].real)
+    z = 0.0 * M[0]
+    for y in range(nv):
+        for x in range(nv):
+            by_q[y, x] = z
+            by_v[y, x] = z
+            by_a[y, x] = z
     motion_sweep(M, q, k, v, j, a, j, True, wrench, e, W, L, T)
     acceleration_columns(M, q, k, v, j, a, j, W, L)
-    derivative_columns(M, q, k, W, L, T, False, by_q, by_v, by_a)
+    derivative_columns(M, q, k, W, L, T, False, by_q.reshape(-1), by_v.reshape(-1), by_a.reshape(-1), nv, 1)
 
 
 @routine

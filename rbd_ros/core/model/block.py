@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile import kernel
+from ..lie.sincos import sincos
 from ..lie.so3 import exp_map, quaternion_to_matrix, right_jacobian, right_jacobian_dot
 from ..lie.spatial import add, compose, rotate, rotate_back, scale
 
@@ -27,7 +28,7 @@ NODE_NQ = (1, 1, 1, 4, 3, 7)
 NODE_NV = (1, 1, 1, 3, 3, 6)
 
 # scratch memory of a call with one state (`RobotModel._work`): per node, per column of S, per coordinate
-WORK_NODE, WORK_COLUMN, WORK_COORDINATE = 102, 32, 6
+WORK_NODE, WORK_COLUMN, WORK_COORDINATE = 102, 32, 13
 
 ZERO = (0.0, 0.0, 0.0)
 
@@ -104,8 +105,7 @@ def put_matrix(A, k, B):
 @kernel
 def turn_z(R, x):
     """`R Rz(x)`."""
-    c = np.cos(x)
-    s = np.sin(x)
+    s, c = sincos(x)
     return (R[0] * c + R[1] * s, R[1] * c - R[0] * s, R[2],
             R[3] * c + R[4] * s, R[4] * c - R[3] * s, R[5],
             R[6] * c + R[7] * s, R[7] * c - R[6] * s, R[8])

@@ -164,7 +164,7 @@ class RobotModel:
         """
         columns = sum(block.NODE_NV[int(row[block.TYPE])] for row in self._node_rows)
         return np.empty(block.WORK_NODE * len(self._node_rows) + block.WORK_COLUMN * columns
-                        + (self.nv + block.WORK_COORDINATE) * self.nv)
+                        + (4 * self.nv + block.WORK_COORDINATE) * self.nv)
 
     _work = cached_property(_make_work) if COMPILED else property(_make_work)
 
