@@ -75,38 +75,39 @@ def totals_entry(M, q, v, W, out):
     return True
 
 
-def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
+def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice) -> Array:
+    """This part of the results of one state, or of a batch."""
     try:
         out = np.empty((1, RESULTS))
         if totals_entry.call(model._block, q, v, model._work, out):
-            return out[0]
+            return out[0, part]
     except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q, v=v)
     out = given.empty(RESULTS)
     if not totals_entry.call(model._block, *given.flat, model._work, out.reshape(-1, RESULTS)):
         given.check_values()
-    return out
+    return out[..., part] if out.ndim > 1 else out[part]
 
 
 def kinetic_energy(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Kinetic energy `½ vᵀ M v` (J), rotors included: a number, or (N,)."""
-    return _totals(model, q, v)[..., _KINETIC]
+    return _totals(model, q, v, _KINETIC)
 
 
 def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
     """Potential energy (J) of the moving bodies: a number or (N,); zero where their centre of mass is at the origin."""
-    return _totals(model, q, model._zeros)[..., _POTENTIAL]
+    return _totals(model, q, model._zeros, _POTENTIAL)
 
 
 def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
     """Centre of mass of all moving bodies (3,) or (N, 3), m, world axes."""
-    out = _totals(model, q, model._zeros)
-    if np.any(out[..., _MASS] == 0.0):
+    out = _totals(model, q, model._zeros, slice(_MASS, _MOMENT + 3))
+    if np.any(out[..., 0] == 0.0):
         raise RbdError(f"model '{model.name}': nothing that moves has mass, so there is no centre of mass")
-    return out[..., _MOMENT:_MOMENT + 3] / out[..., _MASS, None]
+    return out[..., 1:] / out[..., :1]
 
 
 def centroidal_momentum(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Momentum (6,) or (N, 6) of all moving bodies: angular about the centre of mass, then linear, world axes."""
-    return _totals(model, q, v)[..., _ANGULAR:]
+    return _totals(model, q, v, slice(_ANGULAR, RESULTS))
