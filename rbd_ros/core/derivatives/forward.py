@@ -223,14 +223,17 @@ def forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out):
     return 0
 
 
-@quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], "
-             "float64[:, ::1], float64[:, ::1])")
-def forward_derivatives_entry(M, q, v, tau, work, by_q, by_v, by_tau):
-    """One state, checked: 0, or -1 where the input is not what the model takes, or the singular coordinate + 1."""
-    if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
+@quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
+             "float64[:, ::1], float64[:, ::1], float64[:, ::1])")
+def hybrid_derivatives_entry(M, q, v, a, tau, mask, work, by_q, by_v, by_given):
+    """One state, checked; mask empty: forward dynamics. Returns 0, or -1 where the input is not what the model takes,
+    or the singular coordinate + 1.
+    """
+    nv = int(M[NV])
+    if mask.shape[0] not in (0, nv) or not (
+            positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1) and rates_valid(M, tau, 1)):
         return -1
     nodes = int(M[NODES])
-    nv = int(M[NV])
     count = count_columns(M)
     L = work[NODE_SIZE * nodes:]
     H = L[COLUMN * count:]
@@ -238,8 +241,7 @@ def forward_derivatives_entry(M, q, v, tau, work, by_q, by_v, by_tau):
     marks = X[nv * pitch(nv):]
     T = marks[:2 * count + nodes].view(np.int64)
     B = marks[2 * count + nodes:].view(np.int64)
-    return forward_derivatives(M, q, 0, v, v, tau, 0, work[:0].view(np.bool_), M[:0], 0, work, L, T, B, H, X, by_q,
-                               by_v, by_tau)
+    return forward_derivatives(M, q, 0, v, a, tau, 0, mask, M[:0], 0, work, L, T, B, H, X, by_q, by_v, by_given)
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
@@ -266,7 +268,8 @@ def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
         try:
             shape = (model.nv, model.nv)
             by_q, by_v, by_tau = np.empty(shape), np.empty(shape), np.empty(shape)    # faster than views of one array
-            found = forward_derivatives_entry.call(model._block, q, v, tau, model._work, by_q, by_v, by_tau)
+            found = hybrid_derivatives_entry.call(model._block, q, v, v, tau, _NO_MASK, model._work, by_q, by_v,
+                                                  by_tau)
         except UNSUITED:
             found = -1    # not float64 arrays of one state: looked at below
         if found == 0:

@@ -4,13 +4,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from ..compile import UNSUITED
 from ..dynamics.hybrid import prescribed_mask
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
-from .forward import hybrid_derivatives_batch, solved
+from .forward import hybrid_derivatives_batch, hybrid_derivatives_entry, singular_coordinate, solved
 
 
 class HybridDerivatives(NamedTuple):
@@ -31,6 +33,18 @@ def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a
     """Derivatives (nv, nv) or (N, nv, nv) of `hybrid_dynamics`, whose arguments and errors these are; by q on the
     tangent space. With nothing prescribed those of forward dynamics, with everything those of inverse dynamics.
     """
+    if external_wrenches is None:
+        try:
+            shape = (model.nv, model.nv)
+            by_q, by_v, by_given = np.empty(shape), np.empty(shape), np.empty(shape)
+            found = hybrid_derivatives_entry.call(model._block, q, v, a, tau, prescribed, model._work, by_q, by_v,
+                                                  by_given)
+        except UNSUITED:
+            found = -1    # not float64 arrays of one state and a mask: looked at below
+        if found == 0 and np.size(prescribed) == model.nv:    # empty, the kernel takes it for forward dynamics
+            return HybridDerivatives(by_q, by_v, by_given)
+        if found > 0:
+            raise singular_coordinate(model, found - 1)
     mask = prescribed_mask(model, prescribed)
     states = shaped(model, q=q, v=v, a=a, tau=tau)
     out = states.empty(3, model.nv, model.nv)
