@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from nodes.harness import RELIABLE, NodeProcess, Peer, rclpy
 from rclpy.duration import Duration
+from rclpy.event_handler import PublisherEventCallbacks
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray
@@ -250,16 +251,16 @@ def test_a_controller_with_a_long_timeout_ends_soon_after_the_states_ceased(star
 
 
 def test_a_step_takes_the_commands_that_arrived_before_it():
-    # No executor spins here, so that nothing but the step itself can take the command.
+    # The simulator is in no executor, so that nothing but the step itself can take the command.
     rclpy.init(args=["--ros-args", "-p", f"robot_description_file:={URDF}", "-p", "paused:=true"],
                domain_id=int(os.environ["ROS_DOMAIN_ID"]))
-    node = SimulatorNode()
+    node, sender, matched = SimulatorNode(), rclpy.create_node("sender"), []
     try:
         node.start()
-        commands = node.create_publisher(Float64MultiArray, "simulator/commands", 10)
-        deadline = time.monotonic() + 60.0
-        while not commands.get_subscription_count() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        commands = sender.create_publisher(Float64MultiArray, "simulator/commands", 10,
+                                           event_callbacks=PublisherEventCallbacks(matched=matched.append))
+        while not matched:
+            rclpy.spin_once(sender)
         commands.publish(Float64MultiArray(data=[1.0, 2.0]))
         commands.publish(Float64MultiArray(data=[3.0, -1.0]))
         assert commands.wait_for_all_acked(Duration(seconds=60))
@@ -269,4 +270,5 @@ def test_a_step_takes_the_commands_that_arrived_before_it():
     finally:
         node.stop()
         node.destroy_node()
+        sender.destroy_node()
         rclpy.shutdown()

@@ -33,14 +33,14 @@ PARAMETERS = {"state_timeout": 1.0, "safe_output__hold": 0.15, "safe_output__fal
               "feedforward": "gravity", "gains__kp": KP, "gains__kd": 0.0, "effort_limits__maximum": LIMIT,
               "safe_output__damping": 0.0, "gravity_check": False}
 DRIVER = """
-import time, rclpy
+import rclpy
 from sensor_msgs.msg import JointState
 rclpy.init()
-publisher = rclpy.create_node("driver").create_publisher(JointState, "joint_states", 1)
-while True:
-    message = JointState(name=["shoulder", "elbow"], position=[0.3, -0.7], velocity=[0.0, 0.0])
-    publisher.publish(message)    # without a stamp
-    time.sleep(0.01)
+node = rclpy.create_node("driver")
+publisher = node.create_publisher(JointState, "joint_states", 1)
+message = JointState(name=["shoulder", "elbow"], position=[0.3, -0.7], velocity=[0.0, 0.0])    # without a stamp
+node.create_timer(0.01, lambda: publisher.publish(message))
+rclpy.spin(node)
 """
 
 
