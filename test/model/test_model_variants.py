@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
+from rbd_ros.core.model.conditioning import lengths
 from support.robots import assert_close, build, chain, random_state
 from support.trees import TYPES, random_description, random_tree
 
@@ -154,3 +155,20 @@ def test_random_configurations_stay_within_the_limits():
     assert (q >= np.maximum(model.position_lower, -1.0)).all() and (q <= np.minimum(model.position_upper, 3.0)).all()
     np.testing.assert_allclose(np.linalg.norm(q[:, 4:], axis=1), 1.0, rtol=0, atol=1e-15)
     assert np.ptp(q, axis=0).min() > 0.2
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(5.0, np.inf), (-np.inf, -4.0), (5.0, None), (2.0, np.inf), (-1e308, 1e308),
+                                              (-np.inf, 1e300), (0.5, 1e308)])
+@pytest.mark.parametrize("kind", ["revolute", "prismatic"])
+def test_random_configurations_with_one_limit_or_a_huge_one(kind, lower, upper):
+    model = build([rbd.JointSpec("a", kind, "base", "l1", lower=lower, upper=upper)])
+    q = np.array([model.random_configuration(seed)[0] for seed in range(50)])
+    assert (q >= model.position_lower).all() and (q <= model.position_upper).all()
+    assert 0.1 < np.ptp(q) < 7.0 and np.abs(q).max() < 12.0
+
+
+def test_a_slide_that_follows_a_hinge_does_not_make_it_a_length():
+    model = build([rbd.JointSpec("a", "continuous", "base", "l1"),
+                   rbd.JointSpec("b", "prismatic", "l1", "l2", mimic=("a", -0.01, 0.1))])
+    assert np.ptp([model.random_configuration(seed)[0] for seed in range(50)]) > 4.0
+    assert not lengths(model).any()

@@ -19,6 +19,8 @@ from .inertia import Array, Inertia, finite, read_only
 from .joints import Joint, Mimic
 from .state import shaped
 
+FARTHEST = 1e15    # rad or m: limits beyond are none, as far as random configurations go
+
 
 @dataclass(frozen=True, eq=False)
 class RobotModel:
@@ -120,12 +122,18 @@ class RobotModel:
         return q
 
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
-        """Positions (nq,) uniform within the limits (±π, or ±1 m, where there are none), quaternions uniform."""
+        """Positions (nq,) uniform within the limits (±π, or ±1 m, where there are none; 2π, or 2 m, from a single limit
+        that is beyond), quaternions uniform.
+        """
         rng = np.random.default_rng(rng)
         q = self.neutral()
         for i, (low, high) in enumerate(zip(self.position_lower, self.position_upper, strict=True)):
             reach = 1.0 if self._is_length[i] else np.pi
-            q[i] = rng.uniform(low if np.isfinite(low) else -reach, high if np.isfinite(high) else reach)
+            if low < -FARTHEST:
+                low = -reach if high > -reach else high - 2.0 * reach
+            if high > FARTHEST:
+                high = reach if low < reach else low + 2.0 * reach
+            q[i] = rng.uniform(low, high)
         for at in self._quaternions:
             x = rng.normal(size=4)
             q[at:at + 4] = x / np.linalg.norm(x)
@@ -146,7 +154,7 @@ class RobotModel:
         lengths = np.zeros(self.nq, dtype=bool)
         for row in self._node_rows:
             at = int(row[block.IQ])
-            if row[block.TYPE] == block.PRISMATIC:
+            if row[block.TYPE] == block.PRISMATIC and row[block.OWNER]:
                 lengths[at] = True
             elif row[block.TYPE] == block.FREE:
                 lengths[at:at + 3] = True
