@@ -196,3 +196,23 @@ def test_a_singular_mass_matrix_names_the_joint():
                   {"b": rbd.Inertia.zero()})
     with pytest.raises(rbd.RbdError, match="singular at joint 'b'"):
         rbd.constrained_forward_dynamics(model, rbd.ConstraintSet([rbd.JointCoupling({"a": 1.0})]), *np.zeros((3, 2)))
+
+
+def test_an_empty_batch_with_a_users_constraint():
+    model, constraints, _ = closed("five_bar")
+    mixed = rbd.ConstraintSet([*constraints.constraints, user_loop(model, constraints)])
+    none = np.zeros((0, 5))
+    assert rbd.constraint_values(model, mixed, none).shape == (0, mixed.size)
+    assert rbd.constraint_jacobian(model, mixed, none).shape == (0, mixed.size, 5)
+    assert rbd.constraint_bias(model, mixed, none, none).shape == (0, mixed.size)
+    assert rbd.constrained_forward_dynamics(model, mixed, none, none, none).multipliers.shape == (0, mixed.size)
+    inverse = rbd.constrained_inverse_dynamics(model, mixed, none, none, none, model.joint_names)
+    assert inverse.effort.shape == (0, 5)
+
+
+@pytest.mark.parametrize("none", [[], (), [[], []]], ids=str)
+def test_a_robot_that_cannot_move(none):
+    """Empty lists, which the compiled entry cannot type."""
+    model = build([rbd.JointSpec("mount", "fixed", "base", "tool")])
+    got = rbd.constrained_forward_dynamics(model, rbd.ConstraintSet(), none, none, none)
+    assert got.acceleration.shape == np.shape(none)

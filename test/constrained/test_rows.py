@@ -140,3 +140,16 @@ def test_a_batch_is_its_states():
         batch = function(model, constraints, *arguments)
         each = [function(model, constraints, *(x[i] for x in arguments)) for i in range(3)]
         np.testing.assert_array_equal(batch, each)
+
+
+def test_a_contact_is_with_the_world_whatever_the_links_are_called():
+    """Many descriptions have a root link `world`, which moves where it is loaded with a floating root."""
+    joint = rbd.JointSpec("hip", "revolute", "world", "foot", position=np.array([0.1, 0.0, 0.3]))
+    named, other = (build([rbd.JointSpec(**{**vars(joint), "parent": root})], root="floating")
+                    for root in ("world", "base"))
+    contact = rbd.ConstraintSet([rbd.FixedContact("foot", [0.0, 0.1, -0.2])])
+    q = random_state(other, 1)[0]
+    expected = rbd.constraint_jacobian(other, contact, q)
+    assert np.linalg.matrix_rank(expected) == 6
+    np.testing.assert_array_equal(rbd.constraint_jacobian(named, contact, q), expected)
+    np.testing.assert_array_equal(rbd.constraint_values(named, contact, q), rbd.constraint_values(other, contact, q))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..compile import UNSUITED
 from ..errors import RbdError
 from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
@@ -62,7 +63,7 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
         try:
             out = np.empty(model.nv + bound.size + INFO)
             found = constrained_forward_entry.call(model._block, bound.block, q, v, tau, options, out)
-        except TypeError:
+        except UNSUITED:
             found = -1    # not float64 arrays of one state: looked at below
         if found == 0:
             rank, residual, size, condition = out[-INFO:].tolist()

@@ -20,11 +20,12 @@ from ..model.state import states
 from .constraint_values import evaluate
 from .hybrid import prescribed_mask
 from .inverse import inverse_dynamics
+from .mass_matrix import mass_matrix
 
 MINIMIZE = ("multipliers", "effort")
 RANK_TOLERANCE = 1e-8    # of the largest singular value of A
 CONSISTENT = 1e-8         # residual relative to the largest terms that still passes as a solution
-NEGLIGIBLE = 1e-9         # residual (m/s², rad/s²; N, N m) that always does
+NEGLIGIBLE = 1e-9         # residual (m/s², rad/s²) that always does; of efforts, what accelerates the heaviest so much
 
 
 class ConstrainedInverse(NamedTuple):
@@ -71,7 +72,8 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     lam = _times(inverse, rest)
     left = np.abs(_times(A_p, lam) - rest).max(axis=-1, initial=0.0)
     size = (np.abs(reference) + np.abs(tau_p)).max(axis=-1, initial=0.0)
-    bad = ~(left <= CONSISTENT * size + NEGLIGIBLE)
+    heaviest = np.diagonal(mass_matrix(model, q), axis1=-2, axis2=-1).max(axis=-1, initial=0.0)
+    bad = ~(left <= CONSISTENT * size + NEGLIGIBLE * heaviest)
     if bad.any():
         index = int(np.argmax(bad))
         raise _too_few(model, mask, int(np.atleast_1d(rank)[index]), float(np.atleast_1d(left)[index]),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import entry
+from ..errors import RbdError
 from ..model.block import NODES, NQ, NV, positions_valid, rates_valid
 from ..model.constraint_block import ROWS
 from ..model.constraints import ConstraintSet, FixedContact
@@ -80,7 +81,10 @@ def anchored(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Con
 
     A surface takes the frame's axes, a point keeps the axes it has and takes the position.
     """
-    poses = forward_kinematics(model, q)
+    given = states(model, q=q)
+    if given.batch is not None:
+        raise RbdError(f"contacts are anchored at one state: q has shape {np.shape(q)}, expected ({model.nq},)")
+    poses = forward_kinematics(model, given.arrays[0])
     new = []
     for name, item in zip(constraints.names, constraints.constraints, strict=True):
         if isinstance(item, FixedContact):
