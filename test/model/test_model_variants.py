@@ -50,6 +50,7 @@ def test_other_coordinates_of_a_copy():
     wide = np.linspace(1.0, 2.0, MODEL.nv)
     for name in ("damping", "friction", "velocity_limit", "effort_limit"):
         np.testing.assert_array_equal(getattr(MODEL.with_(**{name: wide}), name), wide)
+        np.testing.assert_array_equal(getattr(MODEL.with_(**{name: None}), name), getattr(MODEL, name))
     with pytest.raises(rbd.RbdError, match=r"'dampening'; did you mean 'damping'"):
         MODEL.with_(dampening=1.0)
     with pytest.raises(rbd.RbdError, match="damping"):
@@ -115,6 +116,11 @@ def test_a_wrong_lock_is_named(locked, message):
         chain("revolute", "prismatic", locked=locked)
 
 
+def test_a_fixed_joint_cannot_be_locked():
+    with pytest.raises(rbd.RbdError, match="locked joint 'mount' is fixed"):
+        build([rbd.JointSpec("mount", "fixed", "base", "tool")], locked={"mount": 0.0})
+
+
 def test_locking_the_source_of_a_mimic_joint_locks_both():
     joints = [rbd.JointSpec("a", "revolute", "base", "l1"),
               rbd.JointSpec("b", "revolute", "l1", "l2", mimic=("a", 2.0, 0.1)),
@@ -157,8 +163,8 @@ def test_random_configurations_stay_within_the_limits():
     assert np.ptp(q, axis=0).min() > 0.2
 
 
-@pytest.mark.parametrize(("lower", "upper"), [(5.0, np.inf), (-np.inf, -4.0), (5.0, None), (2.0, np.inf), (-1e308, 1e308),
-                                              (-np.inf, 1e300), (0.5, 1e308)])
+@pytest.mark.parametrize(("lower", "upper"), [(5.0, np.inf), (-np.inf, -4.0), (5.0, None), (2.0, np.inf),
+                                              (-1e308, 1e308), (-np.inf, 1e300), (0.5, 1e308)])
 @pytest.mark.parametrize("kind", ["revolute", "prismatic"])
 def test_random_configurations_with_one_limit_or_a_huge_one(kind, lower, upper):
     model = build([rbd.JointSpec("a", kind, "base", "l1", lower=lower, upper=upper)])

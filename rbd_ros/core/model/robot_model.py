@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..compile import COMPILED, UNSUITED
 from ..errors import RbdError, unknown_name
 from . import block
-from .assembly import Assembly, Description, assemble, per_coordinate
+from .assembly import Assembly, Description, assemble
 from .configuration import difference_entry, integrate_entry
 from .inertia import Array, Inertia, finite, read_only
-from .joints import Joint, Mimic
+from .joints import Joint, Mimic, per_coordinate
 from .state import shaped
 
 FARTHEST = 1e15    # rad or m: limits beyond are none, as far as random configurations go
@@ -204,9 +204,10 @@ class RobotModel:
             given.check_values()
         return out
 
-    def with_(self, *, gravity: Sequence[float] | Array | None = None, **coordinates: ArrayLike) -> RobotModel:
+    def with_(self, *, gravity: Sequence[float] | Array | None = None, **coordinates: ArrayLike | None) -> RobotModel:
         """A changed copy: `gravity` (3,), and per velocity coordinate (nv,) or one number for all of them:
-        `damping`, `friction`, `armature`, `velocity_limit`, `effort_limit`.
+        `damping`, `friction`, `armature`, `velocity_limit`, `effort_limit`. None leaves as it is; a floating root has
+        none of these. Damping and friction include those of joints that mimic; rotors of these stay as they are.
         """
         fields = {"damping": "damping", "friction": "friction", "armature": "rotor_inertia",
                   "velocity_limit": "velocity", "effort_limit": "effort"}
@@ -214,12 +215,18 @@ class RobotModel:
         for name, value in coordinates.items():
             if name not in fields:
                 raise unknown_name("model field", name, ["gravity", *fields])
+            if value is None:
+                continue
             array = per_coordinate(value, self.nv, 0.0, name)
             for joint in self.joints:
                 if joint.name in specs:
                     part = array[joint.idx_v:joint.idx_v + joint.nv]
                     change: dict[str, Any] = {fields[name]: part}
                     specs[joint.name] = dataclasses.replace(specs[joint.name], **change)
+            if name in ("damping", "friction"):
+                for mimic in self.mimics:
+                    none: dict[str, Any] = {fields[name]: 0.0}
+                    specs[mimic.name] = dataclasses.replace(specs[mimic.name], **none)
         description = dataclasses.replace(self.description, joints=tuple(specs.values()))
         if gravity is not None:
             description = dataclasses.replace(description, gravity=tuple(finite(gravity, (3,), "gravity")))
