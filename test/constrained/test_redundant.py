@@ -216,3 +216,23 @@ def test_a_robot_that_cannot_move(none):
     model = build([rbd.JointSpec("mount", "fixed", "base", "tool")])
     got = rbd.constrained_forward_dynamics(model, rbd.ConstraintSet(), none, none, none)
     assert got.acceleration.shape == np.shape(none)
+
+
+@pytest.mark.parametrize("mimic", [False, True])
+@pytest.mark.parametrize("scale", [1e-9, 1e-7, 1.0, 1e7, 1e9])
+def test_a_row_in_odd_units_is_met_or_refused(scale, mimic):
+    """Rows 1e8 times as large as others leave these below what counts as constrained: that must not pass in silence."""
+    at = np.array([0.1, 0.0, 0.3])
+    model = build([rbd.JointSpec(f"j{i}", "revolute", f"l{i}", f"l{i + 1}", position=at, axis=tuple(np.eye(3)[i % 3]),
+                                 mimic=("j0", -0.5, 0.1) if mimic and i == 4 else None) for i in range(5)])
+    constraints = rbd.ConstraintSet([rbd.JointCoupling({"j0": 1.0, "j1": -1.0}),
+                                     rbd.JointCoupling({"j2": scale, "j3": -scale})])
+    q, v, tau = np.zeros(model.nv), np.zeros(model.nv), np.arange(1.0, model.nv + 1.0)
+    if abs(np.log10(scale)) < 8:
+        a = rbd.constrained_forward_dynamics(model, constraints, q, v, tau).acceleration
+        np.testing.assert_allclose([a[0], a[2]], [a[1], a[3]], rtol=1e-7)
+        return
+    with pytest.raises(rbd.RbdError, match=r"cannot be met.*units"):
+        rbd.constrained_forward_dynamics(model, constraints, q, v, tau)
+    with pytest.raises(rbd.RbdError, match=r"contradict the constraints"):
+        rbd.constrained_inverse_dynamics(model, constraints, q, v, tau, model.joint_names)

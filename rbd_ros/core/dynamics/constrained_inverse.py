@@ -62,8 +62,7 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     _, A, f_ddot = evaluate(model, constraints, q, v, a)
     reference = inverse_dynamics(model, q, v, a, external_wrenches)
     if check_acceleration:
-        size = np.abs(A) @ np.abs(a)[..., None]
-        _check_consistent(model, constraints, f_ddot, size[..., 0])
+        _check_consistent(model, constraints, f_ddot, A, a)
 
     scale = np.linalg.norm(A, axis=(-2, -1))
     A_a, A_p = (np.swapaxes(A[..., which], -1, -2) for which in (mask, passive))    # transposed
@@ -127,9 +126,11 @@ def _weights(model: RobotModel, weights: ArrayLike | None, mask: NDArray[np.bool
     return array
 
 
-def _check_consistent(model: RobotModel, constraints: ConstraintSet, f_ddot: Array, size: Array) -> None:
-    """A a + Ȧq̇ = 0, against the largest of its terms |A| |a|."""
-    bound = CONSISTENT * (2.0 * size + np.abs(f_ddot)).max(axis=-1, initial=0.0, keepdims=True) + NEGLIGIBLE
+def _check_consistent(model: RobotModel, constraints: ConstraintSet, f_ddot: Array, A: Array, a: Array) -> None:
+    """A a + Ȧq̇ = 0, against the largest of its terms |A| |a|, but not those of rows in other units."""
+    largest = (2.0 * _times(np.abs(A), np.abs(a)) + np.abs(f_ddot)).max(axis=-1, initial=0.0, keepdims=True)
+    own = 2.0 * np.abs(A).sum(axis=-1) * np.abs(a).max(axis=-1, initial=0.0, keepdims=True) + np.abs(f_ddot)
+    bound = CONSISTENT * np.minimum(largest, own) + NEGLIGIBLE
     bad = ~(np.abs(f_ddot) <= bound)
     if bad.any():
         row = int(np.argmax(bad.reshape(-1, bad.shape[-1]).any(axis=0)))
