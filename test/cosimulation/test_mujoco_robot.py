@@ -107,11 +107,13 @@ def test_what_rubs_in_a_follower_counts_once():
                      f"<dynamics damping='2' friction='0.3'/>{more}</joint>"
                      for name, more in (("ab", ""), ("bc", "<mimic joint='ab' multiplier='-3'/>")))
     text = f"<robot name='r'>{links}{joints}</robot>"
-    model = rbd.load_urdf(text)
+    model = rbd.load_urdf(text, rotor_inertia={"ab": 0.5, "bc": 0.7})
     assert (model.damping[0], model.friction[0]) == (20.0, pytest.approx(1.2))
     mj = MujocoRobot(model, text).mj
     assert [mj.dof_damping[mj.joint(name).dofadr[0]] for name in ("ab", "bc")] == [20.0, 0.0]
     assert mj.dof_frictionloss[mj.joint("bc").dofadr[0]] == 0.0
+    # rotors stay where they are: our mass matrix has 0.5 + 3² 0.7 on its diagonal
+    assert [mj.dof_armature[mj.joint(name).dofadr[0]] for name in ("ab", "bc")] == [0.5, 0.7]
 
 
 def test_accelerations_under_wrenches():

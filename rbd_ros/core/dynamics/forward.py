@@ -85,7 +85,7 @@ def solve_mass_matrix(model: RobotModel, matrix: Array, rest: Array) -> Array:
     """`M⁻¹ rest` for a symmetric positive definite matrix; `RbdError` where it is not."""
     try:
         pivots = np.diagonal(np.linalg.cholesky(matrix), axis1=-2, axis2=-1) ** 2
-        regular = (pivots > SINGULAR * np.diagonal(matrix, axis1=-2, axis2=-1)).all()    # rounding may leave a pivot
+        regular = bool((pivots > SINGULAR * np.diagonal(matrix, axis1=-2, axis2=-1)).all())    # rounding leaves some
     except np.linalg.LinAlgError:
         regular = False
     if not regular:
