@@ -191,6 +191,17 @@ def test_misuse(change, message):
         rbd.constrained_forward_dynamics(model, constraints, **arguments)
 
 
+@pytest.mark.parametrize("wrong", [None, [], "five_bar", rbd.LoopClosure("a", "b")], ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize("compute", [
+    lambda m, c, x: rbd.constraint_values(m, c, x), lambda m, c, x: rbd.project(m, c, x),
+    lambda m, c, x: rbd.constrained_forward_dynamics(m, c, x, x, x),
+    lambda m, c, x: rbd.constrained_hybrid_dynamics(m, c, x, x, x, x, []),
+    lambda m, c, x: rbd.constrained_inverse_dynamics(m, c, x, x, x, m.joint_names)], ids=range(5))
+def test_something_else_than_a_constraint_set(compute, wrong):
+    with pytest.raises(rbd.RbdError, match=f"constraints: expected a ConstraintSet, got {type(wrong).__name__}"):
+        compute(rbd.sample("five_bar"), wrong, np.zeros(5))
+
+
 def test_a_singular_mass_matrix_names_the_joint():
     model = build([rbd.JointSpec("a", "revolute", "root", "a"), rbd.JointSpec("b", "revolute", "a", "b")],
                   {"b": rbd.Inertia.zero()})

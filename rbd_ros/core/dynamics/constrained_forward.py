@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..compile import UNSUITED
 from ..errors import RbdError
-from ..model.constraints import ConstraintSet
+from ..model.constraints import ConstraintSet, bound_to
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped
@@ -55,7 +55,7 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
     is returned. baumgarte: (α, β) in 1/s, or a time T in s for α = β = 1/T: asks for f̈ + 2α ḟ + β² f = 0.
     external_wrenches and the other errors as in `forward_dynamics`.
     """
-    bound = constraints.bound(model)
+    bound = bound_to(model, constraints)
     options = _NO_OPTIONS if damping == 0.0 and baumgarte is None else solver_options(damping, baumgarte)
     if external_wrenches is None and not bound.users:
         try:
@@ -97,7 +97,7 @@ def solver_options(damping: float, baumgarte: float | Sequence[float] | None) ->
 def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array | None, mask: NDArray[np.bool_],
           external_wrenches: Any, options: Array) -> tuple[Array, Array, Array, Any, Any, Any]:
     """Any number of states: acceleration, effort, multipliers, rank, residual, condition. a: None without a mask."""
-    bound = constraints.bound(model)
+    bound = bound_to(model, constraints)
     q, v, _ = given.arrays
     given.check_values()
     acceleration, effort, multipliers = given.empty(model.nv), given.empty(model.nv), given.empty(bound.size)

@@ -277,3 +277,10 @@ class ConstraintSet:
                 at += item.size if isinstance(item, UserConstraint) else 0
             bound = self._bound = Bound(model, self.size, np.array(block), users)
         return bound
+
+
+def bound_to(model: RobotModel, constraints: ConstraintSet) -> Bound:
+    """`constraints.bound(model)`; `RbdError` for something else than a set."""
+    if not isinstance(constraints, ConstraintSet):
+        raise RbdError(f"constraints: expected a ConstraintSet, got {type(constraints).__name__}")
+    return constraints.bound(model)
