@@ -38,6 +38,7 @@ def everything():
         q = np.array([model.random_configuration(rng) for _ in range(3)])
         v, a = rng.normal(size=(2, 3, model.nv))
         F = rng.normal(size=(len(model.body_names), 6))
+        held = rbd.ConstraintSet([rbd.FixedContact("link9", kind="point")])
         states = {"one": (q[0], v[0], a[0]), "batch": (q, v, a), "repeated": (q, v[0], a[0]),
                   "lists": (q[0].tolist(), list(v[0]), list(a[0]))}
         for shape, (x, y, z) in states.items():
@@ -52,6 +53,7 @@ def everything():
                 "efforts": rbd.inverse_dynamics_time_derivatives(model, x, y, z, y, z),
                 "more efforts": rbd.inverse_dynamics_time_derivatives(model, x, y, z, y, external_wrenches=(F, F)),
                 "forward jerk": rbd.forward_dynamics_time_derivatives(model, x, y, z, y),
+                "held": rbd.constrained_forward_dynamics(model, held, x, y, z).acceleration,
                 "moved": model.integrate(x, y), "difference": model.difference(model.integrate(x, y), x)}.items()})
     return results
 

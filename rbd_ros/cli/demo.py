@@ -67,6 +67,7 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.output is None:
         namespace.output = Path("output", f"demo_{namespace.joints}" if elastic else "demo")
     if elastic:
+        _make(namespace.output)
         _compile()
         return demo_elastic.run(namespace, namespace.joints, duration,
                                 lambda title: Progress(title, demo_elastic.MODES.values()))
@@ -76,10 +77,7 @@ def run(namespace: argparse.Namespace) -> int:
               else demo_motion.published_motion())
     scenario = demo_motion.scenario(model, motion, duration)
     folder: Path = namespace.output
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RbdError(f"cannot make folder {folder}: {error.strerror}") from None
+    _make(folder)
     signal.signal(signal.SIGTERM, _interrupt)    # so that the children end, too
     _compile()
     print(f"{model.name}, {model.nv} joints, {duration:g} s at {rate:g} Hz. The robot differs from its model:\n"
@@ -103,6 +101,13 @@ def run(namespace: argparse.Namespace) -> int:
             print("no plot: matplotlib is not installed", file=sys.stderr)
     print(f"wrote {' and '.join(map(str, files))} ({time.monotonic() - begin:.0f} s in all)")
     return 0
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RbdError(f"cannot make folder {folder}: {error.strerror}") from None
 
 
 def _mode(key: str, model: RobotModel, urdf: Path, scenario: demo_motion.Scenario, duration: float, rate: float,

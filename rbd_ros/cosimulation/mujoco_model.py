@@ -180,3 +180,8 @@ def _set_joints(made: Any, model: RobotModel, step: float) -> None:
         made.jnt_range[at] = max(low, -1e6), min(high, 1e6)
         made.jnt_solref[at] = made.dof_solref[dof] = 2.0 * step, 1.0
         made.jnt_solimp[at] = made.dof_solimp[dof] = IMPEDANCE
+    rotors = {spec.name: spec.rotor_inertia for spec in model.description.joints}
+    for mimic in model.mimics:    # what rubs in them is counted at the joint they follow, but not their rotors
+        dof = made.joint(mimic.name).dofadr[0]
+        made.dof_damping[dof] = made.dof_frictionloss[dof] = 0.0
+        made.dof_armature[dof] = float(np.ravel(rotors[mimic.name])[0])

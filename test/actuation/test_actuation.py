@@ -65,6 +65,8 @@ def test_the_default_stiffness_is_in_the_middle_of_the_range():
     ("joint_8", SERIES, "unknown joint 'joint_8'; did you mean"), ("joint_2", None, "'joint_2' is missing"),
     ("joint_2", "rigid", "'joint_2': expected keys and values"), ("joint_2", {}, "unknown type 'None'"),
     ("joint_2", {"type": "elastic"}, "'joint_2': unknown type"),
+    ("joint_2", {"type": ["rigid"]}, "'joint_2': unknown type"),
+    ("joint_7", changed(VARIABLE, spring={"linear": 1}), "'joint_7': unknown spring"),
     ("joint_2", changed(SERIES, stiffness=0.0), "'joint_2': stiffness must be positive"),
     ("joint_2", changed(SERIES, stiffness=-1.0), "'joint_2': stiffness must be positive"),
     ("joint_2", changed(SERIES, stiffness="stiff"), "'joint_2': stiffness: expected a number, got 'stiff'"),
@@ -95,7 +97,7 @@ def test_the_default_stiffness_is_in_the_middle_of_the_range():
     ("joint_5", changed(MIXED["joint_5"], motor=None), "'joint_5': the motor behind the spring has no inertia"),
     ("joint_6", changed(MIXED["joint_6"], scale=0.0), "'joint_6': scale must be positive"),
     ("joint_6", changed(MIXED["joint_6"], rate=None), "'joint_6': rate: missing"),
-], ids=range(35))
+], ids=range(37))
 def test_wrong_entries_are_named(joint, entry, words):
     with pytest.raises(rbd.RbdError, match=words):
         rbd.load_actuation(changed(MIXED, **{joint: entry}), iiwa())
@@ -104,6 +106,8 @@ def test_wrong_entries_are_named(joint, entry, words):
 @pytest.mark.parametrize(("text", "words"), [
     ("joints: {}", "actuation text: expected the key 'actuation'"), ("actuation: [1]", "expected the key 'actuation'"),
     ("actuation: {joint_1: {type: rigid}}\nmotors: {}", "unknown key 'motors'"), ("actuation: {", "is not YAML"),
+    ("actuation:\n  joint_1: {type: rigid}\n  joint_1: {type: series_elastic}",
+     "actuation text, line 3: 'joint_1' is given twice, first on line 2"),
     ("/no/such/file.yaml", "cannot read actuation"), ("actuation: {joint_1: {type: rigid}}", "'joint_2' is missing")])
 def test_wrong_files_are_named(text, words):
     with pytest.raises(rbd.RbdError, match=words):

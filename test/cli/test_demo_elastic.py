@@ -74,3 +74,10 @@ def test_report_and_plot(tmp_path):
 def test_other_arms_have_no_springs(capsys, tmp_path):
     assert main(["demo", "sea", "--urdf", "arm.urdf", "--output", str(tmp_path)]) == 1
     assert "--urdf is for rigid joints" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_the_work(capsys, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(demo_elastic, "run", lambda *arguments: pytest.fail("ran first"))
+    assert main(["demo", "sea", "--output", str(tmp_path / "file" / "folder")]) == 1
+    assert "cannot make folder" in capsys.readouterr().err

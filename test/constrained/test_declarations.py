@@ -67,6 +67,9 @@ def test_yaml(tmp_path):
     ("constraints:", "version: 2\nconstraints:", "unknown key 'version'"),
     ("  - name", "  - 3\n  - name", "constraint 0: expected keys and values"),
     ("constraints:", "constraints: [", "is not YAML"),
+    ("type: coupling", "type: [coupling]", "unknown type.*coupling"),
+    ("left_shoulder: 1,", "left_shoulder: 1, left_shoulder: 2,",
+     "line 9: 'left_shoulder' is given twice, first on line 9"),
 ])
 def test_yaml_errors(old, new, message):
     assert old in GOOD

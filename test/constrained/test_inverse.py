@@ -135,3 +135,14 @@ def test_misuse(five_bar, change, message):
     arguments = {"q": q, "v": v, "a": a, "actuated": TWO, **change}
     with pytest.raises(rbd.RbdError, match=message):
         rbd.constrained_inverse_dynamics(model, constraints, **arguments)
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1e-9, 1e9])
+def test_too_few_motors_are_too_few_however_small_the_robot(five_bar, scale):
+    model, constraints, q, v, a = five_bar
+    model = model.with_scaled_masses(scale)
+    with pytest.raises(rbd.RbdError, match="under-actuated"):
+        rbd.constrained_inverse_dynamics(model, constraints, q, v, a, ["left_shoulder"])
+    got = rbd.constrained_inverse_dynamics(model, constraints, q, v, a, TWO)
+    forward = rbd.constrained_forward_dynamics(model, constraints, q, v, got.effort)
+    np.testing.assert_allclose(forward.acceleration, a, rtol=1e-8, atol=1e-8)

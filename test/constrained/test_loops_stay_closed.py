@@ -1,5 +1,7 @@
 """Simulated loops: drift, energy, friction and stops."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from support.closed import closed
@@ -70,3 +72,20 @@ def test_the_start_is_projected():
     model, constraints, q, v = start("five_bar")
     simulator = Simulator(model, q=q + 0.05, v=v, constraints=constraints)
     assert np.abs(rbd.constraint_values(model, constraints, simulator.q)).max() < 1e-12
+
+
+def test_a_start_at_a_limit_is_not_moved_beyond_it_by_closing_the_loops():
+    model = rbd.sample("delta")
+    joints = tuple(dataclasses.replace(joint, lower=0.0) if joint.name.startswith("motor") else joint
+                   for joint in model.description.joints)
+    model = rbd.RobotModel.from_description(dataclasses.replace(model.description, joints=joints))
+    constraints = rbd.sample_constraints("delta", model)
+    at = [model.joint(name).idx_q for name in model.joint_names if name.startswith("motor")]
+    assert (rbd.project(model, constraints, model.neutral()).q[at] < 0.0).any()    # by 1e-12, and so it was refused
+    simulator = Simulator(model, constraints=constraints)
+    simulator.step(n=20)
+    assert np.abs(rbd.constraint_values(model, constraints, simulator.q)).max() < 1e-8
+    with pytest.raises(rbd.RbdError, match="starts at"):
+        q = model.neutral()
+        q[at] = -1e-3
+        Simulator(model, constraints=constraints, q=q)

@@ -62,3 +62,9 @@ def test_anchored_contacts_are_where_the_links_are():
         here = rbd.anchored(model, contacts, q)
         assert here.names == contacts.names
         assert np.abs(rbd.constraint_values(model, here, q)).max() < 1e-12
+
+
+def test_a_batch_cannot_be_anchored():
+    model, constraints, q = closed("biped")
+    with pytest.raises(rbd.RbdError, match=r"one state: q has shape \(2, \d+\)"):
+        rbd.anchored(model, constraints, np.stack([q, q]))

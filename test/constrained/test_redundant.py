@@ -191,8 +191,59 @@ def test_misuse(change, message):
         rbd.constrained_forward_dynamics(model, constraints, **arguments)
 
 
+@pytest.mark.parametrize("wrong", [None, [], "five_bar", rbd.LoopClosure("a", "b")], ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize("compute", [
+    lambda m, c, x: rbd.constraint_values(m, c, x), lambda m, c, x: rbd.project(m, c, x),
+    lambda m, c, x: rbd.constrained_forward_dynamics(m, c, x, x, x),
+    lambda m, c, x: rbd.constrained_hybrid_dynamics(m, c, x, x, x, x, []),
+    lambda m, c, x: rbd.constrained_inverse_dynamics(m, c, x, x, x, m.joint_names)], ids=range(5))
+def test_something_else_than_a_constraint_set(compute, wrong):
+    with pytest.raises(rbd.RbdError, match=f"constraints: expected a ConstraintSet, got {type(wrong).__name__}"):
+        compute(rbd.sample("five_bar"), wrong, np.zeros(5))
+
+
 def test_a_singular_mass_matrix_names_the_joint():
     model = build([rbd.JointSpec("a", "revolute", "root", "a"), rbd.JointSpec("b", "revolute", "a", "b")],
                   {"b": rbd.Inertia.zero()})
     with pytest.raises(rbd.RbdError, match="singular at joint 'b'"):
         rbd.constrained_forward_dynamics(model, rbd.ConstraintSet([rbd.JointCoupling({"a": 1.0})]), *np.zeros((3, 2)))
+
+
+def test_an_empty_batch_with_a_users_constraint():
+    model, constraints, _ = closed("five_bar")
+    mixed = rbd.ConstraintSet([*constraints.constraints, user_loop(model, constraints)])
+    none = np.zeros((0, 5))
+    assert rbd.constraint_values(model, mixed, none).shape == (0, mixed.size)
+    assert rbd.constraint_jacobian(model, mixed, none).shape == (0, mixed.size, 5)
+    assert rbd.constraint_bias(model, mixed, none, none).shape == (0, mixed.size)
+    assert rbd.constrained_forward_dynamics(model, mixed, none, none, none).multipliers.shape == (0, mixed.size)
+    inverse = rbd.constrained_inverse_dynamics(model, mixed, none, none, none, model.joint_names)
+    assert inverse.effort.shape == (0, 5)
+
+
+@pytest.mark.parametrize("none", [[], (), [[], []]], ids=str)
+def test_a_robot_that_cannot_move(none):
+    """Empty lists, which the compiled entry cannot type."""
+    model = build([rbd.JointSpec("mount", "fixed", "base", "tool")])
+    got = rbd.constrained_forward_dynamics(model, rbd.ConstraintSet(), none, none, none)
+    assert got.acceleration.shape == np.shape(none)
+
+
+@pytest.mark.parametrize("mimic", [False, True])
+@pytest.mark.parametrize("scale", [1e-9, 1e-7, 1.0, 1e7, 1e9])
+def test_a_row_in_odd_units_is_met_or_refused(scale, mimic):
+    """Rows 1e8 times as large as others leave these below what counts as constrained: that must not pass in silence."""
+    at = np.array([0.1, 0.0, 0.3])
+    model = build([rbd.JointSpec(f"j{i}", "revolute", f"l{i}", f"l{i + 1}", position=at, axis=tuple(np.eye(3)[i % 3]),
+                                 mimic=("j0", -0.5, 0.1) if mimic and i == 4 else None) for i in range(5)])
+    constraints = rbd.ConstraintSet([rbd.JointCoupling({"j0": 1.0, "j1": -1.0}),
+                                     rbd.JointCoupling({"j2": scale, "j3": -scale})])
+    q, v, tau = np.zeros(model.nv), np.zeros(model.nv), np.arange(1.0, model.nv + 1.0)
+    if abs(np.log10(scale)) < 8:
+        a = rbd.constrained_forward_dynamics(model, constraints, q, v, tau).acceleration
+        np.testing.assert_allclose([a[0], a[2]], [a[1], a[3]], rtol=1e-7)
+        return
+    with pytest.raises(rbd.RbdError, match=r"cannot be met.*units"):
+        rbd.constrained_forward_dynamics(model, constraints, q, v, tau)
+    with pytest.raises(rbd.RbdError, match=r"contradict the constraints"):
+        rbd.constrained_inverse_dynamics(model, constraints, q, v, tau, model.joint_names)

@@ -140,3 +140,33 @@ def test_a_batch_is_its_states():
         batch = function(model, constraints, *arguments)
         each = [function(model, constraints, *(x[i] for x in arguments)) for i in range(3)]
         np.testing.assert_array_equal(batch, each)
+
+
+def test_a_contact_is_with_the_world_whatever_the_links_are_called():
+    """Many descriptions have a root link `world`, which moves where it is loaded with a floating root."""
+    joint = rbd.JointSpec("hip", "revolute", "world", "foot", position=np.array([0.1, 0.0, 0.3]))
+    named, other = (build([rbd.JointSpec(**{**vars(joint), "parent": root})], root="floating")
+                    for root in ("world", "base"))
+    contact = rbd.ConstraintSet([rbd.FixedContact("foot", [0.0, 0.1, -0.2])])
+    q = random_state(other, 1)[0]
+    expected = rbd.constraint_jacobian(other, contact, q)
+    assert np.linalg.matrix_rank(expected) == 6
+    np.testing.assert_array_equal(rbd.constraint_jacobian(named, contact, q), expected)
+    np.testing.assert_array_equal(rbd.constraint_values(named, contact, q), rbd.constraint_values(other, contact, q))
+
+
+@pytest.mark.parametrize("c", range(3))
+def test_an_axis_turned_by_exactly_half_a_turn(c):
+    """A frame drawn upside down: off by 2 sin(π/2) = 2, never NaN, and `project` finds the way."""
+    model = chain("spherical", "revolute")
+    flipped = np.diag(np.where(np.arange(4) == 3, 1.0, np.where(np.arange(4) == (c + 1) % 3, 1.0, -1.0)))
+    constraints = rbd.ConstraintSet([rbd.LoopClosure("world", "l1", [x for x in AXES[:3] if x != AXES[c]], flipped)])
+    q, v = model.neutral(), np.linspace(0.1, 0.4, model.nv)
+    assert sorted(np.abs(rbd.constraint_values(model, constraints, q))) == [0.0, 2.0]
+    assert np.linalg.matrix_rank(rbd.constraint_jacobian(model, constraints, q)) == 2
+    assert np.isfinite(rbd.constraint_bias(model, constraints, q, v)).all()
+    assert np.isfinite(rbd.constrained_forward_dynamics(model, constraints, q, v, v).multipliers).all()
+    projected = rbd.project(model, constraints, q).q
+    assert np.abs(rbd.constraint_values(model, constraints, projected)).max() < 1e-12
+    R = rbd.forward_kinematics(model, projected)[1, :3, :3]
+    assert R[:, c] @ flipped[:3, c] == pytest.approx(1.0)

@@ -99,6 +99,23 @@ def test_accelerations_of_real_robots(name):
     check_accelerations(model, str(paths[name]), 0.03 if model.mimics else 1e-11)
 
 
+def test_what_rubs_in_a_follower_counts_once():
+    """Our model has it at the source."""
+    links = "".join(f"<link name='{name}'><inertial><mass value='1'/><inertia ixx='0.1' ixy='0' ixz='0' iyy='0.1' "
+                    "iyz='0' izz='0.1'/></inertial></link>" for name in "abc")
+    joints = "".join(f"<joint name='{name}' type='continuous'><parent link='{name[0]}'/><child link='{name[1]}'/>"
+                     f"<dynamics damping='2' friction='0.3'/>{more}</joint>"
+                     for name, more in (("ab", ""), ("bc", "<mimic joint='ab' multiplier='-3'/>")))
+    text = f"<robot name='r'>{links}{joints}</robot>"
+    model = rbd.load_urdf(text, rotor_inertia={"ab": 0.5, "bc": 0.7})
+    assert (model.damping[0], model.friction[0]) == (20.0, pytest.approx(1.2))
+    mj = MujocoRobot(model, text).mj
+    assert [mj.dof_damping[mj.joint(name).dofadr[0]] for name in ("ab", "bc")] == [20.0, 0.0]
+    assert mj.dof_frictionloss[mj.joint("bc").dofadr[0]] == 0.0
+    # rotors stay where they are: our mass matrix has 0.5 + 3² 0.7 on its diagonal
+    assert [mj.dof_armature[mj.joint(name).dofadr[0]] for name in ("ab", "bc")] == [0.5, 0.7]
+
+
 def test_accelerations_under_wrenches():
     model = rbd.load_urdf(ODD)
     robot = MujocoRobot(model, ODD, limits=False, step=1e-6, integrator="euler")

@@ -41,7 +41,8 @@ def test_every_order_is_the_derivative_of_the_plain_effort(name):
             assert_close(found[k], expected[k], 1e-12, f"order {k} of {count}")
 
 
-@pytest.mark.parametrize("size", [0.0, 1e-200, 1e-8, 1e-3, 1.0, 1.99, 2.01, 3.14159, 3.99, 4.01, 6.28, 7.5, 12.0, 30.0])
+@pytest.mark.parametrize("size", [0.0, 1e-200, 1e-8, 1e-3, 1.0, 1.99, 2.01, 3.14159, 3.99, 4.01, 6.28, 7.5, 9.99,
+                                  10.01, 12.0, 30.0, 1e2])
 def test_exponential_coordinates_of_any_size(size):
     model = random_tree(2, ["spherical_exponential", "revolute"])
     q, v, a, higher = rates(model, 3)
@@ -50,6 +51,21 @@ def test_exponential_coordinates_of_any_size(size):
     found = rbd.inverse_dynamics_time_derivatives(model, q, v, a, *higher)
     for k in range(ORDER + 1):
         assert_close(found[k], expected[k], 1e-11, f"order {k}")
+
+
+@pytest.mark.parametrize("size", [9.99, 10.01, 1e2, 1e3, 1e4, 1e6, 1e9])
+def test_many_turns_in_exponential_coordinates_cost_no_digits(size):
+    """By the chain rule through the partial derivatives; the oracle above loses digits where angles are large."""
+    model = random_tree(2, ["spherical_exponential", "revolute"])
+    q, v, a, higher = rates(model, 3)
+    q[:3] *= size / np.linalg.norm(q[:3])
+    jerk, snap = higher[:2]
+    D, E = rbd.inverse_dynamics_derivatives(model, q, v, a), rbd.inverse_dynamics_second_derivatives(model, q, v, a)
+    second = (E.qq @ v @ v + 2.0 * E.qv @ a @ v + 2.0 * E.aq @ v @ jerk + E.vv @ a @ a
+              + D.q @ a + D.v @ jerk + D.a @ snap)
+    found = rbd.inverse_dynamics_time_derivatives(model, q, v, a, jerk, snap)
+    assert_close(found[1], D.q @ v + D.v @ a + D.a @ jerk, 1e-13)
+    assert_close(found[2], second, 1e-12)
 
 
 def test_a_high_order():

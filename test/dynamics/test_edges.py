@@ -5,7 +5,7 @@ import pytest
 
 import rbd_ros as rbd
 from support.robots import assert_close, build, inertia, random_state
-from support.trees import random_tree
+from support.trees import random_rotation, random_tree
 
 
 def weightless_tip(kind, **options):
@@ -103,3 +103,32 @@ def test_zero_gravity_and_gravity_in_any_direction():
     total = sum(rbd.gravity_effort(model.with_(gravity=axis), q) * g
                 for axis, g in zip(np.eye(3), model.gravity, strict=True))
     assert_close(total, rbd.gravity_effort(model, q), 1e-14)
+
+
+SINGULAR = {
+    "forward": lambda m, q, v, tau: rbd.forward_dynamics(m, q, v, tau),
+    "hybrid": lambda m, q, v, tau: rbd.hybrid_dynamics(m, q, v, v, tau, ["d"]),
+    "time derivatives": lambda m, q, v, tau: rbd.forward_dynamics_time_derivatives(m, q, v, tau, tau),
+    "directional": lambda m, q, v, tau: rbd.forward_dynamics_directional(m, q, v, tau, rbd.Tangent(tau=tau)),
+    "derivatives": lambda m, q, v, tau: rbd.forward_dynamics_derivatives(m, q, v, tau),
+    "projection": lambda m, q, v, tau: rbd.project(m, rbd.ConstraintSet([rbd.JointCoupling({"d": 1.0})]), q, v,
+                                                   mass_weighted=True),
+}
+
+
+@pytest.mark.parametrize("mimic", [False, True])
+@pytest.mark.parametrize("compute", SINGULAR.values(), ids=SINGULAR)
+def test_a_mass_matrix_that_is_singular_but_for_rounding(compute, mimic):
+    """Two hinges on one skew line with nothing between them; a dense factorisation may find any small pivot."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        axis = rng.normal(size=3)
+        axis /= np.linalg.norm(axis)
+        R = random_rotation(rng)
+        model = build([rbd.JointSpec("a", "revolute", "r", "b", axis=tuple(axis)),
+                       rbd.JointSpec("c", "revolute", "b", "c", R, 0.3 * axis, axis=tuple(R.T @ axis)),
+                       rbd.JointSpec("d", "revolute", "c", "d", position=np.array([0.1, 0.2, 0.3])),
+                       rbd.JointSpec("e", "revolute", "d", "e", axis=(0.6, 0.8, 0.0),
+                                     mimic=("d", -0.5, 0.1) if mimic else None)], {"b": rbd.Inertia.zero()})
+        with pytest.raises(rbd.RbdError, match="singular"):
+            compute(model, *random_state(model, seed))

@@ -1,5 +1,7 @@
 """Mimic joints projected out: `q = G q_reduced + q_offset`, so `τ = Gᵀ τ_free` and `M = Gᵀ M_free G`."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -69,6 +71,21 @@ def test_forward_dynamics(name, root):
     assert_close(rbd.inverse_dynamics(model, q, v, a), tau, 1e-9)
     for k in range(5):
         assert_close(rbd.forward_dynamics(model, q[k], v[k], tau[k]), a[k], 1e-9, "one state")
+
+
+@each_robot
+def test_what_rubs_in_followers_is_felt_at_their_source(name):
+    """The power that viscous and Coulomb friction take, with the speeds of all joints: M, so to say, of the dampers."""
+    rng = np.random.default_rng(4)
+    free = load(name, mimic="independent")
+    free = free.with_(damping=rng.uniform(0.1, 1.0, free.nv), friction=rng.uniform(0.1, 1.0, free.nv))
+    reduced = rbd.RobotModel.from_description(dataclasses.replace(free.description, mimic="project"))
+    G, _ = projection(reduced, free)
+    v = rng.normal(size=(20, reduced.nv))
+    for power in (lambda model, v: v**2 @ model.damping, lambda model, v: np.abs(v) @ model.friction):
+        assert_close(power(reduced, v), power(free, v @ G.T), BOUND)
+    for bare in (reduced.with_(damping=0.0, friction=2.0), reduced.with_(friction=2.0, damping=0.0)):
+        assert not bare.damping.any() and (bare.friction == 2.0).all()
 
 
 @each_robot

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
+from rbd_ros.core.model.conditioning import lengths
 from support.robots import assert_close, build, chain, random_state
 from support.trees import TYPES, random_description, random_tree
 
@@ -49,6 +50,7 @@ def test_other_coordinates_of_a_copy():
     wide = np.linspace(1.0, 2.0, MODEL.nv)
     for name in ("damping", "friction", "velocity_limit", "effort_limit"):
         np.testing.assert_array_equal(getattr(MODEL.with_(**{name: wide}), name), wide)
+        np.testing.assert_array_equal(getattr(MODEL.with_(**{name: None}), name), getattr(MODEL, name))
     with pytest.raises(rbd.RbdError, match=r"'dampening'; did you mean 'damping'"):
         MODEL.with_(dampening=1.0)
     with pytest.raises(rbd.RbdError, match="damping"):
@@ -114,6 +116,11 @@ def test_a_wrong_lock_is_named(locked, message):
         chain("revolute", "prismatic", locked=locked)
 
 
+def test_a_fixed_joint_cannot_be_locked():
+    with pytest.raises(rbd.RbdError, match="locked joint 'mount' is fixed"):
+        build([rbd.JointSpec("mount", "fixed", "base", "tool")], locked={"mount": 0.0})
+
+
 def test_locking_the_source_of_a_mimic_joint_locks_both():
     joints = [rbd.JointSpec("a", "revolute", "base", "l1"),
               rbd.JointSpec("b", "revolute", "l1", "l2", mimic=("a", 2.0, 0.1)),
@@ -154,3 +161,20 @@ def test_random_configurations_stay_within_the_limits():
     assert (q >= np.maximum(model.position_lower, -1.0)).all() and (q <= np.minimum(model.position_upper, 3.0)).all()
     np.testing.assert_allclose(np.linalg.norm(q[:, 4:], axis=1), 1.0, rtol=0, atol=1e-15)
     assert np.ptp(q, axis=0).min() > 0.2
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(5.0, np.inf), (-np.inf, -4.0), (5.0, None), (2.0, np.inf),
+                                              (-1e308, 1e308), (-np.inf, 1e300), (0.5, 1e308)])
+@pytest.mark.parametrize("kind", ["revolute", "prismatic"])
+def test_random_configurations_with_one_limit_or_a_huge_one(kind, lower, upper):
+    model = build([rbd.JointSpec("a", kind, "base", "l1", lower=lower, upper=upper)])
+    q = np.array([model.random_configuration(seed)[0] for seed in range(50)])
+    assert (q >= model.position_lower).all() and (q <= model.position_upper).all()
+    assert 0.1 < np.ptp(q) < 7.0 and np.abs(q).max() < 12.0
+
+
+def test_a_slide_that_follows_a_hinge_does_not_make_it_a_length():
+    model = build([rbd.JointSpec("a", "continuous", "base", "l1"),
+                   rbd.JointSpec("b", "prismatic", "l1", "l2", mimic=("a", -0.01, 0.1))])
+    assert np.ptp([model.random_configuration(seed)[0] for seed in range(50)]) > 4.0
+    assert not lengths(model).any()

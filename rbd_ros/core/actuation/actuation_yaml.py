@@ -87,7 +87,7 @@ def _drive(entry: Any) -> Drive:
     kind = entry.get("type")
     makers: dict[Any, Callable[[Mapping[str, Any]], Drive]] = {
         "rigid": _rigid, "series_elastic": _series, "variable_stiffness": _variable}
-    if kind not in makers:
+    if not isinstance(kind, str) or kind not in makers:
         raise unknown_name("type", kind, makers)
     return makers[kind](entry)
 
@@ -110,7 +110,7 @@ def _series(entry: Mapping[str, Any]) -> SeriesDrive:
 
 def _variable(entry: Mapping[str, Any]) -> VariableDrive:
     name = entry.get("spring")
-    if name not in _SPRINGS:
+    if not isinstance(name, str) or name not in _SPRINGS:
         raise unknown_name("spring", name, _SPRINGS)
     made, required, optional = _SPRINGS[name]
     if "damping" in entry:

@@ -86,7 +86,8 @@ def regressor_entry(M, q, v, a, states, W, out):
 
 
 def inertial_regressor(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-    """Y (nv, 10·nb) or (N, nv, 10·nb) with `inverse_dynamics(model, q, v, a) = Y π + armature · a`.
+    """Y (nv, 10·nb) or (N, nv, 10·nb) with `inverse_dynamics(model, q, v, a) = Y π + armature · a`, to which rotors of
+    mimic joints would add theirs, by the square of the ratio.
 
     π are `model.inertial_parameters`, ten per body in the order of `model.body_names`: m, m c (x, y, z), and inertia
     xx, xy, yy, xz, yz, zz about the origin of the link's frame, in its axes (K Table 5 with ∂I/∂p; Pinocchio's order).

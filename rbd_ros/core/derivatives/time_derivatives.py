@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import UNSUITED, entry, kernel, quick_entry, routine
+from ..dynamics.articulated import SINGULAR, articulated_recursion
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
-from ..dynamics.articulated import articulated_recursion
 from ..dynamics.forward import singular
 from ..dynamics.mass_matrix import SIZE as COMPOSITE_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
@@ -95,13 +95,14 @@ def inverse_time_derivatives_batch(M, q, rates, wrench, orders, N, states, out):
 def cholesky_solve(H, n, b):
     """b := H⁻¹ b for symmetric positive definite H (row by row), which becomes its factor; False where it is not."""
     for i in range(n):
+        least = SINGULAR * H[i * n + i]
         for j in range(i + 1):
             x = H[i * n + j]
             for k in range(j):
                 x -= H[i * n + k] * H[j * n + k]
             if i != j:
                 H[i * n + j] = x / H[j * n + j]
-            elif x > 0.0:
+            elif x > least:
                 H[i * n + i] = np.sqrt(x)
             else:
                 return False

@@ -7,22 +7,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..compile import UNSUITED
 from ..errors import RbdError
-from ..model.constraints import ConstraintSet
+from ..model.constraints import ConstraintSet, bound_to
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped
 from .constrained_recursion import (
-    ALPHA, BETA, CONDITION, DAMPING, INFO, RANK, RESIDUAL, SCALE, constrained_entry, constrained_forward_entry,
+    ALPHA, BETA, CONDITION, DAMPING, EXCESS, INFO, RANK, RESIDUAL, SCALE, constrained_entry, constrained_forward_entry,
+    residuals_entry,
 )
 from .constraint_values import evaluate
 from .forward import singular, solve_mass_matrix
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 from .minimum_norm import minimum_norm_entry
-
-CONSISTENT = 1e-6    # residual relative to the largest terms of A q̈ + Ȧq̇ that still passes as a solution
-NEGLIGIBLE = 1e-9    # residual (m/s², rad/s²) that always does
 
 _NO_MASK = np.empty(0, dtype=bool)
 _NO_OPTIONS = np.zeros(3)
@@ -56,17 +55,17 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
     is returned. baumgarte: (α, β) in 1/s, or a time T in s for α = β = 1/T: asks for f̈ + 2α ḟ + β² f = 0.
     external_wrenches and the other errors as in `forward_dynamics`.
     """
-    bound = constraints.bound(model)
+    bound = bound_to(model, constraints)
     options = _NO_OPTIONS if damping == 0.0 and baumgarte is None else solver_options(damping, baumgarte)
     if external_wrenches is None and not bound.users:
         try:
             out = np.empty(model.nv + bound.size + INFO)
             found = constrained_forward_entry.call(model._block, bound.block, q, v, tau, options, out)
-        except TypeError:
+        except UNSUITED:
             found = -1    # not float64 arrays of one state: looked at below
         if found == 0:
-            rank, residual, size, condition = out[-INFO:].tolist()
-            if residual <= CONSISTENT * size + NEGLIGIBLE or damping > 0.0:
+            rank, residual, _, condition, excess = out[-INFO:].tolist()
+            if excess <= 1.0 or damping > 0.0:
                 return _new(ConstrainedForward, (out[:model.nv], out[model.nv:-INFO], int(rank), residual, condition))
             raise contradiction(model, constraints, out[-INFO:])
         if found > 0:
@@ -98,7 +97,7 @@ def solver_options(damping: float, baumgarte: float | Sequence[float] | None) ->
 def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array | None, mask: NDArray[np.bool_],
           external_wrenches: Any, options: Array) -> tuple[Array, Array, Array, Any, Any, Any]:
     """Any number of states: acceleration, effort, multipliers, rank, residual, condition. a: None without a mask."""
-    bound = constraints.bound(model)
+    bound = bound_to(model, constraints)
     q, v, _ = given.arrays
     given.check_values()
     acceleration, effort, multipliers = given.empty(model.nv), given.empty(model.nv), given.empty(bound.size)
@@ -113,7 +112,7 @@ def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array
             acceleration.reshape(-1), effort.reshape(-1), multipliers.reshape(-1), info.reshape(-1))
         if found > 0:
             raise singular(model, found - 1)
-    bad = ~(info[..., RESIDUAL] <= CONSISTENT * info[..., SCALE] + NEGLIGIBLE)
+    bad = ~(info[..., EXCESS] <= 1.0)
     if options[DAMPING] == 0.0 and bad.any():
         index = int(np.argmax(bad))
         raise contradiction(model, constraints, info.reshape(-1, INFO)[index], mask,
@@ -147,9 +146,7 @@ def _dense(model: RobotModel, constraints: ConstraintSet, given: States, a: Arra
         acceleration[s, free] += np.linalg.solve(L.T, Z.T @ lam)
         load = A[s].T @ lam
         effort[s] = np.where(held, M[s] @ acceleration[s] + bias[s] - load, tau[s])
-        change = acceleration[s] - start[s]
-        info[s, RESIDUAL] = np.abs(b[s] + A[s] @ change).max(initial=0.0)
-        info[s, SCALE] = (np.abs(b[s]) + np.abs(A[s]) @ (np.abs(acceleration[s]) + np.abs(start[s]))).max(initial=0.0)
+        residuals_entry.call(A[s].reshape(-1), b[s], start[s], acceleration[s], info[s])
         info[s, CONDITION] = condition[0]
 
 
@@ -163,7 +160,7 @@ def contradiction(model: RobotModel, constraints: ConstraintSet, info: Array, ma
         names = ", ".join(np.asarray(model.velocity_names)[mask].tolist())
         return RbdError(f"{text}The accelerations prescribed at {names} contradict the constraints or the pose is "
                         "singular: prescribe fewer, or accelerations with A a + Ȧq̇ = 0")
-    return RbdError(f"{text}Rows contradict each other: a singular pose, or a state off the constraints (`project`); "
-                    "damping=1e-3 gives the nearest solution")
+    return RbdError(f"{text}Rows contradict each other (a singular pose, or a state off the constraints: `project`), "
+                    "or small ones are lost beside those in other units; damping=1e-3 gives the nearest solution")
 
 

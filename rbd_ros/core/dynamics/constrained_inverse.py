@@ -20,11 +20,12 @@ from ..model.state import states
 from .constraint_values import evaluate
 from .hybrid import prescribed_mask
 from .inverse import inverse_dynamics
+from .mass_matrix import mass_matrix
 
 MINIMIZE = ("multipliers", "effort")
 RANK_TOLERANCE = 1e-8    # of the largest singular value of A
 CONSISTENT = 1e-8         # residual relative to the largest terms that still passes as a solution
-NEGLIGIBLE = 1e-9         # residual (m/s², rad/s²; N, N m) that always does
+NEGLIGIBLE = 1e-9         # residual (m/s², rad/s²) that always does; of efforts, what accelerates the heaviest so much
 
 
 class ConstrainedInverse(NamedTuple):
@@ -61,8 +62,7 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     _, A, f_ddot = evaluate(model, constraints, q, v, a)
     reference = inverse_dynamics(model, q, v, a, external_wrenches)
     if check_acceleration:
-        size = np.abs(A) @ np.abs(a)[..., None]
-        _check_consistent(model, constraints, f_ddot, size[..., 0])
+        _check_consistent(model, constraints, f_ddot, A, a)
 
     scale = np.linalg.norm(A, axis=(-2, -1))
     A_a, A_p = (np.swapaxes(A[..., which], -1, -2) for which in (mask, passive))    # transposed
@@ -71,7 +71,8 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     lam = _times(inverse, rest)
     left = np.abs(_times(A_p, lam) - rest).max(axis=-1, initial=0.0)
     size = (np.abs(reference) + np.abs(tau_p)).max(axis=-1, initial=0.0)
-    bad = ~(left <= CONSISTENT * size + NEGLIGIBLE)
+    heaviest = np.diagonal(mass_matrix(model, q), axis1=-2, axis2=-1).max(axis=-1, initial=0.0)
+    bad = ~(left <= CONSISTENT * size + NEGLIGIBLE * heaviest)
     if bad.any():
         index = int(np.argmax(bad))
         raise _too_few(model, mask, int(np.atleast_1d(rank)[index]), float(np.atleast_1d(left)[index]),
@@ -125,9 +126,11 @@ def _weights(model: RobotModel, weights: ArrayLike | None, mask: NDArray[np.bool
     return array
 
 
-def _check_consistent(model: RobotModel, constraints: ConstraintSet, f_ddot: Array, size: Array) -> None:
-    """A a + Ȧq̇ = 0, against the largest of its terms |A| |a|."""
-    bound = CONSISTENT * (2.0 * size + np.abs(f_ddot)).max(axis=-1, initial=0.0, keepdims=True) + NEGLIGIBLE
+def _check_consistent(model: RobotModel, constraints: ConstraintSet, f_ddot: Array, A: Array, a: Array) -> None:
+    """A a + Ȧq̇ = 0, against the largest of its terms |A| |a|, but not those of rows in other units."""
+    largest = (2.0 * _times(np.abs(A), np.abs(a)) + np.abs(f_ddot)).max(axis=-1, initial=0.0, keepdims=True)
+    own = 2.0 * np.abs(A).sum(axis=-1) * np.abs(a).max(axis=-1, initial=0.0, keepdims=True) + np.abs(f_ddot)
+    bound = CONSISTENT * np.minimum(largest, own) + NEGLIGIBLE
     bad = ~(np.abs(f_ddot) <= bound)
     if bad.any():
         row = int(np.argmax(bad.reshape(-1, bad.shape[-1]).any(axis=0)))

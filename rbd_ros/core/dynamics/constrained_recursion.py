@@ -21,9 +21,13 @@ from .articulated import _ACCEL, _ALPHA, _OMEGA, _U, SIZE, articulated_accelerat
 from .constraint_rows import POSES, constraint_rows, world_poses
 from .minimum_norm import minimum_norm
 
-# options: Baumgarte α and β (1/s), damping. info: rank, residual, what it is relative to, ratio of pivots
+# options: Baumgarte α and β (1/s), damping. info: rank, residual, what it is relative to, ratio of pivots, and the
+# residual of the row that is off most, relative to what passes as a solution
 ALPHA, BETA, DAMPING, OPTIONS = 0, 1, 2, 3
-RANK, RESIDUAL, SCALE, CONDITION, INFO = 0, 1, 2, 3, 4
+RANK, RESIDUAL, SCALE, CONDITION, EXCESS, INFO = 0, 1, 2, 3, 4, 5
+
+CONSISTENT = 1e-6    # residual relative to the largest terms of A q̈ + Ȧq̇ that still passes as a solution
+NEGLIGIBLE = 1e-9    # residual (m/s², rad/s²) that always does
 
 
 @sweep
@@ -121,21 +125,50 @@ def constrained_recursion(M, C, q, k, v, tau, j, mask, acc, wrench, e, user, d, 
                     W[w + _U + 8 * c + 7] += lam[at + r] * Y[r * nv + int(M[o + IV].real) + c]
         for c in range(nv):
             start[c] = out[j + c]
+    put_residuals(A, b, start, out, j, nv, m, y, info, to)
+    return 0
+
+
+@sweep
+def put_residuals(A, b, start, out, j, nv, m, y, info, to):
+    """How far `b + A (q̈ − start)` is from zero, to info[to:]; y: 2 m.
+
+    Terms of other rows make a residual small, unless this row is small against theirs: not those of other units.
+    """
+    most = 0.0
+    for c in range(nv):
+        most = max(most, abs(out[j + c]) + abs(start[c]))
     worst = 0.0
     largest = 0.0
     for r in range(m):
         rest = b[r]
         size = abs(b[r])
+        bound = size
         for c in range(nv):
-            rest += A[r * nv + c] * (out[j + c] - start[c])
-            size += abs(A[r * nv + c]) * (abs(out[j + c]) + abs(start[c]))
-        if not abs(rest) <= worst:
-            worst = abs(rest)
+            x = A[r * nv + c]
+            rest += x * (out[j + c] - start[c])
+            size += abs(x) * (abs(out[j + c]) + abs(start[c]))
+            bound += abs(x) * most
+        y[r] = abs(rest)
+        y[m + r] = bound
+        if not y[r] <= worst:
+            worst = y[r]
         if not size <= largest:
             largest = size
     info[to + RESIDUAL] = worst
     info[to + SCALE] = largest
-    return 0
+    info[to + EXCESS] = 0.0
+    for r in range(m):
+        excess = y[r] / (CONSISTENT * min(largest, y[m + r]) + NEGLIGIBLE)
+        if not excess <= info[to + EXCESS]:
+            info[to + EXCESS] = excess
+
+
+@entry("void(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
+def residuals_entry(A, b, start, out, info):
+    """As `put_residuals`, of one state."""
+    m = b.shape[0]
+    put_residuals(A, b, start, out, 0, out.shape[0], m, np.empty(2 * m), info, 0)
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], "
@@ -158,7 +191,7 @@ def constrained_entry(M, C, q, v, a, tau, mask, wrench, user, options, states, a
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
 def constrained_forward_entry(M, C, q, v, tau, options, out):
-    """One state without wrenches and users' rows, checked; out (nv + m + 4): accelerations, multipliers, info."""
+    """One state without wrenches and users' rows, checked; out (nv + m + 5): accelerations, multipliers, info."""
     nv = int(M[NV])
     m = int(C[ROWS])
     if M[SHARED] > 0.0 or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):

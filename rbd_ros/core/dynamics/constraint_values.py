@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import entry
+from ..errors import RbdError
 from ..model.block import NODES, NQ, NV, positions_valid, rates_valid
 from ..model.constraint_block import ROWS
-from ..model.constraints import ConstraintSet, FixedContact
+from ..model.constraints import ConstraintSet, FixedContact, bound_to
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import shaped, states
@@ -47,7 +48,7 @@ class ConstraintRows(NamedTuple):
 def evaluate(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, a: Array,
              order: int = 2) -> ConstraintRows:
     """All of it at states whose shapes are right already; what is beyond the order is not computed."""
-    bound = constraints.bound(model)
+    bound = bound_to(model, constraints)
     m, lead = bound.size, q.shape[:-1]
     out = ConstraintRows(np.empty((*lead, m)), np.empty((*lead, m, model.nv)), np.empty((*lead, m)))
     if not constraint_rows_entry.call(model._block, bound.block, q.reshape(-1), v.reshape(-1), a.reshape(-1),
@@ -80,7 +81,10 @@ def anchored(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Con
 
     A surface takes the frame's axes, a point keeps the axes it has and takes the position.
     """
-    poses = forward_kinematics(model, q)
+    given = states(model, q=q)
+    if given.batch is not None:
+        raise RbdError(f"contacts are anchored at one state: q has shape {np.shape(q)}, expected ({model.nq},)")
+    poses = forward_kinematics(model, given.arrays[0])
     new = []
     for name, item in zip(constraints.names, constraints.constraints, strict=True):
         if isinstance(item, FixedContact):

@@ -12,7 +12,7 @@ from ..model.block import IV, NODES, NQ, NV, SHARED, positions_valid, rates_vali
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped
-from .articulated import SIZE, articulated_recursion
+from .articulated import SINGULAR, SIZE, articulated_recursion
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 
@@ -84,10 +84,13 @@ def solve_dense(model: RobotModel, given: States, external_wrenches: Any) -> Arr
 def solve_mass_matrix(model: RobotModel, matrix: Array, rest: Array) -> Array:
     """`M⁻¹ rest` for a symmetric positive definite matrix; `RbdError` where it is not."""
     try:
-        np.linalg.cholesky(matrix)
+        pivots = np.diagonal(np.linalg.cholesky(matrix), axis1=-2, axis2=-1) ** 2
+        regular = bool((pivots > SINGULAR * np.diagonal(matrix, axis1=-2, axis2=-1)).all())    # rounding leaves some
     except np.linalg.LinAlgError:
+        regular = False
+    if not regular:
         raise RbdError(f"model '{model.name}': the mass matrix is singular or indefinite; a body without inertia or "
-                       "with a broken one moves freely (`rbd doctor` names it)") from None
+                       "with a broken one moves freely (`rbd doctor` names it)")
     return np.asarray(np.linalg.solve(matrix, rest), dtype=np.float64)
 
 

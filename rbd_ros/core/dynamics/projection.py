@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import RbdError
-from ..model.constraints import ConstraintSet
+from ..model.constraints import ConstraintSet, bound_to
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import states
@@ -43,7 +43,7 @@ def project(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: Arra
     if given.batch is not None:
         pairs = [project(model, constraints, x, y, mass_weighted=mass_weighted) for x, y in zip(q, v, strict=True)]
         return Projected(np.reshape([p.q for p in pairs], q.shape), np.reshape([p.v for p in pairs], v.shape))
-    if constraints.bound(model).size == 0:
+    if bound_to(model, constraints).size == 0:
         return Projected(q.copy(), v.copy())
     q, rows = _positions(model, constraints, q)
     return Projected(q, velocity(model, constraints, q, v, rows.jacobian, mass_weighted))

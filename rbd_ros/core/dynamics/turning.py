@@ -42,7 +42,8 @@ def one_axis(R, c):
 def turned(R, rx, ry, rz):
     """What rotation rows need: their number, the free axis (two rows) or the constrained one (one row), and
     three: (w, v) of R's quaternion, w ≥ 0;           f = 2 v          f' = w ω + ω × v
-    two:   the other's free axis u, h = √(2/(1+u_c)); f = h (e_c × u)  f' = h e_c × u' + h' u'_c e_c × u,  u' = ω × u
+    two:   the other's free axis u, h = √(2/(1+u_c)); f = h (e_c × u)  f' = h e_c × u' + h' u'_c e_c × u,  u' = ω × u;
+           at half a turn, where any direction will do, h is −1 and f twice another axis: `project` turns away from it;
     one:   b on the predecessor, u on the successor;  f = −b·u         f' = −b·(ω × u).
     """
     count = int(rx.real) + int(ry.real) + int(rz.real)
@@ -55,7 +56,8 @@ def turned(R, rx, ry, rz):
     if count == 2:
         c = 0 if rx.real == 0.0 else (1 if ry.real == 0.0 else 2)
         u = row_of(transpose(R), c)
-        return count, c, u, np.sqrt(2.0 / (1.0 + dot(u, one_axis(R, c))))
+        d = 1.0 + dot(u, one_axis(R, c))
+        return count, c, u, np.sqrt(2.0 / d) if d.real > 1e-30 else z - 1.0
     c = 0 if rx.real != 0.0 else (1 if ry.real != 0.0 else 2)
     return count, c, row_of(transpose(R), (c + 2) % 3), z
 
@@ -67,7 +69,7 @@ def turning_value(R, count, c, u, s):
         return scale(2.0, u)
     e = one_axis(R, c)
     if count == 2:
-        return scale(s, cross(e, u))
+        return scale(s, cross(e, u)) if s.real > 0.0 else scale(2.0, one_axis(R, (c + 1) % 3))
     value = -dot(one_axis(R, (c + 1) % 3), u)
     return scale(value, e)
 

@@ -5,7 +5,8 @@ With x = r·r the rate is s = ṙ − b r × ṙ + c r × (r × ṙ), where b = 
     c_i(x) = Σ (−x)ᵏ/(2k + i)!,    dc_i/dx = ½ (i c_{i+2} − c_{i+1}),    c_i = 1/i! − x c_{i+2}
 
 (c₀ = cos √x, c₁ = a of `series`). The derivative rule never divides by x, so it holds at r = 0 as elsewhere: the
-coefficients of c₂, c₃ up to order K follow from the values of c₂ … c_{2K+3} at the start.
+coefficients of c₂, c₃ up to order K follow from the values of c₂ … c_{2K+3} at the start. Its terms cancel where x is
+large; beyond `FAR` the same rule is `d_i = dc_i/dx = (c_{i−1} − i c_i)/2x`, and c₀ … c₃ with d₁ … d₃ do.
 """
 from __future__ import annotations
 
@@ -17,12 +18,13 @@ from .spatial import add, cross, dot, scale
 
 # Record of one rotation, per order: r, r × ṙ, r × (r × ṙ), n, r × n, r × (r × n), x, then a row for each c_i.
 _ROWS = 19
+FAR = 100.0    # x, ten radians
 
 
 @kernel
 def record_size(K):
     """Numbers that one rotation needs for orders 0 … K."""
-    return (_ROWS + 2 * K + 4) * (K + 1)
+    return (_ROWS + 2 * K + 5) * (K + 1)
 
 
 @kernel
@@ -90,7 +92,9 @@ def exponential_rate(q, k, v, j, stride, order, K, C, at):
     C[X + order] = x
     if order == 0:
         entire_values(x, C, B, n, 2 * K + 4)
-    else:
+    if C[X].real > FAR:
+        far_order(order, C, B, X, n)
+    elif order > 0:
         for i in range(2, 4 + 2 * (K - order)):    # (order) c_i = ½ Σ (m ẋ) (i c_{i+2} − c_{i+1})
             total = 0.0 * x
             for m in range(1, order + 1):
@@ -103,6 +107,23 @@ def exponential_rate(q, k, v, j, stride, order, K, C, at):
     for c in range(3):
         C[Y + 3 * order + c] = y[c]
     return add(rate, twisted(order, K, C, at, Y, -1.0))
+
+
+@routine
+def far_order(order, C, B, X, n):
+    """Coefficient `order` of c₀ … c₃, rows of n at B, and of d₁ … d₃, behind them, from those of x at X."""
+    if order > 0:
+        for i in range(4):    # (order) c_i = Σ (m ẋ) d_i, d₀ = −½ c₁
+            total = 0.0 * C[X]
+            for m in range(1, order + 1):
+                slope = -0.5 * C[B + n + order - m] if i == 0 else C[B + (3 + i) * n + order - m]
+                total = total + m * C[X + m] * slope
+            C[B + i * n + order] = total / order
+    for i in range(1, 4):
+        slope = 0.5 * (C[B + (i - 1) * n + order] - i * C[B + i * n + order])
+        for m in range(1, order + 1):
+            slope = slope - C[X + m] * C[B + (3 + i) * n + order - m]
+        C[B + (3 + i) * n + order] = slope / C[X]
 
 
 @routine

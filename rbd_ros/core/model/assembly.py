@@ -10,7 +10,11 @@ from ..errors import RbdError, unknown_name
 from ..lie import so3
 from . import block
 from .inertia import Array, Inertia, combine, finite
-from .joints import Joint, JointSpec, Mimic, Primitive, aligning_rotation, check, check_quaternions, primitives
+from .joints import (
+    Joint, JointSpec, Mimic, Primitive, aligning_rotation, check, check_quaternions, dissipation, per_coordinate,
+    primitives,
+)
+from .mimics import resolve_mimics, with_followers
 
 ROOT_JOINT = "root_joint"
 WORLD = "world"
@@ -81,35 +85,6 @@ def depth_first(description: Description) -> tuple[str, list[JointSpec]]:
     return roots[0], order
 
 
-def resolve_mimics(joints: Sequence[JointSpec]) -> dict[str, Mimic]:
-    """Every mimic joint in terms of an independent one, chains multiplied out."""
-    by_name = {joint.name: joint for joint in joints}
-    found = {}
-    for joint in joints:
-        if joint.mimic is None:
-            continue
-        source, ratio, offset = joint.mimic
-        seen = [joint.name]
-        while True:
-            if source not in by_name:
-                raise unknown_name("joint to mimic", source, by_name, f"joint '{joint.name}'")
-            if source in seen:
-                raise RbdError(f"mimic joints form a cycle: {' → '.join([*seen, source])}")
-            if not (np.isfinite(ratio) and np.isfinite(offset)):
-                raise RbdError(f"mimic joint '{joint.name}': multiplier and offset must be finite")
-            seen.append(source)
-            above = by_name[source].mimic
-            if above is None:
-                break
-            source, ratio, offset = above[0], ratio * above[1], ratio * above[2] + offset
-        for spec in (joint, by_name[source]):
-            if len(primitives(spec)) != 1 or primitives(spec)[0].nv != 1:
-                raise RbdError(f"mimic joint '{joint.name}' of '{source}': '{spec.name}' is {spec.type}, "
-                               "but only joints of one coordinate can mimic")
-        found[joint.name] = Mimic(joint.name, source, float(ratio), float(offset))
-    return found
-
-
 def step_pose(primitive: Primitive, q: Array) -> tuple[Array, Array]:
     """Pose (R, p) of one primitive at its positions, in the joint's axes."""
     axis = np.asarray(primitive.axis)
@@ -122,23 +97,6 @@ def step_pose(primitive: Primitive, q: Array) -> tuple[Array, Array]:
     if primitive.type == block.PRISMATIC:
         return np.eye(3), axis * q[0]
     return so3.exp(axis * q[0]), axis * (primitive.pitch * q[0])
-
-
-def per_coordinate(value: object, count: int, default: float, what: str) -> Array:
-    """A scalar or sequence as one number per coordinate; only limits can be infinite."""
-    if value is None:
-        return np.full(count, default)
-    limit = what.endswith("limit")
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        array = np.full(1, np.nan)
-    if array.ndim == 0:
-        array = np.full(count, float(array))
-    if array.shape != (count,) or np.isnan(array).any() or not (limit or np.isfinite(array).all()):
-        raise RbdError(f"{what}: expected one number{f', or {count},' if count > 1 else ''} "
-                       f"{'not NaN' if limit else 'finite'}; got {value!r}")
-    return array
 
 
 def assemble(description: Description) -> Assembly:
@@ -173,6 +131,8 @@ class _Assembler:
             if name not in names:
                 raise unknown_name("locked joint", name, names)
             count = sum(p.nq for p in primitives(names[name]))
+            if not count:
+                raise RbdError(f"locked joint '{name}' is fixed: it has no position")
             array = finite([value] if np.ndim(value) == 0 else value, (count,),    # type: ignore[arg-type]
                            f"locked joint '{name}'")
             check_quaternions(names[name], array)
@@ -209,7 +169,8 @@ class _Assembler:
         for record, parts in zip(self.rows, self.parts, strict=True):
             self._store_inertia(record, parts)
         names = list(self.description.links)
-        return Assembly(self.joints, list(self.mimics.values()), names, [self.place[name][0] for name in names],
+        joints = with_followers(self.joints, self.mimics.values(), {joint.name: joint for joint in self.order})
+        return Assembly(joints, list(self.mimics.values()), names, [self.place[name][0] for name in names],
                         np.array(self.armature), self._pack(names))
 
     def _append(self, spec: JointSpec, node: int, R: Array, p: Array) -> None:
@@ -286,11 +247,8 @@ def _joint(spec: JointSpec, idx_q: int, idx_v: int, nq: int, nv: int) -> Joint:
         raise RbdError(f"{what}: lower limit {lower} is above upper limit {upper}")
     velocity = per_coordinate(spec.velocity, nv, np.inf, f"{what}: velocity limit")
     effort = per_coordinate(spec.effort, nv, np.inf, f"{what}: effort limit")
-    damping = per_coordinate(spec.damping, nv, 0.0, f"{what}: damping")
-    friction = per_coordinate(spec.friction, nv, 0.0, f"{what}: friction")
-    for name, value in (("velocity limit", velocity), ("effort limit", effort), ("damping", damping),
-                        ("friction", friction)):
+    for name, value in (("velocity limit", velocity), ("effort limit", effort)):
         if (value < 0.0).any():
             raise RbdError(f"{what}: {name} is negative")
     return Joint(spec.name, spec.type, spec.parent, spec.child, idx_q, idx_v, nq, nv, lower, upper, velocity, effort,
-                 damping, friction)
+                 *dissipation(spec, nv))

@@ -18,7 +18,7 @@ def lengths(model: RobotModel) -> NDArray[np.bool_]:
     is_length = np.zeros(model.nv, dtype=bool)
     for row in model._node_rows:
         at = int(row[block.IV])
-        if row[block.TYPE] == block.PRISMATIC:
+        if row[block.TYPE] == block.PRISMATIC and row[block.OWNER]:
             is_length[at] = True
         elif row[block.TYPE] == block.FREE:
             is_length[at + 3:at + 6] = True

@@ -26,9 +26,9 @@ TERM_Q, TERM_V, TERM_RATIO, TERM_OFFSET, TERM_COUNT, TERM_FIRST = 0, 1, 2, 3, 4,
 COUNT, USER_START, USER_SIZE = 3, 4, 5
 
 
-def _frame(model: RobotModel, end: str, link: str, pose: Array) -> tuple[int, list[float]]:
-    """The node that carries this link, and the frame's pose in it."""
-    if link == WORLD and WORLD not in model.body_names:
+def _frame(model: RobotModel, end: str, link: str | None, pose: Array) -> tuple[int, list[float]]:
+    """The node that carries this link (None: the world), and the frame's pose in it."""
+    if link is None or (link == WORLD and WORLD not in model.body_names):
         return -1, [*pose[:3, :3].ravel().tolist(), *pose[:3, 3].tolist()]
     if link not in model.body_names:
         raise unknown_name(f"{end} link", link, [*model.body_names, WORLD])
@@ -39,13 +39,14 @@ def _frame(model: RobotModel, end: str, link: str, pose: Array) -> tuple[int, li
     return int(record[block.LINK_NODE]), [*(R @ pose[:3, :3]).ravel().tolist(), *(R @ pose[:3, 3] + p).tolist()]
 
 
-def pose_record(model: RobotModel, row: int, predecessor: str, frame_1: Array, successor: str, frame_2: Array,
+def pose_record(model: RobotModel, row: int, predecessor: str | None, frame_1: Array, successor: str, frame_2: Array,
                 flags: Sequence[bool]) -> list[float]:
     """Frame 2 on the successor held to frame 1 on the predecessor along the flagged axes."""
     node_1, pose_1 = _frame(model, "predecessor", predecessor, frame_1)
     node_2, pose_2 = _frame(model, "successor", successor, frame_2)
     if node_1 == node_2:
-        raise RbdError(f"links '{predecessor}' and '{successor}' are one rigid body: nothing can move between them")
+        raise RbdError(f"links '{predecessor or WORLD}' and '{successor}' are one rigid body: nothing can move between "
+                       "them")
     return [POSE, POSE_SIZE, row, node_1, node_2, *pose_1, *pose_2, *map(float, flags)]
 
 

@@ -60,7 +60,7 @@ def _with(where: str, error: RbdError) -> RbdError:
 
 def _constraint(entry: Mapping[Any, Any]) -> Constraint:
     kind = entry.get("type")
-    if kind not in _TYPES:
+    if not isinstance(kind, str) or kind not in _TYPES:
         raise unknown_name("type", kind, _TYPES)
     made, required, optional = _TYPES[kind]
     options: dict[str, Any] = {}

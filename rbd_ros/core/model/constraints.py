@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from ..errors import RbdError, unknown_name
 from ..lie import se3
-from .assembly import WORLD
 from .constraint_block import coupling_record, pose_record, user_record
 from .inertia import Array, finite, read_only
 from .robot_model import RobotModel
@@ -45,7 +44,8 @@ def frame_pose(value: Frame, what: str) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class LoopClosure:
-    """A cut joint that closes a loop between the links `predecessor` and `successor` ("world": the world).
+    """A cut joint that closes a loop between the links `predecessor` and `successor` ("world": the world, or the
+    model's link of this name).
 
     axes: which of rx, ry, rz, x, y, z of the joint's frame on the predecessor are constrained, or the name of a joint
     (`CUT_JOINTS`, which turn about and slide along z). predecessor_frame, successor_frame: the joint's frame on
@@ -122,7 +122,7 @@ class FixedContact:
 
     def record(self, model: RobotModel, row: int, user: int) -> list[float]:
         """This constraint for the kernels, its first row at `row`."""
-        return pose_record(model, row, WORLD, np.asarray(self.world), self.link, np.asarray(self.frame),
+        return pose_record(model, row, None, np.asarray(self.world), self.link, np.asarray(self.frame),
                            [axis in self.rows() for axis in AXES])
 
 
@@ -220,7 +220,7 @@ class Bound:
 
     def user_values(self, q: Array, v: Array) -> Array:
         """The users' values at a state or at each of a batch, flat."""
-        if not self.users:
+        if not self.users or not len(np.atleast_2d(q)):
             return self.no_users
         states = zip(np.atleast_2d(q), np.atleast_2d(v), strict=True)
         return np.concatenate([user.values(x, y).ravel() for x, y in states for user in self.users])
@@ -277,3 +277,10 @@ class ConstraintSet:
                 at += item.size if isinstance(item, UserConstraint) else 0
             bound = self._bound = Bound(model, self.size, np.array(block), users)
         return bound
+
+
+def bound_to(model: RobotModel, constraints: ConstraintSet) -> Bound:
+    """`constraints.bound(model)`; `RbdError` for something else than a set."""
+    if not isinstance(constraints, ConstraintSet):
+        raise RbdError(f"constraints: expected a ConstraintSet, got {type(constraints).__name__}")
+    return constraints.bound(model)

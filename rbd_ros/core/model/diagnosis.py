@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import RbdError
-from .assembly import Description, depth_first, resolve_mimics
+from .assembly import Description, depth_first
 from .joints import JointSpec
+from .mimics import resolve_mimics
 
 SEVERITIES = ("error", "warning", "note")
 

@@ -112,6 +112,34 @@ def check_quaternions(spec: JointSpec, q: Array) -> None:
         at += step.nq
 
 
+def per_coordinate(value: object, count: int, default: float, what: str) -> Array:
+    """A scalar or sequence as one number per coordinate; only limits can be infinite."""
+    if value is None:
+        return np.full(count, default)
+    limit = what.endswith("limit")
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        array = np.full(1, np.nan)
+    if array.ndim == 0:
+        array = np.full(count, float(array))
+    if array.shape != (count,) or np.isnan(array).any() or not (limit or np.isfinite(array).all()):
+        raise RbdError(f"{what}: expected one number{f', or {count},' if count > 1 else ''} "
+                       f"{'not NaN' if limit else 'finite'}; got {value!r}")
+    return array
+
+
+def dissipation(spec: JointSpec, nv: int) -> tuple[Array, Array]:
+    """Viscous damping and Coulomb friction (nv,) of a joint; `RbdError` where it would drive itself."""
+    found = []
+    for name in ("damping", "friction"):
+        value = per_coordinate(getattr(spec, name), nv, 0.0, f"joint '{spec.name}': {name}")
+        if (value < 0.0).any():
+            raise RbdError(f"joint '{spec.name}': {name} is negative")
+        found.append(value)
+    return found[0], found[1]
+
+
 def aligning_rotation(axis: tuple[float, float, float]) -> Array:
     """A rotation whose third column is `axis`; exact permutations for the coordinate axes."""
     a = np.asarray(axis, dtype=float)

@@ -13,11 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from ..compile import COMPILED, UNSUITED
 from ..errors import RbdError, unknown_name
 from . import block
-from .assembly import Assembly, Description, assemble, per_coordinate
+from .assembly import Assembly, Description, assemble
 from .configuration import difference_entry, integrate_entry
 from .inertia import Array, Inertia, finite, read_only
-from .joints import Joint, Mimic
+from .joints import Joint, Mimic, per_coordinate
 from .state import shaped
+
+FARTHEST = 1e15    # rad or m: limits beyond are none, as far as random configurations go
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +122,18 @@ class RobotModel:
         return q
 
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
-        """Positions (nq,) uniform within the limits (±π, or ±1 m, where there are none), quaternions uniform."""
+        """Positions (nq,) uniform within the limits (±π, or ±1 m, where there are none; 2π, or 2 m, from a single limit
+        that is beyond), quaternions uniform.
+        """
         rng = np.random.default_rng(rng)
         q = self.neutral()
         for i, (low, high) in enumerate(zip(self.position_lower, self.position_upper, strict=True)):
             reach = 1.0 if self._is_length[i] else np.pi
-            q[i] = rng.uniform(low if np.isfinite(low) else -reach, high if np.isfinite(high) else reach)
+            if low < -FARTHEST:
+                low = -reach if high > -reach else high - 2.0 * reach
+            if high > FARTHEST:
+                high = reach if low < reach else low + 2.0 * reach
+            q[i] = rng.uniform(low, high)
         for at in self._quaternions:
             x = rng.normal(size=4)
             q[at:at + 4] = x / np.linalg.norm(x)
@@ -146,7 +154,7 @@ class RobotModel:
         lengths = np.zeros(self.nq, dtype=bool)
         for row in self._node_rows:
             at = int(row[block.IQ])
-            if row[block.TYPE] == block.PRISMATIC:
+            if row[block.TYPE] == block.PRISMATIC and row[block.OWNER]:
                 lengths[at] = True
             elif row[block.TYPE] == block.FREE:
                 lengths[at:at + 3] = True
@@ -196,9 +204,10 @@ class RobotModel:
             given.check_values()
         return out
 
-    def with_(self, *, gravity: Sequence[float] | Array | None = None, **coordinates: ArrayLike) -> RobotModel:
+    def with_(self, *, gravity: Sequence[float] | Array | None = None, **coordinates: ArrayLike | None) -> RobotModel:
         """A changed copy: `gravity` (3,), and per velocity coordinate (nv,) or one number for all of them:
-        `damping`, `friction`, `armature`, `velocity_limit`, `effort_limit`.
+        `damping`, `friction`, `armature`, `velocity_limit`, `effort_limit`. None leaves as it is; a floating root has
+        none of these. Damping and friction include those of joints that mimic; rotors of these stay as they are.
         """
         fields = {"damping": "damping", "friction": "friction", "armature": "rotor_inertia",
                   "velocity_limit": "velocity", "effort_limit": "effort"}
@@ -206,12 +215,18 @@ class RobotModel:
         for name, value in coordinates.items():
             if name not in fields:
                 raise unknown_name("model field", name, ["gravity", *fields])
+            if value is None:
+                continue
             array = per_coordinate(value, self.nv, 0.0, name)
             for joint in self.joints:
                 if joint.name in specs:
                     part = array[joint.idx_v:joint.idx_v + joint.nv]
                     change: dict[str, Any] = {fields[name]: part}
                     specs[joint.name] = dataclasses.replace(specs[joint.name], **change)
+            if name in ("damping", "friction"):
+                for mimic in self.mimics:
+                    none: dict[str, Any] = {fields[name]: 0.0}
+                    specs[mimic.name] = dataclasses.replace(specs[mimic.name], **none)
         description = dataclasses.replace(self.description, joints=tuple(specs.values()))
         if gravity is not None:
             description = dataclasses.replace(description, gravity=tuple(finite(gravity, (3,), "gravity")))

@@ -12,6 +12,7 @@ from ..actuation.friction import Friction
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics
 from ..dynamics.mass_matrix import mass_matrix
+from ..dynamics.projection import ACCEPTED
 from ..errors import RbdError, unknown_name
 from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
@@ -75,10 +76,12 @@ class Simulator:
         q, v = np.array(q), np.array(v)    # never shared, never changed in place
         if q.ndim != 1:
             raise RbdError(f"a simulator has one state: q has shape {q.shape}, expected ({self.model.nq},)")
+        slack = 0.0
         if self._constrained is not None:
             q, v = self._constrained.back(q, v)
+            slack = ACCEPTED    # a start at a limit is moved by as much as closing the loops takes
         for i, low, high in zip(self._plain_q, self._lower, self._upper, strict=True):
-            if not low <= q[i] <= high:
+            if not low - slack <= q[i] <= high + slack:
                 raise RbdError(f"joint '{self._owner(i, 'q')}' starts at {q[i]:g}, outside its limits "
                                f"{low:g} … {high:g}")
         if not self._implicit:

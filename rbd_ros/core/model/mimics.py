@@ -1,0 +1,50 @@
+"""Mimic joints: whom they follow, and what of theirs their source feels."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ..errors import RbdError, unknown_name
+from .joints import Joint, JointSpec, Mimic, dissipation, primitives
+
+
+def resolve_mimics(joints: Sequence[JointSpec]) -> dict[str, Mimic]:
+    """Every mimic joint in terms of an independent one, chains multiplied out."""
+    by_name = {joint.name: joint for joint in joints}
+    found = {}
+    for joint in joints:
+        if joint.mimic is None:
+            continue
+        source, ratio, offset = joint.mimic
+        seen = [joint.name]
+        while True:
+            if source not in by_name:
+                raise unknown_name("joint to mimic", source, by_name, f"joint '{joint.name}'")
+            if source in seen:
+                raise RbdError(f"mimic joints form a cycle: {' → '.join([*seen, source])}")
+            if not (np.isfinite(ratio) and np.isfinite(offset)):
+                raise RbdError(f"mimic joint '{joint.name}': multiplier and offset must be finite")
+            seen.append(source)
+            above = by_name[source].mimic
+            if above is None:
+                break
+            source, ratio, offset = above[0], ratio * above[1], ratio * above[2] + offset
+        for spec in (joint, by_name[source]):
+            if len(primitives(spec)) != 1 or primitives(spec)[0].nv != 1:
+                raise RbdError(f"mimic joint '{joint.name}' of '{source}': '{spec.name}' is {spec.type}, "
+                               "but only joints of one coordinate can mimic")
+        found[joint.name] = Mimic(joint.name, source, float(ratio), float(offset))
+    return found
+
+
+def with_followers(joints: Sequence[Joint], mimics: Iterable[Mimic], specs: Mapping[str, JointSpec]) -> list[Joint]:
+    """The joints with what rubs in their followers: at the rate r q̇ one loses the power r² d q̇² + |r| f |q̇|."""
+    found = {joint.name: joint for joint in joints}
+    for mimic in mimics:
+        damping, friction = dissipation(specs[mimic.name], 1)
+        source, ratio = found[mimic.source], mimic.multiplier
+        found[mimic.source] = dataclasses.replace(source, damping=source.damping + ratio**2 * damping,
+                                                  friction=source.friction + abs(ratio) * friction)
+    return list(found.values())
