@@ -8,6 +8,7 @@ from .core.actuation.actuation_yaml import load_actuation
 from .core.actuation.damped_deflection import DampedDeflection
 from .core.actuation.feedback_linearization import FeedbackLinearization, feedback_linearization
 from .core.actuation.flatness import MotorReference, link_efforts, motor_reference
+from .core.actuation.friction import friction_effort, friction_effort_derivatives
 from .core.actuation.motor import Motor
 from .core.actuation.poles import FeedbackGains
 from .core.actuation.series_elastic import SeriesSpring
@@ -60,7 +61,8 @@ __all__ = [
     "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics", "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives", "constraint_bias", "constraint_jacobian", "constraint_values",
     "coriolis_matrix", "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives",
-    "forward_dynamics_directional", "forward_dynamics_time_derivatives", "forward_kinematics", "gravity_effort",
+    "forward_dynamics_directional", "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort",
+    "friction_effort_derivatives", "gravity_effort",
     "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional", "inertial_regressor",
     "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_dynamics_directional",
     "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives", "jacobian", "kinetic_energy",

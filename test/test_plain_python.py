@@ -53,6 +53,8 @@ def everything():
                 "efforts": rbd.inverse_dynamics_time_derivatives(model, x, y, z, y, z),
                 "more efforts": rbd.inverse_dynamics_time_derivatives(model, x, y, z, y, external_wrenches=(F, F)),
                 "forward jerk": rbd.forward_dynamics_time_derivatives(model, x, y, z, y),
+                "derivatives": np.array(rbd.inverse_dynamics_derivatives(model, x, y, z)),
+                "forward derivatives": np.array(rbd.forward_dynamics_derivatives(model, x, y, z)),
                 "held": rbd.constrained_forward_dynamics(model, held, x, y, z).acceleration,
                 "moved": model.integrate(x, y), "difference": model.difference(model.integrate(x, y), x)}.items()})
     return results
@@ -67,7 +69,9 @@ def without_coordinates():
             rbd.inverse_dynamics(model, none, none, none), rbd.forward_dynamics(model, none, none, none),
             rbd.mass_matrix(model, none), rbd.forward_kinematics(model, none), rbd.kinetic_energy(model, none, none),
             rbd.body_accelerations(model, none, none, none), rbd.jacobian(model, none, "base"),
-            model.integrate(none, none), model.difference(none, none))]
+            model.integrate(none, none), model.difference(none, none),
+            *rbd.forward_dynamics_derivatives(model, none, none, none),
+            *rbd.hybrid_dynamics_derivatives(model, none, none, none, none, []))]
     return shapes
 
 

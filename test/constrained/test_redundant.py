@@ -209,6 +209,16 @@ def test_a_singular_mass_matrix_names_the_joint():
         rbd.constrained_forward_dynamics(model, rbd.ConstraintSet([rbd.JointCoupling({"a": 1.0})]), *np.zeros((3, 2)))
 
 
+def test_a_singular_mass_matrix_names_the_joint_and_not_a_follower():
+    model = build([rbd.JointSpec("a", "revolute", "root", "a"), rbd.JointSpec("b", "revolute", "a", "b"),
+                   rbd.JointSpec("f", "revolute", "root", "f", mimic=("a", 1.0, 0.0))],
+                  {"b": rbd.Inertia.zero()})
+    x = np.zeros(2)
+    for compute in (rbd.forward_dynamics_derivatives, lambda *s: rbd.hybrid_dynamics_derivatives(*s, x, [])):
+        with pytest.raises(rbd.RbdError, match="singular at joint 'b'"):
+            compute(model, x, x, x)
+
+
 def test_an_empty_batch_with_a_users_constraint():
     model, constraints, _ = closed("five_bar")
     mixed = rbd.ConstraintSet([*constraints.constraints, user_loop(model, constraints)])

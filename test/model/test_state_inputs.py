@@ -103,8 +103,13 @@ def test_a_robot_without_coordinates(model, shape):
     for wrenches in (None, wrench):
         assert rbd.inverse_dynamics(model, none, none, none, wrenches).shape == none.shape
         assert rbd.forward_dynamics(model, none, none, none, wrenches).shape == none.shape
+        for found in (rbd.inverse_dynamics_derivatives(model, none, none, none, wrenches),
+                      rbd.forward_dynamics_derivatives(model, none, none, none, wrenches),
+                      rbd.hybrid_dynamics_derivatives(model, none, none, none, none, [], wrenches)):
+            assert [part.shape for part in found] == [(*shape, 0, 0)] * 3
     assert rbd.bias_effort(model, none, none).shape == none.shape
     assert rbd.gravity_effort(model, none).shape == none.shape
+    assert rbd.inertial_regressor(model, none, none, none).shape == (*shape, 0, 10 * nb)
     assert rbd.mass_matrix(model, none).shape == (*shape, 0, 0)
     assert rbd.jacobian(model, none, model.body_names[-1]).shape == (*shape, 6, 0)
     assert rbd.forward_kinematics(model, none).shape == (*shape, nb, 4, 4)

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
-from ..dynamics.forward import singular
-from ..errors import RbdError
+from ..dynamics.forward import singular_coordinate
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, IV, NODES, NQ, NV, dof, kind, node, parent, positions_valid, put, put_add, rates_valid, six, vector, zero,
+    ARMATURE, NODES, NQ, NV, dof, kind, node, parent, positions_valid, put, put_add, rates_valid, six, vector, zero,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -97,7 +96,7 @@ def accelerate(M, x, mask, W, L, T, G):
     """Add the accelerations x of free coordinates to W's accelerations and composite wrenches; G: 6 per node."""
     n = int(M[NODES].real)
     hybrid = mask.shape[0] > 0
-    z = 0.0 * W[0]
+    z = zero(M, x, 0)
     last = T.shape[0] - n
     for i in range(6 * n):
         G[i] = z
@@ -291,9 +290,3 @@ def solved(model: RobotModel, found: int, given: States) -> None:
         raise singular_coordinate(model, found - 1)
     if found < 0:
         given.check_values()
-
-
-def singular_coordinate(model: RobotModel, index: int) -> RbdError:
-    """The error for the joint of a velocity coordinate that moves no inertia."""
-    rows = model._node_rows
-    return singular(model, int(np.flatnonzero(rows[:, IV] <= index)[-1]))

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import UNSUITED
+from ..dynamics.forward import singular_coordinate
 from ..dynamics.hybrid import prescribed_mask
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
-from .forward import hybrid_derivatives_batch, hybrid_derivatives_entry, singular_coordinate, solved
+from .forward import hybrid_derivatives_batch, hybrid_derivatives_entry, solved
 
 
 class HybridDerivatives(NamedTuple):

@@ -96,7 +96,11 @@ def solve_mass_matrix(model: RobotModel, matrix: Array, rest: Array) -> Array:
 
 def singular(model: RobotModel, node_index: int) -> RbdError:
     """The error for a joint that moves no inertia."""
-    row = model._node_rows[node_index]
-    name = next((joint.name for joint in model.joints if joint.idx_v <= int(row[IV]) < joint.idx_v + joint.nv), "?")
+    return singular_coordinate(model, int(model._node_rows[node_index][IV]))
+
+
+def singular_coordinate(model: RobotModel, index: int) -> RbdError:
+    """The same for the joint of a velocity coordinate."""
+    name = next((joint.name for joint in model.joints if joint.idx_v <= index < joint.idx_v + joint.nv), "?")
     return RbdError(f"model '{model.name}': the mass matrix is singular at joint '{name}': nothing behind it has "
                     "inertia about or along its axis. Give its links an <inertial>, a rotor inertia, or lock the joint")
