@@ -145,6 +145,31 @@ def test_stale_state_ends_the_ramp_out():
     close(safety.finish(1.08), AT_REST)
 
 
+def test_emergency_stop_on_the_way_out_takes_the_place_of_the_ramp():
+    safety = running(ramp_out=10.0)
+    safety.deactivate()
+    safety.update(2.0, COMMAND)
+    safety.stop()
+    close(safety.update(2.1, COMMAND), SAFE)
+    assert safety.mode == "stopped" and not safety.finished    # the damping goes on
+    close(safety.update(11.0, COMMAND), SAFE)
+    assert safety.finished
+    close(safety.finish(11.1), AT_REST)
+    assert safety.latched
+
+
+def test_emergency_stop_on_the_way_out_is_within_the_rate_limit():
+    safety = running(ramp_out=0.2, rate_limit=np.array([4.0, 4.0]))
+    safety.deactivate()
+    last = safety.update(1.1, COMMAND)
+    safety.stop()
+    assert not safety.settled and not safety.finished    # nothing was sent yet
+    close(safety.update(1.3, COMMAND), last + np.array([-0.8, 0.8]))
+    assert not safety.finished
+    close(safety.update(9.0, COMMAND), SAFE)
+    assert safety.finished
+
+
 def test_emergency_stop_outlives_deactivation_and_acts_while_inactive():
     safety = running()
     safety.stop()

@@ -87,7 +87,12 @@ class SafetyFilter:
     @property
     def finished(self) -> bool:
         """Whether command and rate limit have no influence on the output any more."""
-        return self.mode not in ("ramp_in", "running") and self._weight <= 0.0 and not self._rated
+        return self.mode not in ("ramp_in", "running") and self._weight <= 0.0 and self.settled
+
+    @property
+    def settled(self) -> bool:
+        """Whether the last output is what was meant, whatever the rate limit."""
+        return not self._rated
 
     def finish(self, now: float) -> Array | None:
         """The last output of all, which stays latched downstream: the safe effort at rest. None before any output.
@@ -106,10 +111,13 @@ class SafetyFilter:
         return self.output
 
     def stop(self) -> None:
-        """Emergency stop, latched: through deactivation and activation, too."""
+        """Emergency stop, latched: through deactivation and activation, too. It takes the place of the ramp on the way
+        out, for what is left of its time.
+        """
         self._latched = True
         if self.mode != "inactive":
-            self.mode, self._weight = "stopped", 0.0
+            self._weight = self._weight if self.mode == "ramp_out" else 0.0
+            self.mode, self._rated = "stopped", self.settings.limits_rate    # until the next output tells
 
     @property
     def latched(self) -> bool:
@@ -165,7 +173,7 @@ class SafetyFilter:
             elapsed = 0.0
         elif self.mode in ("ramp_in", "running") and not commanded:
             self.mode, self._weight = "waiting", 0.0
-        elif self.mode == "ramp_out":
+        elif self.mode in ("ramp_out", "stopped"):
             self._weight = max(self._weight - elapsed / s.ramp_out, 0.0) if s.ramp_out > 0.0 else 0.0
         if self.mode == "ramp_in":
             self._offset = None

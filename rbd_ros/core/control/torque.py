@@ -124,7 +124,12 @@ class TorqueController(ABC):
 
     @property
     def finished(self) -> bool:
-        return self.safety.finished
+        """Whether `finish` can follow. A robot that was stopped on the way out is braked until it stands still, or as
+        long as the ramp would have taken.
+        """
+        safety = self.safety
+        return safety.finished or (safety.mode == "stopped" and safety.settled
+                                   and float(np.abs(self.state.v).max()) <= STILL)
 
     def finish(self, now: float) -> Array | None:
         return self.safety.finish(now)
