@@ -13,6 +13,7 @@ Topics (relative names):
 from __future__ import annotations
 
 import gc
+import math
 import time
 import traceback
 from abc import ABC, abstractmethod
@@ -34,6 +35,7 @@ from .control_loop import ControlLoop
 from .conversions import nanoseconds
 from .emergency_stop import EmergencyStopInput
 from .model_node import BEST_EFFORT, LATCHED, RELIABLE, ModelNode
+from .surroundings import Reminder, rivals, silence
 
 LONGEST_RUN_DOWN = 3.0    # s
 
@@ -53,7 +55,8 @@ class TorqueNode(ModelNode, ABC):
         self._loop: ControlLoop | None = None
         self._stopped = False    # by an emergency stop that came before the configuration, or outlives it
         self._stops = EmergencyStopInput(self, self._on_emergency_stop)
-        self.create_timer(1.0, self._stops.hear_latched, clock=self.steady)
+        self._stateless = Reminder(self.get_logger().warning)
+        self._rivals = Reminder(self.get_logger().warning, patience=0.0, again=math.inf)
 
     # ---- for subclasses
 
@@ -134,6 +137,28 @@ class TorqueNode(ModelNode, ABC):
     def report(self) -> Mapping[str, Any]:
         report: Mapping[str, Any] = self.controller.report()
         return report
+
+    def look_around(self, now: float) -> str:
+        self._stops.hear_latched()
+        missing = self._missing_state()
+        joints = ", ".join(self.model.joint_names) if self.model else ""
+        self._stateless.tell(missing, f"no torque before a sensor_msgs/JointState of all joints: {joints}. "
+                             "`ros2 topic info -v` and `ros2 topic echo --once` show publisher, QoS and names", now)
+        others = rivals(self, [topic for output in self._outputs for topic in output.topics]) if self.active else ""
+        self._rivals.tell(others, "the robot gets the torque of both in turns. Stop one of them, or give it another "
+                          "name (a process that was killed counts for some 20 s more)", now)
+        return "; ".join(filter(None, (missing, others)))
+
+    def _missing_state(self) -> str:
+        """Why there was no joint state since activation, "" if there was one."""
+        with self.lock:
+            if not self.active or self.controller.safety.output is not None:
+                return ""
+            state, rejections, topic = self.controller.state, self.controller.rejections, self._states.topic_name
+            if state.foreign:
+                return (f"{topic} has {', '.join(state.foreign)}, none of "
+                        f"{', '.join(self.controller.model.joint_names)}")
+            return f"input rejected: {rejections.last}" if rejections.total else silence(self, topic)
 
     # ---- life cycle
 
