@@ -65,7 +65,7 @@ class ElasticController(FlatnessController):
         self.motor_state.timeout = settings.safety.state_timeout
         self.safety.motors.settings = settings.motors
         self._law = ElasticLaw(settings.actuation, settings.law)
-        self._stiffness.target, self._stiffness.poles = settings.stiffness, settings.stiffness_poles
+        self._stiffness.aim(settings.stiffness, settings.stiffness_poles)
 
     def clear(self) -> None:
         super().clear()
