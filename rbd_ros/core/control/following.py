@@ -69,8 +69,14 @@ class FollowingController(TorqueController):
     def on_reference(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
                      velocity: ArrayLike = (), acceleration: ArrayLike = (), jerk: ArrayLike = (),
                      snap: ArrayLike = ()) -> bool:
-        """Take a sample of a stream of references; False if it was rejected."""
-        return self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
+        """Take a sample of a stream of references; False if it was rejected. A stream that begins anew may begin
+        elsewhere.
+        """
+        begins = not self.reference.streams(now)
+        accepted = self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
+        if accepted and begins:
+            self.soften()
+        return accepted
 
     def desired(self, now: float) -> Reference | None:
         """What to follow in the last state, continuous joints in the turn of that.

@@ -51,6 +51,10 @@ class PairedFilter(SafetyFilter):
         super().reset()
         self.motors.reset()
 
+    def soften(self) -> None:
+        super().soften()
+        self.motors.soften()
+
     def restart(self) -> None:
         super().restart()
         self.motors.restart()

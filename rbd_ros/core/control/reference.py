@@ -49,6 +49,10 @@ class ReferenceInput:
         self._stamp_ns, self._start_ns, self._received = 0, 0, -math.inf
         self.stale = self._resting = False
 
+    def streams(self, now: float) -> bool:
+        """Whether a stream goes on: no trajectory has taken its place, and the last sample is not too old."""
+        return self._trajectory is None and (self.timeout <= 0.0 or now - self._received <= self.timeout)
+
     def forget(self, before: float) -> None:
         """Forget a trajectory, or a sample of a stream that came before that time."""
         if self._trajectory is not None or self._received < before:
@@ -73,8 +77,7 @@ class ReferenceInput:
         """Take one sample of a stream. Empty velocity and acceleration mean zero, empty jerk and snap unknown."""
         try:
             self._map_names(names)
-            fresh = self._trajectory is None and (self.timeout <= 0.0 or now - self._received <= self.timeout)
-            if 0 < stamp_ns < self._stamp_ns and fresh:
+            if 0 < stamp_ns < self._stamp_ns and self.streams(now):
                 raise Rejected("stamp_backwards", f"stamp of the reference went back by "
                                                   f"{(self._stamp_ns - stamp_ns) * 1e-9:.6f} s")
             q = self._map.positions("reference position", position)
