@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..model.robot_model import RobotModel
 from .inputs import Rejected, Turns, total_wrenches
 from .parameters import Parameter, Table
+from .position_limits import check_between
 from .reference import Point, ReferenceInput
 from .torque import TorqueController
 from .torque_settings import TORQUE_TABLE, TorqueSettings
@@ -54,8 +55,10 @@ class FollowingController(TorqueController):
         self._wrenches_received = -math.inf
 
     def interpolation(self, waypoints: Sequence[Waypoint], start: Reference) -> Interpolation:
-        """The motion of a trajectory."""
-        return Trajectory(waypoints, start)
+        """The motion of a trajectory; `RbdError` if it cannot be."""
+        trajectory = Trajectory(waypoints, start)
+        check_between(self.model, trajectory)
+        return trajectory
 
     def apply(self, settings: TorqueSettings) -> None:
         assert isinstance(settings, FollowingSettings)

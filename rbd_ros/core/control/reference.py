@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .inputs import JointMap, Rejected, Rejections, Turns, as_array
+from .position_limits import check_points
 from .trajectory import Interpolation, Reference, Trajectory, Waypoint, check_times
 
 Array = NDArray[np.float64]
@@ -123,7 +124,9 @@ class ReferenceInput:
             elif points and start_ns < state_stamp_ns:
                 waypoints = self._to_come(waypoints, (state_stamp_ns - start_ns) * 1e-9, present)
                 start_ns = state_stamp_ns
-            if points:    # the short way
+            if points:
+                check_points(self._model, waypoints, None if measured is None else present.q)
+                # the short way
                 present = replace(present, q=self._turns.nearest(present.q, waypoints[0].q))
             trajectory = self._interpolation(waypoints or [Waypoint(0.0, present.q)], present)
         except Rejected as error:
