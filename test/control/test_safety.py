@@ -151,6 +151,7 @@ def test_emergency_stop_on_the_way_out_takes_the_place_of_the_ramp():
     safety.update(2.0, COMMAND)
     safety.stop()
     close(safety.update(2.1, COMMAND), SAFE)
+    safety.stop()    # once more changes nothing
     assert safety.mode == "stopped" and not safety.finished    # the damping goes on
     close(safety.update(11.0, COMMAND), SAFE)
     assert safety.finished
@@ -167,6 +168,7 @@ def test_emergency_stop_on_the_way_out_is_within_the_rate_limit():
     close(safety.update(1.3, COMMAND), last + np.array([-0.8, 0.8]))
     assert not safety.finished
     close(safety.update(9.0, COMMAND), SAFE)
+    safety.stop()
     assert safety.finished
 
 

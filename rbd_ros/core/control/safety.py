@@ -119,7 +119,7 @@ class SafetyFilter:
         out, for what is left of its time.
         """
         self._latched = True
-        if self.mode != "inactive":
+        if self.mode not in ("inactive", "stopped"):
             self._weight = self._weight if self.mode == "ramp_out" else 0.0
             self.mode, self._rated = "stopped", self.settings.limits_rate    # until the next output tells
 
