@@ -8,16 +8,20 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
 
-def diagnostic_array(node: Node, text: str, active: bool, report: Mapping[str, Any]) -> DiagnosticArray:
-    """One status named after the node. ERROR: not configurable or stopped; WARN: not active or without inputs."""
+def diagnostic_array(node: Node, text: str, active: bool, report: Mapping[str, Any],
+                     notice: str = "") -> DiagnosticArray:
+    """One status named after the node. ERROR: not configurable or stopped; WARN: not active, without inputs, or there
+    is a notice.
+    """
     status = DiagnosticStatus(name=node.get_fully_qualified_name(), message=text, level=DiagnosticStatus.OK)
     mode = report.get("mode")
     if active and mode in ("waiting", "stale", "stopped"):
         status.message = f"{text}, {mode}"
     if text.startswith("configuration failed") or (active and mode == "stopped"):
         status.level = DiagnosticStatus.ERROR
-    elif not active or mode in ("waiting", "stale"):
+    elif not active or mode in ("waiting", "stale") or notice:
         status.level = DiagnosticStatus.WARN
+    status.message += f"; {notice}" if notice else ""
     status.values = [KeyValue(key=key, value=f"{value:.6g}" if isinstance(value, float) else str(value))
                      for key, value in report.items()]
     message = DiagnosticArray(status=[status])

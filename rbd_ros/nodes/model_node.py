@@ -21,10 +21,12 @@ from ..core.model.robot_model import RobotModel
 from . import parameters
 from .diagnostics import diagnostic_array
 from .lifecycle import refuse_impossible_transitions
+from .surroundings import Reminder, silence
 
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 RELIABLE = QoSProfile(depth=1)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+WAITING = "waiting for robot_description"
 
 
 class ModelNode(LifecycleNode):
@@ -39,7 +41,7 @@ class ModelNode(LifecycleNode):
         parameters.on_change(self, self.table, self._check_parameters, self._apply_parameters)
         self.model: RobotModel | None = None    # from configuration to cleanup
         self.active = False
-        self.status = "waiting for robot_description"
+        self.status = WAITING
         self.lock = threading.RLock()           # of the logic, held by every callback that touches it
         self.steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.undo: list[Callable[[], Any]] = []    # what takes back the configuration, run from the last to the first
@@ -47,7 +49,8 @@ class ModelNode(LifecycleNode):
         self.ending: Callable[[], bool] = lambda: False    # whether the process is about to end
         self._ended = False                        # by the transition `cleanup` or `shutdown`: no autostart any more
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self.create_subscription(String, "robot_description", self._on_description, LATCHED)
+        self._descriptions = self.create_subscription(String, "robot_description", self._on_description, LATCHED)
+        self._undescribed = Reminder(self.get_logger().warning)
         self.create_timer(1.0, self._publish_diagnostics, clock=self.steady)
 
     # ---- for subclasses
@@ -71,6 +74,10 @@ class ModelNode(LifecycleNode):
     def report(self) -> Mapping[str, Any]:
         """Values for /diagnostics."""
         return {}
+
+    def look_around(self, now: float) -> str:
+        """What users should know of other nodes, for /diagnostics; called once a second, at `now` (s, steady)."""
+        return ""
 
     def on_defect(self, trace: str) -> None:
         """Deal with an exception in the callback of a subscription; by default it ends the process."""
@@ -194,6 +201,12 @@ class ModelNode(LifecycleNode):
             self.apply(validate(self.table, parameters.read(self, self.table)), self.model)
 
     def _publish_diagnostics(self) -> None:
+        now = time.monotonic()
+        self._undescribed.tell(
+            f"still no robot description: {silence(self, self._descriptions.topic_name)}" if self.status == WAITING
+            else "", "expected is the text of a URDF as std_msgs/String, latched (transient local), as from "
+            "robot_state_publisher in the same namespace; or set parameter 'robot_description_file'", now)
+        notice = self.look_around(now)
         with self.lock:
             report = {} if self.model is None else self.report()
-        self._diagnostics.publish(diagnostic_array(self, self.status, self.active, report))
+        self._diagnostics.publish(diagnostic_array(self, self.status, self.active, report, notice))

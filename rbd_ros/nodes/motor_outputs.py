@@ -79,6 +79,10 @@ class MotorEffortOutput(Output):
         self._publisher.publish(self._message)
         self._commands.publish(self._array)
 
+    @property
+    def topics(self) -> list[str]:
+        return [*super().topics, self._commands.topic_name]
+
     def destroy(self) -> None:
         super().destroy()
         self._node.destroy_publisher(self._commands)

@@ -32,6 +32,11 @@ class Output(ABC):
     def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
         """Send what the robot is to do."""
 
+    @property
+    def topics(self) -> list[str]:
+        """What it publishes on, by full name."""
+        return [self._publisher.topic_name]
+
     def destroy(self) -> None:
         self._node.destroy_publisher(self._publisher)
 

@@ -13,6 +13,7 @@ Topics (relative names):
 from __future__ import annotations
 
 import gc
+import math
 import time
 import traceback
 from abc import ABC, abstractmethod
@@ -21,12 +22,9 @@ from typing import Any
 
 import numpy as np
 from rclpy.callback_groups import CallbackGroup
-from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
 
 from ..core.control.torque import TorqueController
@@ -35,10 +33,11 @@ from ..core.model.robot_model import RobotModel
 from .adapters import EffortOutput, Output, make_outputs
 from .control_loop import ControlLoop
 from .conversions import nanoseconds
+from .emergency_stop import EmergencyStopInput
 from .model_node import BEST_EFFORT, LATCHED, RELIABLE, ModelNode
+from .surroundings import Reminder, rivals, silence
 
 LONGEST_RUN_DOWN = 3.0    # s
-STOPS = QoSProfile(depth=100)    # a stop that the next message releases at once is a stop all the same
 
 __all__ = ["BEST_EFFORT", "LATCHED", "RELIABLE", "TorqueNode"]
 
@@ -55,10 +54,9 @@ class TorqueNode(ModelNode, ABC):
         self._watchdog: Any = None
         self._loop: ControlLoop | None = None
         self._stopped = False    # by an emergency stop that came before the configuration, or outlives it
-        self._latched_stops: Any = None
-        self.create_subscription(Bool, "~/emergency_stop", self._on_emergency_stop, STOPS,
-                                 qos_overriding_options=QoSOverridingOptions.with_default_policies())
-        self.create_timer(1.0, self._hear_latched_stops, clock=self.steady)
+        self._stops = EmergencyStopInput(self, self._on_emergency_stop)
+        self._stateless = Reminder(self.get_logger().warning)
+        self._rivals = Reminder(self.get_logger().warning, patience=0.0, again=math.inf)
 
     # ---- for subclasses
 
@@ -140,10 +138,32 @@ class TorqueNode(ModelNode, ABC):
         report: Mapping[str, Any] = self.controller.report()
         return report
 
+    def look_around(self, now: float) -> str:
+        self._stops.hear_latched()
+        missing = self._missing_state()
+        joints = ", ".join(self.model.joint_names) if self.model else ""
+        self._stateless.tell(missing, f"no torque before a sensor_msgs/JointState of all joints: {joints}. "
+                             "`ros2 topic info -v` and `ros2 topic echo --once` show publisher, QoS and names", now)
+        others = rivals(self, [topic for output in self._outputs for topic in output.topics]) if self.active else ""
+        self._rivals.tell(others, "the robot gets the torque of both in turns. Stop one of them, or give it another "
+                          "name (a process that was killed counts for some 20 s more)", now)
+        return "; ".join(filter(None, (missing, others)))
+
+    def _missing_state(self) -> str:
+        """Why there was no joint state since activation, "" if there was one."""
+        with self.lock:
+            if not self.active or self.controller.safety.output is not None:
+                return ""
+            state, rejections, topic = self.controller.state, self.controller.rejections, self._states.topic_name
+            if state.foreign:
+                return (f"{topic} has {', '.join(state.foreign)}, none of "
+                        f"{', '.join(self.controller.model.joint_names)}")
+            return f"input rejected: {rejections.last}" if rejections.total else silence(self, topic)
+
     # ---- life cycle
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        self._hear_latched_stops()
+        self._stops.hear_latched()
         with self.lock:
             self.controller.activate(time.monotonic())
             self.active, self.status = True, "active"
@@ -163,7 +183,9 @@ class TorqueNode(ModelNode, ABC):
         super().stop()
 
     def _run_down(self) -> None:
-        """Ramp to the safe effort, still following the joint states, and publish it last."""
+        """Ramp to the safe effort, still following the joint states, and publish it last. An emergency stop ends the
+        ramp.
+        """
         controller, settings = self.controller, self.controller.settings.safety
         self._watchdog.cancel()
         with self.lock:
@@ -172,6 +194,7 @@ class TorqueNode(ModelNode, ABC):
         # have ceased already: a simulation's long timeout must not keep the process alive.
         deadline = time.monotonic() + max(settings.ramp_out, LONGEST_RUN_DOWN) + min(2.0 * settings.state_timeout, 1.0)
         while not controller.finished and time.monotonic() < deadline:
+            self._stops.take()    # as this callback keeps the executor from it
             if not self._take_state():
                 with self.lock:
                     self._publish(controller.watchdog(time.monotonic()))
@@ -254,21 +277,10 @@ class TorqueNode(ModelNode, ABC):
             self.get_logger().warning(f"no valid joint state for {self.controller.state.age(time.monotonic()):.3f} s: "
                                       "publishing the safe effort", throttle_duration_sec=1.0)
 
-    def _hear_latched_stops(self) -> None:
-        """Where a publisher latches its stops, hear the one from before, too: that takes a second subscription, which
-        other publishers would warn of.
-        """
-        if self._latched_stops is None and any(
-                publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
-                for publisher in self.get_publishers_info_by_topic("~/emergency_stop")):
-            self._latched_stops = self.create_subscription(
-                Bool, "~/emergency_stop", self._on_emergency_stop, LATCHED,
-                event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False))
-
-    def _on_emergency_stop(self, message: Bool) -> None:
+    def _on_emergency_stop(self) -> None:
         with self.lock:
             safety = None if self.controller is None else self.controller.safety
-            if not message.data or (self._stopped if safety is None else safety.latched):
+            if self._stopped if safety is None else safety.latched:
                 return
             if safety is None:
                 self._stopped = True

@@ -133,7 +133,7 @@ def test_the_filter_solves_its_differential_equation():
     b, h = np.array([3.0, 20.0]), 1e-3
     one, many = (StiffnessFilter(np.array([1.0, 2.0]), b) for _ in range(2))
     for made in (one, many):
-        made.target = np.array([2.0, -1.0])
+        made.aim(np.array([2.0, -1.0]), b)
     for _ in range(700):
         many.advance(h)
     close(one.advance(0.7), many.value, 1e-9)

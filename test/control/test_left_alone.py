@@ -101,3 +101,17 @@ def test_gains_after_hand_guiding_do_not_pull_the_robot_back():
     made.apply(FeedforwardSettings.from_values(GAINS | {"feedforward": "full"}, MODEL))
     hold(made, 2.0, 2.2)
     assert made.safety.mode == "ramp_in"    # still followed: only what nobody followed is forgotten
+
+
+def test_a_stop_on_the_way_out_brakes_until_the_robot_stands_still():
+    made = make(ramp_in=0.0, ramp_out=10.0)
+    made.on_reference(0.0, 0, NAMES, Q + 0.1)
+    hold(made, 0.0, 0.1)
+    made.deactivate()
+    made.safety.stop()
+    v = np.array([0.5, -0.3])
+    effort = made.on_state(0.11, 1001 * SECOND, NAMES, Q, v)
+    np.testing.assert_allclose(effort, G - 5.0 * rbd.mass_matrix(MODEL, Q) @ v, rtol=0, atol=1e-12)
+    assert not made.finished
+    made.on_state(0.12, 1002 * SECOND, NAMES, Q, [0.0, 0.0])
+    assert made.finished

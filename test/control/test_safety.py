@@ -145,6 +145,33 @@ def test_stale_state_ends_the_ramp_out():
     close(safety.finish(1.08), AT_REST)
 
 
+def test_emergency_stop_on_the_way_out_takes_the_place_of_the_ramp():
+    safety = running(ramp_out=10.0)
+    safety.deactivate()
+    safety.update(2.0, COMMAND)
+    safety.stop()
+    close(safety.update(2.1, COMMAND), SAFE)
+    safety.stop()    # once more changes nothing
+    assert safety.mode == "stopped" and not safety.finished    # the damping goes on
+    close(safety.update(11.0, COMMAND), SAFE)
+    assert safety.finished
+    close(safety.finish(11.1), AT_REST)
+    assert safety.latched
+
+
+def test_emergency_stop_on_the_way_out_is_within_the_rate_limit():
+    safety = running(ramp_out=0.2, rate_limit=np.array([4.0, 4.0]))
+    safety.deactivate()
+    last = safety.update(1.1, COMMAND)
+    safety.stop()
+    assert not safety.settled and not safety.finished    # nothing was sent yet
+    close(safety.update(1.3, COMMAND), last + np.array([-0.8, 0.8]))
+    assert not safety.finished
+    close(safety.update(9.0, COMMAND), SAFE)
+    safety.stop()
+    assert safety.finished
+
+
 def test_emergency_stop_outlives_deactivation_and_acts_while_inactive():
     safety = running()
     safety.stop()
@@ -204,6 +231,79 @@ def test_restart_ramps_in_again():
     assert safety.mode == "inactive"
 
 
+OTHER = np.array([15.0, 6.0])
+
+
+def test_a_command_that_jumps_for_a_reason_fades_in():
+    safety = running()
+    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.5)
+    safety.soften()
+    close(safety.update(1.1, OTHER), COMMAND)    # as before
+    assert safety.mode == "running" and safety.clipped
+    close(safety.update(1.35, OTHER + 1.0), (COMMAND + OTHER) / 2 + 1.0)    # its own changes come at once
+    close(safety.update(1.6, OTHER), OTHER)
+    assert not safety.clipped
+    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.0)
+    safety.soften()
+    close(safety.update(1.7, COMMAND), COMMAND)
+
+
+def test_a_second_jump_begins_where_the_first_one_is():
+    safety = running()
+    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.5)
+    safety.soften()
+    safety.update(1.1, OTHER)
+    last = safety.update(1.35, OTHER)
+    safety.soften()
+    close(safety.update(1.36, COMMAND), last)
+    close(safety.update(1.61, COMMAND), (last + COMMAND) / 2)
+    close(safety.update(1.87, COMMAND), COMMAND)
+
+
+def test_a_jump_is_one_between_what_the_limits_let_through():
+    """What was far beyond them must not keep the output there."""
+    safety = running()
+    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.5, effort_limit=np.array([4.0, 4.0]))
+    safety.update(1.05, np.array([1e6, -1e6]))
+    safety.soften()
+    close(safety.update(1.1, np.array([0.0, 1e6])), [4.0, -4.0])
+    close(safety.update(1.35, np.array([0.0, 1e6])), [2.0, 0.0])
+    close(safety.update(1.6, np.array([0.0, 1e6])), [0.0, 4.0])
+
+
+def test_a_jump_within_the_ramp_in_is_no_step():
+    safety = make()
+    safety.update(1.0, COMMAND)
+    last = safety.update(1.25, COMMAND)
+    safety.soften()
+    close(safety.update(1.25, OTHER), last)
+    close(safety.update(9.0, OTHER), OTHER)
+
+
+@pytest.mark.parametrize("left", ["stale", "no command", "stopped", "restart", "activated"])
+def test_a_jump_is_forgotten_where_the_output_was_safe(left):
+    safety = running()
+    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.5)
+    safety.soften()
+    if left == "stale":
+        safety.watchdog(1.2)
+    elif left == "no command":
+        safety.update(1.01, None)
+    elif left == "stopped":
+        safety.stop()
+        safety.update(1.01, COMMAND)
+        safety.reset()
+    elif left == "restart":
+        safety.restart()
+    else:
+        safety.finish(1.05)
+        safety.activate(1.1)
+    close(safety.update(1.21, OTHER), SAFE)
+    close(safety.update(1.46, OTHER), (SAFE + OTHER) / 2)
+    close(safety.update(1.8, OTHER), OTHER)
+    close(safety.update(1.81, -OTHER), -OTHER)
+
+
 def test_every_mode_is_bounded_whatever_comes():
     """Random events: the output is never non-finite, above its limit, or faster than its rate."""
     rng = np.random.default_rng(11)
@@ -214,8 +314,8 @@ def test_every_mode_is_bounded_whatever_comes():
     for _ in range(20_000):
         before = safety.output
         now += rng.choice([0.0, 1e-3, 2e-3, 0.2], p=[0.05, 0.45, 0.45, 0.05])
-        event = rng.choice(["state", "watchdog", "stop", "reset", "deactivate", "restart", "cycle"],
-                           p=[0.6, 0.3, 0.01, 0.03, 0.02, 0.02, 0.02])
+        event = rng.choice(["state", "watchdog", "stop", "reset", "deactivate", "restart", "cycle", "soften"],
+                           p=[0.6, 0.28, 0.01, 0.03, 0.02, 0.02, 0.02, 0.02])
         if event == "state" and safety.mode != "inactive":
             safety.update(now, commands[rng.integers(len(commands))])
         elif event == "watchdog":

@@ -147,9 +147,10 @@ def test_laws_and_gains():
 def test_effort_limits():
     free = answer(controller())
     close(answer(controller(effort_limits__maximum=1.0)), np.clip(free, -1.0, 1.0))
+    values = {"feedforward": "none", "effort_limits.rate": 2.0, "ramp_in": 0.0}
     made = controller(effort_limits__rate=2.0)
     first = answer(made)
-    made.apply(FeedforwardSettings.from_values({"feedforward": "none", "effort_limits.rate": 2.0}, made.model))
+    made.apply(FeedforwardSettings.from_values(values, made.model))
     second = answer(made, now=1.01, stamp_ns=2 * MS)
     close(np.abs(second - first), np.minimum(np.abs(first), 0.02))
 

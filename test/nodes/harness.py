@@ -28,6 +28,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from rbd_interfaces.msg import JointEffort, JointReference  # noqa: E402
+from rbd_ros.nodes.diagnostics_view import LEVELS  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0    # s: a deadline against hanging for ever, not an expectation
@@ -88,7 +89,7 @@ class Peer:
         self.executor.add_node(self.node)
         self.efforts: list[JointEffort] = []
         self.diagnostics: dict[str, str] = {}
-        self.status = ""
+        self.status = self.level = ""
         self._stamps = itertools.count(1_000_000_000_000, 1_000_000)
         self._states = self.node.create_publisher(JointState, "joint_states", RELIABLE)
         self._references = self.node.create_publisher(JointReference, f"{target}/reference", RELIABLE)
@@ -107,7 +108,7 @@ class Peer:
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
             if status.name.endswith(self.target):
-                self.status = status.message
+                self.status, self.level = status.message, LEVELS[status.level]
                 self.diagnostics = {item.key: item.value for item in status.values}
 
     def spin_until(self, condition: Callable[[], Any], what: str, repeat: Callable[[], Any] | None = None,

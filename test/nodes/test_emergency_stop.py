@@ -1,7 +1,10 @@
 """An emergency stop over DDS that no timing can lose."""
 from __future__ import annotations
 
+import signal
+
 import numpy as np
+import pytest
 from harness import LATCHED, RELIABLE, NodeProcess, Peer
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
@@ -90,5 +93,46 @@ def test_a_stop_while_the_node_is_not_configured(tmp_path, private_domain):
             assert reset(peer)
             mode_becomes(peer, "running")
         assert process.end() == 0
+    finally:
+        process.kill()
+
+
+@pytest.mark.parametrize("latched", [False, True])
+@pytest.mark.parametrize("leave", ["deactivate", "interrupt"])
+def test_a_stop_while_the_robot_is_ramped_out(tmp_path, private_domain, leave, latched):
+    """It ends a ramp of a minute with the safe effort at once, and no torque above the present one on the way. As the
+    robot stands still, the node is then ready.
+    """
+    gravity = rbd.gravity_effort(rbd.sample("two_link"), Q)
+    away = np.array([0.05, 0.1])
+    command = gravity + 20.0 * away
+    process = NodeProcess(tmp_path, "feedforward", **PARAMETERS | {"ramp_out": 60.0, "gains__kp": 20.0,
+                                                                  "reference_timeout": 0})
+    try:
+        with Peer() as peer:
+            button = None if latched else peer.node.create_publisher(Bool, "feedforward/emergency_stop", RELIABLE)
+            peer.answer_close_to(command, NAMES, Q, repeat=lambda: peer.send_reference(NAMES, Q + away))
+            if leave == "deactivate":
+                client = peer.node.create_client(ChangeState, "feedforward/change_state")
+                peer.spin_until(client.service_is_ready, "service")
+                client.call_async(ChangeState.Request(transition=Transition(id=Transition.TRANSITION_DEACTIVATE)))
+            else:
+                process.process.send_signal(signal.SIGINT)
+            peer.spin_until(lambda: not np.allclose(peer.efforts[-1].effort, command, rtol=0, atol=1e-6), "ramp",
+                            lambda: peer.send_state(NAMES, Q))
+            peer.efforts.clear()
+            if button is None:
+                button = peer.node.create_publisher(Bool, "feedforward/emergency_stop", LATCHED)
+            button.publish(Bool(data=True))
+            peer.spin_until(lambda: peer.efforts and np.allclose(peer.efforts[-1].effort, gravity, rtol=0, atol=1e-9),
+                            "safe effort", lambda: peer.send_state(NAMES, Q), patience=10.0)
+            share = np.array([effort.effort - gravity for effort in peer.efforts]) @ (command - gravity)
+            assert (np.diff(share) <= 1e-9).all()
+            if leave == "deactivate":
+                assert peer.call(ChangeState, "feedforward/change_state", ChangeState.Request(
+                    transition=Transition(id=Transition.TRANSITION_ACTIVATE))).success
+                mode_becomes(peer, "stopped")
+        assert process.end() == 0
+        assert process.output().count("emergency stop: publishing") == 1
     finally:
         process.kill()

@@ -192,7 +192,7 @@ def torque(program: str) -> dict[str, Case]:
     topics = partial(published, program)
     return {
         **shared(program),
-        "watchdog_rate": Case(50.0, partial(periods, program), (20.0, 1000.0, 1000.0), ROBOT),
+        "watchdog_rate": Case(50.0, partial(periods, program), (20.0, 1000.0), ROBOT),
         "adapters": Case(["forward_command"], topics, added("/effort_controller/commands"), ROBOT),
         "forward_command.controller": Case(
             "arm", topics, renamed("/effort_controller/commands", "/arm/commands"),

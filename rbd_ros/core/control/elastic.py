@@ -27,12 +27,14 @@ from .flatness import FlatnessController
 from .elastic_law import ElasticLaw, ElasticState
 from .inputs import all_finite
 from .motor_input import MotorInput
+from .motor_ramp import MotorRamp
 from .paired_filter import PairedFilter
 from .stiffness_filter import StiffnessFilter
 from .torque_settings import TorqueSettings
 from .trajectory import Reference
 
 Array = NDArray[np.float64]
+SETTLING = 3      # cycles in which `feedback_linearization` may jump after a change, as it looks ahead by its last one
 BRAKING = 0.2    # the most that braking takes from a motor's own momentum in one period
 
 
@@ -53,7 +55,7 @@ class ElasticController(FlatnessController):
         self.safety = PairedFilter(settings.safety, self.safe_effort, settings.motors, self.safe_motors)
         self.problem = ""
         self.counts = {"motor_state_missing": 0, "reference_incomplete": 0, "impossible": 0}
-        self._motors: MotorReference | None = None
+        self._ramp, self._unsettled = MotorRamp(), 0
         self._now = self._last_stamp = 0.0
         self._law = ElasticLaw(settings.actuation, settings.law)
         self._stiffness = StiffnessFilter(settings.stiffness, settings.stiffness_poles)
@@ -65,7 +67,7 @@ class ElasticController(FlatnessController):
         self.motor_state.timeout = settings.safety.state_timeout
         self.safety.motors.settings = settings.motors
         self._law = ElasticLaw(settings.actuation, settings.law)
-        self._stiffness.target, self._stiffness.poles = settings.stiffness, settings.stiffness_poles
+        self._stiffness.aim(settings.stiffness, settings.stiffness_poles)
 
     def clear(self) -> None:
         super().clear()
@@ -76,7 +78,8 @@ class ElasticController(FlatnessController):
     def _forget(self) -> None:
         """The next command is the first one."""
         self._law.reset()
-        self._motors, self._last_stamp = None, 0.0
+        self._ramp.forget()
+        self._last_stamp = 0.0
 
     # ---- inputs
 
@@ -94,7 +97,7 @@ class ElasticController(FlatnessController):
 
     @property
     def motors(self) -> MotorReference | None:
-        return self._motors if self.safety.motors.mode in ("ramp_in", "running") else None
+        return self._ramp.last if self.safety.motors.mode in ("ramp_in", "running") else None
 
     @property
     def motor_effort(self) -> Array | None:
@@ -121,12 +124,43 @@ class ElasticController(FlatnessController):
             command = self._law.command(np.stack([reference.q, reference.v, reference.a, reference.jerk,
                                                   reference.snap]), state, self._stiffness.advance(elapsed),
                                         np.vstack([effort, rates]))
+            self._lead_in(now, command.reference)
         except RbdError as error:
             return self._refuse("impossible", str(error))
         if not all_finite(command.effort):
             return self._refuse("impossible", "the motor effort is not finite")
-        self.rates, self._motors, self.safety.motor_command = rates, command.reference, command.effort
+        self.rates, self.safety.motor_command = rates, command.effort
         return effort
+
+    def soften(self) -> None:
+        super().soften()
+        self._unsettled = SETTLING
+
+    def _lead_in(self, now: float, wanted: MotorReference) -> None:
+        """Let the motor reference out, within `ramp_in` from where the motors are, after a change from where it was."""
+        duration = self.settings.safety.ramp_in
+        jumps, self._unsettled = self._unsettled > 0, max(self._unsettled - 1, 0)
+        if jumps:
+            self.safety.soften()
+        if duration > 0.0 and (self._ramp.last is None or self.safety.motors.mode not in ("ramp_in", "running")):
+            self._ramp.begin(now, self._present(now, wanted), wanted, duration)
+        elif duration > 0.0 and jumps:
+            self._ramp.jump(now, wanted, duration)
+        self._ramp.follow(now, wanted)
+
+    def _present(self, now: float, like: MotorReference) -> MotorReference:
+        """The motors as measured; unless they are, where they hold gravity, or `RbdError` if springs do not bear it."""
+        if self.motor_state.fresh(now):
+            position, velocity = self.motor_state.measured(self.state.q, self.state.v)
+        else:
+            position, velocity = self._holding().position, 0.0 * like.velocity
+        return like._replace(position=position, velocity=velocity, acceleration=0.0 * like.acceleration,
+                             effort=self.safe_motors(True))
+
+    def _holding(self) -> MotorReference:
+        """The motors that hold gravity at rest in the last state; `RbdError` if it is more than the springs bear."""
+        return motor_reference(self.actuation, self.state.q, self._zero, self._zero,
+                               [self.safe_effort(True), self._zero, self._zero], self._stiffness.value[0])
 
     def _elapsed(self) -> float:
         """Time since the last command (s), after which damped springs have moved on by a period, or begin anew."""
@@ -144,13 +178,11 @@ class ElasticController(FlatnessController):
 
     def safe_motors(self, at_rest: bool) -> Array:
         """Motor efforts (nm,) that hold gravity in the last state; braking, unless `at_rest`."""
-        actuation, q, v = self.actuation, self.state.q, self.state.v
-        gravity = self.safe_effort(True)
+        q, v = self.state.q, self.state.v
         try:
-            effort = motor_reference(actuation, q, self._zero, self._zero, [gravity, self._zero, self._zero],
-                                     self._stiffness.value[0]).effort
-        except RbdError:    # more than the springs bear
-            effort = held(actuation, gravity)
+            effort = self._holding().effort
+        except RbdError:
+            effort = held(self.actuation, self.safe_effort(True))
         if not at_rest and self.motor_state.fresh(self._now):
             effort = effort - self._braking(q) * self.motor_state.measured(q, v)[1]
         return effort

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..model.robot_model import RobotModel
 from .inputs import Rejected, Turns, total_wrenches
 from .parameters import Parameter, Table
+from .position_limits import check_between
 from .reference import Point, ReferenceInput
 from .torque import TorqueController
 from .torque_settings import TORQUE_TABLE, TorqueSettings
@@ -54,8 +55,10 @@ class FollowingController(TorqueController):
         self._wrenches_received = -math.inf
 
     def interpolation(self, waypoints: Sequence[Waypoint], start: Reference) -> Interpolation:
-        """The motion of a trajectory."""
-        return Trajectory(waypoints, start)
+        """The motion of a trajectory; `RbdError` if it cannot be."""
+        trajectory = Trajectory(waypoints, start)
+        check_between(self.model, trajectory)
+        return trajectory
 
     def apply(self, settings: TorqueSettings) -> None:
         assert isinstance(settings, FollowingSettings)
@@ -69,8 +72,14 @@ class FollowingController(TorqueController):
     def on_reference(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
                      velocity: ArrayLike = (), acceleration: ArrayLike = (), jerk: ArrayLike = (),
                      snap: ArrayLike = ()) -> bool:
-        """Take a sample of a stream of references; False if it was rejected."""
-        return self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
+        """Take a sample of a stream of references; False if it was rejected. A stream that begins anew may begin
+        elsewhere.
+        """
+        begins = not self.reference.streams(now)
+        accepted = self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
+        if accepted and begins:
+            self.soften()
+        return accepted
 
     def desired(self, now: float) -> Reference | None:
         """What to follow in the last state, continuous joints in the turn of that.

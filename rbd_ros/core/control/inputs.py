@@ -196,6 +196,7 @@ class StateInput:
         self.measured_effort: Array | None = None
         self.stamp_ns, self.received = 0, -math.inf
         self.restarts = 0
+        self.foreign: Sequence[str] = ()    # names of the last one that has none of the model's joints
 
     def age(self, now: float) -> float:
         """Seconds since the last valid state; infinite before the first one."""
@@ -214,6 +215,7 @@ class StateInput:
                 effort: ArrayLike) -> bool:
         joints = self._map
         if not joints.update(names):
+            self.foreign = names
             return False
         q = joints.positions("position", position)
         v = joints.raw_rates("velocity", velocity) if len(velocity) else None    # type: ignore[arg-type]

@@ -35,6 +35,10 @@ class PairedFilter(SafetyFilter):
     def finished(self) -> bool:
         return super().finished and self.motors.finished
 
+    @property
+    def settled(self) -> bool:
+        return super().settled and self.motors.settled
+
     def finish(self, now: float) -> Array | None:
         self.motors.finish(now)
         return super().finish(now)
@@ -46,6 +50,10 @@ class PairedFilter(SafetyFilter):
     def reset(self) -> None:
         super().reset()
         self.motors.reset()
+
+    def soften(self) -> None:
+        super().soften()
+        self.motors.soften()
 
     def restart(self) -> None:
         super().restart()

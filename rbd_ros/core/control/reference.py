@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .inputs import JointMap, Rejected, Rejections, Turns, as_array
+from .position_limits import check_points
 from .trajectory import Interpolation, Reference, Trajectory, Waypoint, check_times
 
 Array = NDArray[np.float64]
@@ -49,6 +50,10 @@ class ReferenceInput:
         self._stamp_ns, self._start_ns, self._received = 0, 0, -math.inf
         self.stale = self._resting = False
 
+    def streams(self, now: float) -> bool:
+        """Whether a stream goes on: no trajectory has taken its place, and the last sample is not too old."""
+        return self._trajectory is None and (self.timeout <= 0.0 or now - self._received <= self.timeout)
+
     def forget(self, before: float) -> None:
         """Forget a trajectory, or a sample of a stream that came before that time."""
         if self._trajectory is not None or self._received < before:
@@ -73,8 +78,7 @@ class ReferenceInput:
         """Take one sample of a stream. Empty velocity and acceleration mean zero, empty jerk and snap unknown."""
         try:
             self._map_names(names)
-            fresh = self._trajectory is None and (self.timeout <= 0.0 or now - self._received <= self.timeout)
-            if 0 < stamp_ns < self._stamp_ns and fresh:
+            if 0 < stamp_ns < self._stamp_ns and self.streams(now):
                 raise Rejected("stamp_backwards", f"stamp of the reference went back by "
                                                   f"{(self._stamp_ns - stamp_ns) * 1e-9:.6f} s")
             q = self._map.positions("reference position", position)
@@ -120,7 +124,9 @@ class ReferenceInput:
             elif points and start_ns < state_stamp_ns:
                 waypoints = self._to_come(waypoints, (state_stamp_ns - start_ns) * 1e-9, present)
                 start_ns = state_stamp_ns
-            if points:    # the short way
+            if points:
+                check_points(self._model, waypoints, None if measured is None else present.q)
+                # the short way
                 present = replace(present, q=self._turns.nearest(present.q, waypoints[0].q))
             trajectory = self._interpolation(waypoints or [Waypoint(0.0, present.q)], present)
         except Rejected as error:

@@ -66,6 +66,10 @@ class SafetyFilter:
         self._weight = 0.0                   # of the command
         self._latched = False                # an emergency stop that was not reset
         self._leaving = False                # deactivated: nothing ramps in any more
+        self._softening = False              # the next command jumps
+        self._wanted: Array | None = None    # last command, with what was left of the last jump
+        self._jump: Array | None = None      # last jump, less what the limits hold back
+        self._left = 0.0                     # of it
         self._fresh_at = self._time = self._output_at = 0.0
 
     # ---- events
@@ -87,7 +91,12 @@ class SafetyFilter:
     @property
     def finished(self) -> bool:
         """Whether command and rate limit have no influence on the output any more."""
-        return self.mode not in ("ramp_in", "running") and self._weight <= 0.0 and not self._rated
+        return self.mode not in ("ramp_in", "running") and self._weight <= 0.0 and self.settled
+
+    @property
+    def settled(self) -> bool:
+        """Whether the last output is what was meant, whatever the rate limit."""
+        return not self._rated
 
     def finish(self, now: float) -> Array | None:
         """The last output of all, which stays latched downstream: the safe effort at rest. None before any output.
@@ -106,10 +115,13 @@ class SafetyFilter:
         return self.output
 
     def stop(self) -> None:
-        """Emergency stop, latched: through deactivation and activation, too."""
+        """Emergency stop, latched: through deactivation and activation, too. It takes the place of the ramp on the way
+        out, for what is left of its time.
+        """
         self._latched = True
-        if self.mode != "inactive":
-            self.mode, self._weight = "stopped", 0.0
+        if self.mode not in ("inactive", "stopped"):
+            self._weight = self._weight if self.mode == "ramp_out" else 0.0
+            self.mode, self._rated = "stopped", self.settings.limits_rate    # until the next output tells
 
     @property
     def latched(self) -> bool:
@@ -136,6 +148,12 @@ class SafetyFilter:
         if self.mode in ("ramp_in", "running"):
             self.mode, self._weight = "waiting", 0.0
 
+    def soften(self) -> None:
+        """The next command may jump, as settings or references are others: let the difference fade out within
+        `ramp_in`. Limits, safe efforts and the changes of the command itself act at once.
+        """
+        self._softening = True
+
     # ---- outputs
 
     def update(self, now: float, command: Array | None) -> Array:
@@ -146,6 +164,9 @@ class SafetyFilter:
             self.counts["non_finite_command"] += 1
             command = None
         self._advance(elapsed, command is not None)
+        if command is not None and (self._softening or self._jump is not None):
+            command = self._softened(command, elapsed)
+        self._wanted = command
         if self.mode == "running" and command is not None:
             self._offset = None
             return self._emit(command, now)
@@ -162,16 +183,32 @@ class SafetyFilter:
         s = self.settings
         if self.mode == "stale" or (self.mode == "waiting" and commanded):
             self.mode, self._weight = ("ramp_in" if commanded else "waiting"), 0.0
-            elapsed = 0.0
+            elapsed, self._wanted, self._jump = 0.0, None, None
         elif self.mode in ("ramp_in", "running") and not commanded:
             self.mode, self._weight = "waiting", 0.0
-        elif self.mode == "ramp_out":
+        elif self.mode in ("ramp_out", "stopped"):
             self._weight = max(self._weight - elapsed / s.ramp_out, 0.0) if s.ramp_out > 0.0 else 0.0
         if self.mode == "ramp_in":
             self._offset = None
             self._weight = min(self._weight + elapsed / s.ramp_in, 1.0) if s.ramp_in > 0.0 else 1.0
             if self._weight >= 1.0:
                 self.mode = "running"
+
+    def _softened(self, command: Array, elapsed: float) -> Array:
+        """The command, and what is left of its last jump."""
+        s = self.settings
+        limited = np.clip(command, -s.effort_limit, s.effort_limit)
+        if self._softening:
+            self._softening, self._left = False, 1.0
+            self._jump = None if self._wanted is None else np.clip(
+                self._wanted, -s.effort_limit, s.effort_limit) - limited
+        else:
+            self._left -= elapsed / s.ramp_in if s.ramp_in > 0.0 else 1.0
+        if self._jump is None or not self._jump.any() or self._left <= 0.0 or s.ramp_in <= 0.0:
+            self._jump = None
+            return command
+        soft: Array = limited + self._left * self._jump
+        return soft
 
     def watchdog(self, now: float) -> Array | None:
         """Output if the state is stale; None while it is fresh, or before the first one."""
@@ -205,6 +242,6 @@ class SafetyFilter:
             self._rated = not np.array_equal(within, limited)
             self.counts["rate_limited"] += self._rated
             clipped, limited = clipped or self._rated, within
-        self.clipped = clipped or self.mode != "running"
+        self.clipped = clipped or self.mode != "running" or self._jump is not None
         self.output, self._output_at = limited, now
         return limited

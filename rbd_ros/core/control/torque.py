@@ -41,7 +41,8 @@ class TorqueController(ABC):
         self.defect = ""    # traceback of the last error of the program in `command`
 
     def apply(self, settings: TorqueSettings) -> None:
-        """Use other settings from now on; the state of all inputs remains."""
+        """Use other settings from now on; the state of all inputs remains. The torque goes over to theirs softly."""
+        self.soften()
         self.model, self.settings = settings.model, settings
         self.safety.settings = settings.safety
         self.state.timeout, self.state.cutoff = settings.safety.state_timeout, settings.velocity_cutoff
@@ -110,6 +111,10 @@ class TorqueController(ABC):
         self._compare_at = now + self.settings.safety.ramp_in + 0.5
         return compare_gravity(self.model.joint_names, measured, gravity, compensates, acting)
 
+    def soften(self) -> None:
+        """Settings or references are others: let what the command jumps by fade out within `ramp_in`."""
+        self.safety.soften()
+
     def watchdog(self, now: float) -> Array | None:
         """The effort to publish because no joint state comes, None while they do."""
         return self.safety.watchdog(now)
@@ -124,7 +129,12 @@ class TorqueController(ABC):
 
     @property
     def finished(self) -> bool:
-        return self.safety.finished
+        """Whether `finish` can follow. A robot that was stopped on the way out is braked until it stands still, or as
+        long as the ramp would have taken.
+        """
+        safety = self.safety
+        return safety.finished or (safety.mode == "stopped" and safety.settled
+                                   and float(np.abs(self.state.v).max()) <= STILL)
 
     def finish(self, now: float) -> Array | None:
         return self.safety.finish(now)

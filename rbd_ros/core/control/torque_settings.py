@@ -70,8 +70,8 @@ TORQUE_TABLE: Table = (
               "repeated, Hz.", lower=1.0, upper=1000.0, read_only=True),
     Parameter("velocity_cutoff", "number", 30.0, "Cut-off of the low-pass on velocities that are estimated because the "
               "joint state has none, Hz; 0: no filter.", lower=0.0, upper=1e5),
-    Parameter("ramp_in", "number", 0.5, "Time from the safe output to the command after activation, s.", lower=0.0,
-              upper=60.0),
+    Parameter("ramp_in", "number", 0.5, "Time from the safe output to the command after activation, and of the way to "
+              "what changed parameters or a stream that begins elsewhere ask for, s.", lower=0.0, upper=60.0),
     Parameter("ramp_out", "number", 0.5, "Time from the command to the safe output at deactivation and at the end, s.",
               lower=0.0, upper=60.0),
     Parameter("safe_output.damping", "number", 5.0, "The safe output is g(q) - damping M(q) v while the state is "

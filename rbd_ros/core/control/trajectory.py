@@ -61,7 +61,7 @@ class Trajectory:
     def __init__(self, waypoints: Sequence[Waypoint], start: Reference) -> None:
         points = with_start(waypoints, start)
         self.times: Array = np.array([point.time for point in points])
-        self._points = points
+        self.points = points
         self._segments: dict[int, Array] = {}    # made when they are needed: control goes on while a long one arrives
         self.begin, self.end = Reference.rest(start.q), Reference.rest(points[-1].q)
         self.duration = float(self.times[-1])
@@ -76,7 +76,7 @@ class Trajectory:
         s = t - float(self.times[i])
         c = self._segments.get(i)
         if c is None:
-            c = self._segments[i] = _segment(self._points[i], self._points[i + 1])
+            c = self._segments[i] = _segment(self.points[i], self.points[i + 1])
         if len(c) == 2:
             return Reference(c[0] + s * c[1], c[1], np.zeros_like(c[1]))
         powers = s ** np.arange(len(c))

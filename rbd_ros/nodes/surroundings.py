@@ -1,0 +1,58 @@
+"""What a node sees of the others in the ROS graph: who should publish and does not, and who does and should not.
+
+Each look takes some tens of µs: for slow timers.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from rclpy.node import Node
+
+PATIENCE, AGAIN = 3.0, 30.0    # s until the first warning, and until the next one of the same
+
+
+class Reminder:
+    """Logs what lasts: after `patience` s, every `again` s, and when it changes meanwhile."""
+
+    def __init__(self, log: Callable[[str], object], patience: float = PATIENCE, again: float = AGAIN) -> None:
+        self._log, self._patience, self._again = log, patience, again
+        self._since: float | None = None
+        self._said, self._due = "", 0.0
+
+    def tell(self, problem: str, hint: str, now: float) -> None:
+        """What is wrong at `now` (s, steady), "" if nothing is; and what to do about it."""
+        if not problem:
+            self._since = None
+            return
+        if self._since is None:
+            self._since, self._said = now, ""
+        if now - self._since >= self._patience and (problem != self._said or now >= self._due):
+            self._log(f"{problem}: {hint}")
+            self._said, self._due = problem, now + self._again
+
+
+def silence(node: Node, topic: str) -> str:
+    """Why nothing comes on this topic, as far as the graph tells."""
+    count = node.count_publishers(topic)
+    if not count:
+        return f"nobody publishes on {topic}"
+    return f"nothing arrives on {topic}, though it has {count} publisher{'s' * (count > 1)}"
+
+
+def rivals(node: Node, topics: Iterable[str]) -> str:
+    """Who else has the node's name, or publishes on these topics of it; "" if nobody does."""
+    own = node.get_fully_qualified_name()
+    names = [_full(*found) for found in node.get_node_names_and_namespaces()]
+    notes = [f"{names.count(own)} nodes are named {own}"] if names.count(own) > 1 else []
+    for topic in topics:
+        if node.count_publishers(topic) > 1:
+            others = [_full(found.node_name, found.node_namespace)
+                      for found in node.get_publishers_info_by_topic(topic)]
+            if own in others:
+                others.remove(own)
+            notes.append(f"{topic} is also published by {', '.join(sorted(others))}")
+    return "; ".join(notes)
+
+
+def _full(name: str, namespace: str) -> str:
+    return f"{namespace.rstrip('/')}/{name}"
