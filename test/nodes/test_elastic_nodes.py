@@ -159,9 +159,11 @@ def test_arm_and_stiffness_follow_in_closed_loop(start, private_domain):
         assert abs(stiffness[0] - 300.0) < 5.0 and abs(stiffness[-1] - 500.0) < 5.0
         assert max(stiffness) < 510.0 and np.abs(np.diff(stiffness)).max() < 20.0    # no jump
         reference = peer.references[-1]
-        there = next(state for state in peer.motor_states if state.header.stamp == reference.header.stamp)
+        there = peer.spin_until(lambda: next((state for state in peer.motor_states
+                                              if state.header.stamp == reference.header.stamp), None), "its motors")
         np.testing.assert_allclose(there.position[:2], reference.motor_position, atol=2e-3)
-        assert peer.diagnostics["motor_mode"] == "running" and peer.diagnostics["impossible"] == "0"
+        peer.spin_until(lambda: peer.diagnostics["motor_mode"] == "running", "diagnostics")    # once a second
+        assert peer.diagnostics["impossible"] == "0"
 
 
 def test_the_simulator_is_that_of_the_library(start, private_domain, actuation):
