@@ -31,3 +31,21 @@ def test_files_that_the_readme_links_to_exist():
     assert links
     for link in links:
         assert (root / link).is_file(), link
+
+
+def test_commands_for_a_workspace_are_found_there():
+    """setup.cfg puts all executables into lib/rbd_ros, where `ros2 run` looks for them and a shell does not."""
+    root = Path(__file__).parents[1]
+    assert "install_scripts=$base/lib/rbd_ros" in (root / "setup.cfg").read_text()
+    pages = [README, *(page.read_text(encoding="utf-8") for page in (root / "docs").glob("*.md"))]
+    commands = [command for page in pages for command in re.findall(r"`([^`\n]+)`\s+in\s+a\s+workspace", page)]
+    assert commands
+    assert all(command.startswith("ros2 run rbd_ros ") for command in commands), commands
+
+
+def test_the_services_of_the_simulator_are_named():
+    root = Path(__file__).parents[1]
+    (row,) = re.findall(r"^\| `simulator` \|.*$", README, re.MULTILINE)
+    code = "".join(path.read_text(encoding="utf-8") for path in (root / "rbd_ros" / "nodes").glob("*.py"))
+    for service in ("~/pause", "~/step", "~/reset"):
+        assert f'"{service}"' in code and f"`{service}`" in row

@@ -76,7 +76,7 @@ def examine(path: Path, root: str = "fixed") -> Report:
     tree = parse_xml(text, source)
     description, misspelt = describe(tree, source)
     description = dataclasses.replace(description, root=root)
-    findings = [Finding("warning", "not read", subject, message, "correct the name, or remove it")
+    findings = [Finding("warning", "not read", subject, message, "correct it, or remove it")
                 for subject, message in (note.split(": ", 1) for note in misspelt)]
     findings += joint_findings(description)
     model: RobotModel | None = None

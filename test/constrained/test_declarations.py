@@ -1,5 +1,7 @@
 """Constraints declared in Python and in YAML: names, frames, and what is wrong with them."""
 
+import inspect
+
 import numpy as np
 import pytest
 from support.closed import closed
@@ -123,3 +125,20 @@ def test_a_set_serves_several_models():
         rbd.constrained_forward_dynamics(rbd.sample("two_link"), constraints, np.zeros(2), np.zeros(2), np.zeros(2))
     assert constraints["closure"].successor == "tool"
     assert repr(constraints) == "ConstraintSet(closure: 3 rows)"
+
+
+@pytest.mark.parametrize("wrong", [None, "five_bar", 3, [rbd.LoopClosure("right_lower", "tool")]],
+                         ids=lambda wrong: type(wrong).__name__)
+@pytest.mark.parametrize("name", [name for name in rbd.__all__
+                                  if "constraints" in getattr(getattr(rbd, name), "__annotations__", ())])
+def test_something_else_than_a_set_is_refused_by_what_is_expected(name, wrong):
+    model = rbd.sample("five_bar")
+    needed = [p.name for p in inspect.signature(getattr(rbd, name)).parameters.values() if p.default is p.empty]
+    given = {"model": model, "constraints": wrong, "actuated": model.joint_names, "prescribed": model.joint_names}
+    with pytest.raises(rbd.RbdError, match=f"ConstraintSet.*{type(wrong).__name__}"):
+        getattr(rbd, name)(**{need: given.get(need, np.zeros(5)) for need in needed})
+
+
+def test_a_set_is_made_from_a_list():
+    with pytest.raises(rbd.RbdError, match="a list of them, got LoopClosure"):
+        rbd.ConstraintSet(rbd.LoopClosure("right_lower", "tool"))

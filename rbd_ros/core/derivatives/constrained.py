@@ -22,7 +22,7 @@ from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ..errors import RbdError
 from ..model.block import NODES, NQ, NV
 from ..model.constraint_block import ROWS
-from ..model.constraints import ConstraintSet
+from ..model.constraints import ConstraintSet, bound_to
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import states
@@ -99,7 +99,7 @@ def constraint_slopes_entry(M, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_
 def _slopes(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, a: Array, lam: Array,
             y: Array) -> tuple[Array, ...]:
     """As the entry, of states whose arrays have a batch axis."""
-    bound = constraints.bound(model)
+    bound = bound_to(model, constraints)
     if bound.users:
         raise RbdError("derivatives of constrained dynamics: a UserConstraint does not tell how its A and gamma change")
     count, nv, m = len(q), model.nv, bound.size

@@ -81,6 +81,7 @@ def anchored(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Con
 
     A surface takes the frame's axes, a point keeps the axes it has and takes the position.
     """
+    bound_to(model, constraints)
     given = states(model, q=q)
     if given.batch is not None:
         raise RbdError(f"contacts are anchored at one state: q has shape {np.shape(q)}, expected ({model.nq},)")

@@ -230,6 +230,8 @@ class ConstraintSet:
     """Constraints by name, m = `size` rows in the order given; `rows` tells which multipliers are whose."""
 
     def __init__(self, constraints: Iterable[Constraint] = ()) -> None:
+        if not isinstance(constraints, Iterable):
+            raise RbdError(f"constraints: expected a list of them, got {type(constraints).__name__}")
         named: dict[str, Constraint] = {}
         for i, constraint in enumerate(constraints):
             if type(constraint) not in _KINDS:

@@ -145,7 +145,8 @@ def structure_findings(description: Description) -> list[Finding]:
             carried[key] = carried.get(key, False) or not links[joint.child].is_zero
     empty = [name for name, heavy in carried.items() if not heavy]
     if empty:
+        without = ", ".join(link for link, joint in body.items() if joint in empty)
         found.append(Finding("note", "massless bodies", ", ".join(empty),
-                             "the links right behind these joints have no inertia",
+                             f"the links right behind these joints have no inertia: {without}",
                              "fine for parts of a composed joint, and for frames; else add <inertial>"))
     return found

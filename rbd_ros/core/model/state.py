@@ -57,7 +57,7 @@ def states(model: RobotModel, **inputs: Any) -> States:
 def shaped(model: RobotModel, **inputs: Any) -> States:
     """As `states`, for kernels that look at the values themselves: types and shapes only."""
     if not hasattr(model, "_block"):
-        raise TypeError(f"model: expected a RobotModel, as load_urdf returns it, got {type(model).__name__}")
+        raise RbdError(f"model: expected a RobotModel, as load_urdf returns it, got {type(model).__name__}")
     arrays = {name: _shaped(model, name, value) for name, value in inputs.items()}
     sizes = {name: len(array) for name, array in arrays.items() if array.ndim == 2}
     if not sizes:

@@ -1,7 +1,8 @@
 """URDF → model, the only parser of robot descriptions. Reading is urdf_parser_py's; meaning is given here.
 
 Only what moves and weighs is read: visuals, collisions, materials, transmissions and vendor tags never stop a robot
-from loading. A link without `<inertial>` is massless; children of fixed joints are lumped into their parent.
+from loading (`rotors` says what is read of transmissions). A link without `<inertial>` is massless; children of fixed
+joints are lumped into their parent.
 """
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ from .assembly import Description
 from .inertia import Array, Inertia
 from .joints import JointSpec
 from .robot_model import RobotModel
+from .rotors import srdf_rotors, transmission_rotors
 from .urdf_parts import PARTS, UNREAD, checked_part, line, misspelt, parts
 from .xml_tree import Element, parse_xml, read_text
 
@@ -32,19 +34,24 @@ _LOCK = threading.Lock()    # urdf_parser_py reports through one module-level fu
 def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
               gravity: Sequence[float] | Array = (0.0, 0.0, -9.81),
               locked: Mapping[str, float | Sequence[float]] | None = None,
-              mimic: str = "project", rotor_inertia: Mapping[str, float] | None = None) -> RobotModel:
+              mimic: str = "project", rotor_inertia: Mapping[str, float] | None = None,
+              srdf: str | os.PathLike[str] | None = None) -> RobotModel:
     """Model of a robot described in URDF, given as a file's path or as the XML text.
 
     root: "fixed", or "floating" (q = [xyz, quaternion xyzw, joints], v = [ω, v, joints], body twist of the root link).
     gravity (3,): m/s², world axes. locked: joints frozen at these positions. mimic: "project" couples mimic joints to
     the joint they follow in every algorithm, "independent" treats them as free. rotor_inertia: per joint, kg m² (kg)
-    after the reduction. Raises `RbdError` naming what is wrong; warns (`RbdWarning`) of inertias no body can have.
+    after the reduction. Joints without an entry take it from `<rotor_params>` of the file or XML text srdf, else from
+    `drake:rotor_inertia` and `drake:gear_ratio` in the URDF. Raises `RbdError` naming what is wrong; warns
+    (`RbdWarning`) of inertias no body can have, and of names and numbers that are not read.
     """
     text, source = read_text(path_or_xml)
     description, notes = parse_urdf(text, source)
+    joints = {joint.name: joint for joint in description.joints}
+    if srdf is not None:
+        _set_rotors(joints, srdf_rotors(srdf, joints, notes))
     for note in notes:
         warnings.warn(note, RbdWarning, stacklevel=2)
-    joints = {joint.name: joint for joint in description.joints}
     for what, given in (("locked", locked), ("rotor_inertia", rotor_inertia)):
         if not isinstance(given, Mapping | None):
             raise RbdError(f"{what}: expected {{joint name: number}}, got {type(given).__name__}")
@@ -78,7 +85,14 @@ def describe(tree: Element, source: str) -> tuple[Description, list[str]]:
         if joint.name in joints:
             raise RbdError(f"{source}: duplicate joint name '{joint.name}'")
         joints[joint.name] = _joint(joint, source)
+    _set_rotors(joints, transmission_rotors(tree, joints, notes))
     return Description(robot.name or "robot", links, tuple(joints.values())), notes
+
+
+def _set_rotors(joints: dict[str, JointSpec], rotors: Mapping[str, float]) -> None:
+    for name, rotor in rotors.items():
+        if joints[name].type in ("revolute", "continuous", "prismatic"):
+            joints[name] = dataclasses.replace(joints[name], rotor_inertia=rotor)
 
 
 def _stripped(tree: Element, source: str, notes: list[str]) -> ElementTree.Element:

@@ -23,15 +23,15 @@ class Element(ElementTree.Element):
     line = 0
 
 
-def read_text(path_or_xml: str | os.PathLike[str]) -> tuple[str | bytes, str]:
-    """The XML of a file's path, or the text itself, and a name for it in messages."""
+def read_text(path_or_xml: str | os.PathLike[str], kind: str = "URDF") -> tuple[str | bytes, str]:
+    """The XML of a file's path, or the text itself, and a name for it in messages. kind: of the format, for these."""
     if not isinstance(path_or_xml, (str, os.PathLike)):
-        raise RbdError(f"expected a URDF file's path or its XML text, got {type(path_or_xml).__name__}")
+        raise RbdError(f"expected a {kind} file's path or its XML text, got {type(path_or_xml).__name__}")
     if isinstance(path_or_xml, str):
         if "<" in path_or_xml:
-            return path_or_xml, "URDF text"
+            return path_or_xml, f"{kind} text"
         if not path_or_xml.strip():
-            raise RbdError("expected a URDF file's path or its XML text, got an empty string")
+            raise RbdError(f"expected a {kind} file's path or its XML text, got an empty string")
     path = Path(path_or_xml)
     shown = str(path) if len(str(path)) <= 200 else f"{str(path)[:200]}…"
     if path.suffix == ".xacro":
@@ -40,7 +40,7 @@ def read_text(path_or_xml: str | os.PathLike[str]) -> tuple[str | bytes, str]:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise RbdError(f"cannot read URDF '{shown}': {getattr(error, 'strerror', None) or error}") from None
+        raise RbdError(f"cannot read {kind} '{shown}': {getattr(error, 'strerror', None) or error}") from None
     if len(data) > MAX_BYTES:
         raise RbdError(f"'{shown}' is larger than {MAX_BYTES >> 20} MiB: not a robot description")
     if not data.strip():

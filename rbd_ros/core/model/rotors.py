@@ -1,0 +1,74 @@
+"""Rotor inertias that descriptions tell beside `<inertial>`: Drake's tags in URDF, `<rotor_params>` in SRDF.
+
+URDF itself has no word for them. A rotor of inertia I behind a gear of ratio r is felt at the joint as r² I.
+
+    <transmission name="…"> <joint name="elbow"/>                                   URDF
+      <actuator name="…"> <drake:rotor_inertia value="1e-4"/> <drake:gear_ratio value="100"/> </actuator>
+    <rotor_params> <joint name="elbow" mass="1e-4" gear_ratio="100"/> </rotor_params>    SRDF, as Pinocchio reads it
+
+What cannot be understood is left out and noted: such tags never stop a robot from loading.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from xml.etree import ElementTree
+
+from ..errors import RbdError, unknown_name
+from .urdf_parts import LARGEST, NUMBER
+from .xml_tree import parse_xml, read_text
+
+INERTIA, RATIO = "drake:rotor_inertia", "drake:gear_ratio"
+
+
+def transmission_rotors(robot: ElementTree.Element, joints: Collection[str], notes: list[str]) -> dict[str, float]:
+    """kg m² (kg) as felt at each joint of the URDF's transmissions; several actuators of one joint add up."""
+    rotors: dict[str, float] = {}
+    for transmission in robot.findall("transmission"):
+        names = [joint.get("name", "") for joint in transmission.findall("joint")]
+        for actuator in transmission.findall("actuator"):
+            inertia, ratio = actuator.find(INERTIA), actuator.find(RATIO)
+            if inertia is None:
+                continue
+            what = f"transmission '{transmission.get('name', '')}'"
+            felt = _felt(inertia.get("value", ""), "1" if ratio is None else ratio.get("value", ""))
+            if len(names) != 1:
+                notes.append(f"{what}: the rotor inertia is not read: there are {len(names)} joints, expected 1")
+            elif names[0] not in joints:
+                notes.append(f"{what}: the rotor inertia is not read: {unknown_name('joint', names[0], joints)}")
+            elif felt is None:
+                notes.append(f"{what}: the rotor inertia of joint '{names[0]}' is not read: {INERTIA} and {RATIO} must "
+                             "each have a value that is a number, not negative")
+            else:
+                rotors[names[0]] = rotors.get(names[0], 0.0) + felt
+    return rotors
+
+
+def srdf_rotors(path_or_xml: str | os.PathLike[str], joints: Collection[str], notes: list[str]) -> dict[str, float]:
+    """kg m² (kg) as felt at each joint that `<rotor_params>` of an SRDF (a file's path or its XML text) lists."""
+    text, source = read_text(path_or_xml, "SRDF")
+    tree = parse_xml(text, source)
+    if tree.tag != "robot":
+        raise RbdError(f"{source}: the root element is <{tree.tag[:60]}>, expected <robot>")
+    rotors: dict[str, float] = {}
+    strangers = []
+    for joint in tree.iterfind("rotor_params/joint"):
+        name, felt = joint.get("name", ""), _felt(joint.get("mass", ""), joint.get("gear_ratio", ""))
+        if name not in joints:
+            strangers.append(name)
+        elif felt is None:
+            notes.append(f"{source}: rotor_params of joint '{name}' are not read: mass and gear_ratio must be numbers, "
+                         "not negative")
+        else:
+            rotors[name] = felt
+    if strangers:
+        notes.append(f"{source}: rotor_params of joints that the robot does not have: {', '.join(strangers)}")
+    return rotors
+
+
+def _felt(inertia: str, ratio: str) -> float | None:
+    """r² I, or None unless both are numbers that make sense."""
+    if not (NUMBER.fullmatch(inertia.strip()) and NUMBER.fullmatch(ratio.strip())):
+        return None
+    I, r = float(inertia), abs(float(ratio))
+    return I * r**2 if 0.0 <= I <= LARGEST and r <= 1e6 else None
