@@ -150,9 +150,12 @@ class SafetyFilter:
 
     def soften(self) -> None:
         """The next command may jump, as settings or references are others: let the difference fade out within
-        `ramp_in`. Limits, safe efforts and the changes of the command itself act at once.
+        `ramp_in`. Lower limits, safe efforts and the changes of the command itself act at once. To be called before
+        the settings change: what the limits of now hold back is no part of the jump.
         """
         self._softening = True
+        if self._wanted is not None:
+            self._wanted = np.clip(self._wanted, -self.settings.effort_limit, self.settings.effort_limit)
 
     # ---- outputs
 
@@ -195,15 +198,18 @@ class SafetyFilter:
                 self.mode = "running"
 
     def _softened(self, command: Array, elapsed: float) -> Array:
-        """The command, and what is left of its last jump."""
+        """The command, and what is left of its last jump. Jumps upon jumps go on fading: if there is one in every cycle
+        the output follows the command as a low-pass does.
+        """
         s = self.settings
         limited = np.clip(command, -s.effort_limit, s.effort_limit)
+        passed = elapsed / s.ramp_in if s.ramp_in > 0.0 else 1.0
         if self._softening:
-            self._softening, self._left = False, 1.0
+            self._softening, self._left = False, 1.0 if self._jump is None else 1.0 - passed
             self._jump = None if self._wanted is None else np.clip(
                 self._wanted, -s.effort_limit, s.effort_limit) - limited
         else:
-            self._left -= elapsed / s.ramp_in if s.ramp_in > 0.0 else 1.0
+            self._left -= passed
         if self._jump is None or not self._jump.any() or self._left <= 0.0 or s.ramp_in <= 0.0:
             self._jump = None
             return command
