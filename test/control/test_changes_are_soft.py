@@ -210,3 +210,25 @@ def test_gains_poles_and_laws_of_motors(mode, change):
     jump = np.ptp(efforts, axis=0)
     assert (jump > 0.05).all()
     assert (np.abs(np.diff(efforts, axis=0)).max(axis=0) < 0.03 * jump).all()
+
+
+def test_changes_in_every_cycle_do_not_leave_the_motors_to_themselves():
+    """As where a stream of references times out between its samples."""
+    run = Motors(mode="feed_forward", reference_timeout=0.5 * H, friction__coulomb=False)
+    run.references(250)
+    for _ in range(2000):
+        run.cycle()
+        assert np.abs(run.made.motors.position - flat(run).position)[:2].max() < 1e-3
+
+
+def test_a_simulation_that_rests_does_not_move_the_motors():
+    """A change after a pause of its clock begins where the motors were."""
+    run = Motors(mode="feed_forward", friction__coulomb=False, state_timeout=10.0, reference_timeout=0.0)
+    before = run.references(250)[0, -1]
+    run.change(payload__body="lower", payload__mass=5.0)
+    r, stamp = motion(run.now), round(run.now * 1e9)
+    for pause in (3.0, 3.001):
+        assert run.made.on_reference(run.now + pause, 0, NAMES, *r)
+        assert run.made.on_motor_state(run.now + pause, stamp, MOTORS, *run.motors)
+        run.made.on_state(run.now + pause, stamp, NAMES, run.q, r[1])
+        close(run.made.motors.position, before, 1e-6)

@@ -138,15 +138,15 @@ class ElasticController(FlatnessController):
 
     def _lead_in(self, now: float, wanted: MotorReference) -> None:
         """Let the motor reference out, within `ramp_in` from where the motors are, after a change from where it was."""
-        duration = self.settings.safety.ramp_in
+        duration, time = self.settings.safety.ramp_in, self._last_stamp
         jumps, self._unsettled = self._unsettled > 0, max(self._unsettled - 1, 0)
         if jumps:
             self.safety.soften()
         if duration > 0.0 and (self._ramp.last is None or self.safety.motors.mode not in ("ramp_in", "running")):
-            self._ramp.begin(now, self._present(now, wanted), wanted, duration)
+            self._ramp.begin(time, self._present(now, wanted), wanted, duration)
         elif duration > 0.0 and jumps:
-            self._ramp.jump(now, wanted, duration)
-        self._ramp.follow(now, wanted)
+            self._ramp.jump(time, wanted, duration)
+        self._ramp.follow(time, wanted)
 
     def _present(self, now: float, like: MotorReference) -> MotorReference:
         """The motors as measured; unless they are, where they hold gravity, or `RbdError` if springs do not bear it."""

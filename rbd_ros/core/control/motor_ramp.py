@@ -10,6 +10,7 @@ from .trajectory import Reference, Trajectory, Waypoint
 class MotorRamp:
     """Lets what motor references jump by fade out as a quintic in time, so that position, velocity and acceleration
     go on without a jump and remain derivatives of each other; the effort likewise. `last`: the last reference let out.
+    All times (s) are those of the references: of a simulation, they rest and run as that does.
     """
 
     def __init__(self) -> None:
@@ -22,11 +23,14 @@ class MotorRamp:
         self.last = self._fade = None
 
     def jump(self, now: float, wanted: MotorReference, duration: float) -> None:
-        """From here on the references are others."""
+        """From here on the references are others. The way to them begins at the last one let out, so that jumps in
+        every cycle follow what is wanted, too.
+        """
         if self.last is not None:
-            h, (q, v, a, *_) = now - self._at, self.last
-            going_on = self.last._replace(position=q + h * (v + 0.5 * h * a), velocity=v + h * a)
-            self.begin(now, going_on, wanted, duration)
+            h = min(max(now - self._at, 0.0), 0.1 * duration)    # a pause is not made up for
+            q, v, a, *_ = wanted
+            before = wanted._replace(position=q - h * (v - 0.5 * h * a), velocity=v - h * a)
+            self.begin(now - h, self.last, before, duration)
 
     def begin(self, now: float, start: MotorReference, wanted: MotorReference, duration: float) -> None:
         """At `now` (s) the motors are at `start`, and `duration` (s) later where they are wanted."""
