@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from support.arm import MIMIC, NAMES, arm
+from support.arm import MIMIC, NAMES, arm, arm_urdf
 
 import rbd_ros as rbd
 from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator, derive
@@ -165,6 +165,9 @@ def test_velocity_and_position_limits_are_reported():
     assert [(e.point, e.joint, e.kind, e.value, e.limit) for e in excesses if e.kind != "effort"] == [
         (1, "shoulder", "velocity", 4.0, 3.0), (2, "elbow", "position", -3.5, -3.0)]
     assert found.counts["points_over_velocity_limit"] == found.counts["points_over_position_limit"] == 1
+    unlimited = annotator(rbd.load_urdf(arm_urdf().replace('lower="-3" upper="3" ', "")))    # which means 0 and 0
+    assert unlimited.annotate(NAMES, points(q=0.1 * Q)) is not None
+    assert unlimited.counts["points_over_position_limit"] == 0
 
 
 @pytest.mark.parametrize(("names", "given", "kind", "words"), [

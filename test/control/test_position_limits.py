@@ -61,6 +61,19 @@ def test_back_from_beyond_a_limit(make):
     assert not taken(made, Point(1.0, [-3.3, -0.7]))
 
 
+def test_many_short_trajectories_lead_no_farther_than_one(make):
+    """Jogging: each one ends within the rounding of where the last one ended."""
+    for begin, most in (([2.9995, 0.0], 3.001), ([3.3, 0.0], 3.3)):
+        made, q, step = make(begin), np.array(begin), np.array([0.0009, 0.0])
+        for _ in range(20):
+            if taken(made, Point(0.01, q + step)):
+                q = made.reference.sample(1.0, 2 * SECOND).q
+                assert made.on_state(1.0, SECOND, NAMES, q) is not None
+        assert begin[0] <= q[0] <= most
+        if isinstance(made, FeedforwardController):    # the smooth one swings out
+            assert taken(made, Point(0.01, q + 0.5 * step), Point(0.02, q))    # rounding on the way
+
+
 def test_a_start_that_only_the_trajectory_tells(make):
     made = make()
     assert not made.on_trajectory(9.0, 10 * SECOND, NAMES, [Point(0.0, [0.0, 3.2]), Point(1.0, [0.0, 2.0])])
@@ -86,8 +99,31 @@ def test_between_the_points():
             assert np.abs(way).max() <= 3.0
 
 
+@pytest.mark.parametrize("quintic", [False, True])
+@pytest.mark.parametrize("out", [True, False])
+def test_between_points_far_apart(quintic, out):
+    """However long a segment is; and among so many close to a limit that they are looked at in parts."""
+    speed, T, a = 0.05, 30.0, [0.0, 0.0] if quintic else ()
+    edge = 3.0 - (16 / 81 if quintic else 4 / 27) * speed * T + (0.0015 if out else 0.0005)
+    points = [Point(1.0 + i, [-2.9997, edge], [0.0035 * (-1) ** i * (i < 599), 0.0], a) for i in range(600)]
+    points.append(Point(600.0 + T, [-2.9997, edge], [0.0, -speed], a))
+    made = FeedforwardController(arm(), FeedforwardSettings.from_values({}, arm()))
+    made.activate(0.0)
+    made.on_state(1.0, SECOND, NAMES, [-2.9997, edge])
+    assert taken(made, *points) != out, made.rejections.last
+
+
+def test_what_overflows_between_the_points():
+    made = FeedforwardController(arm(), FeedforwardSettings.from_values({}, arm()))
+    made.activate(0.0)
+    made.on_state(1.0, SECOND, NAMES, Q)
+    assert not taken(made, Point(1.0, Q, [1e149, 0.0]), Point(1e100, Q, [-1e149, 0.0]))
+    assert not taken(made, Point(1e100, Q, [1e149] * 2, [1e149] * 2), Point(1e120, Q, [1e149] * 2, [1e149] * 2))
+
+
 def test_continuous_joints_and_those_without_limits(make):
     turning = arm_urdf().replace('type="revolute"', 'type="continuous"')
     assert taken(make(model=rbd.load_urdf(turning)), Point(2.0, [5.0, -5.0]))
     unlimited = arm_urdf().replace('lower="-3" upper="3" ', "")    # which means 0 and 0
-    assert taken(make(model=rbd.load_urdf(unlimited)), Point(2.0, [1.0, -1.0]))
+    made = make(model=rbd.load_urdf(unlimited))
+    assert taken(made, Point(2.0, [1.0, -1.0]), Point(3.0, [1.1, -1.1]), Point(4.0, [0.2, -0.2])), made.rejections.last

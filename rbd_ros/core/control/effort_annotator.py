@@ -31,6 +31,7 @@ from .inputs import JointMap, Rejected, Rejections, all_finite, as_array
 from .law import Law, LawSettings
 from .parameters import Parameter, Table, validate
 from .payload import loaded
+from .position_limits import limits
 from .reference import Point
 from .torque_settings import effort_limits, joint_order
 from .trajectory import Reference
@@ -163,7 +164,7 @@ class EffortAnnotator:
         found = []
         for kind, values, lower, upper in (("effort", tau, -effort, effort),
                                            ("velocity", v, -model.velocity_limit, model.velocity_limit),
-                                           ("position", q, model.position_lower, model.position_upper)):
+                                           ("position", q, *limits(model))):
             over = np.maximum(values - upper, lower - values)
             for i in np.flatnonzero((over > 1e-9).any(axis=1)):
                 j = int(np.argmax(over[i]))

@@ -20,6 +20,7 @@ from scipy.interpolate import make_interp_spline
 
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
+from .position_limits import limits
 from .trajectory import Reference, Waypoint, with_start
 
 Array = NDArray[np.float64]
@@ -69,9 +70,10 @@ class SmoothTrajectory:
             first[4]))), *(np.abs(p.v) for p in points if p.v is not None)]).max(axis=0)
         speed = FASTER * (np.abs(np.diff(asked, axis=0) / T).max(axis=0) + given)
         speed = np.where(np.isfinite(model.velocity_limit), np.maximum(speed, model.velocity_limit), speed)
+        lower, upper = limits(model)
         for what, value, low, high in (
-                ("position", q, np.minimum(model.position_lower, asked.min(axis=0)),
-                 np.maximum(model.position_upper, asked.max(axis=0))), ("velocity", v, -speed, speed)):
+                ("position", q, np.minimum(lower, asked.min(axis=0)), np.maximum(upper, asked.max(axis=0))),
+                ("velocity", v, -speed, speed)):
             over = np.maximum(low - value, value - high)
             if not over.max() <= 1e-6:
                 i, k, j = np.unravel_index(int(np.argmax(over)), over.shape)

@@ -76,7 +76,8 @@ class Trajectory:
         s = t - float(self.times[i])
         c = self._segments.get(i)
         if c is None:
-            c = self._segments[i] = _segment(self.points[i], self.points[i + 1])
+            first, last = self.points[i:i + 2]
+            c = self._segments[i] = segment(first, last, last.time - first.time)
         if len(c) == 2:
             return Reference(c[0] + s * c[1], c[1], np.zeros_like(c[1]))
         powers = s ** np.arange(len(c))
@@ -98,9 +99,10 @@ def check_times(waypoints: Sequence[Waypoint]) -> None:
         raise RbdError(f"trajectory: times from start must be at least 0 and strictly increase, got {times}")
 
 
-def _segment(first: Waypoint, last: Waypoint) -> Array:
-    """Coefficients (degree + 1, nv) of the polynomial in the time since `first`."""
-    T = last.time - first.time
+def segment(first: Waypoint, last: Waypoint, T: float | Array) -> Array:
+    """Coefficients (degree + 1, nv) of the polynomial in the time since `first`; `last` is T (s) later. Or of many:
+    arrays (segments, nv) of waypoints, T (segments, 1).
+    """
     q0, D = first.q, last.q - first.q
     if first.v is None or last.v is None:
         return np.stack([q0, D / T])
