@@ -292,6 +292,6 @@ class TorqueNode(ModelNode, ABC):
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         with self.lock:
             response.success = self.controller.safety.latched
-            self.controller.safety.reset()
+            self.controller.reset(time.monotonic())
         response.message = "released, ramping in while active" if response.success else "there was no emergency stop"
         return response

@@ -53,6 +53,17 @@ def test_a_trajectory_does_not_go_on_after_an_emergency_stop(moving):
     assert moving.safety.mode == "running"
 
 
+def test_a_trajectory_does_not_go_on_after_a_stop_that_is_reset_before_the_next_state(moving):
+    moving.safety.stop()
+    moving.reset(2.0)
+    np.testing.assert_allclose(hold(moving, 2.0, 3.0), G, rtol=0, atol=1e-12)
+    assert moving.safety.mode == "waiting"
+    assert moving.on_trajectory(3.0, 0, NAMES, [Point(10.0, Q + 2.0)])
+    moving.reset(3.0)    # there is no stop
+    hold(moving, 3.0, 4.0)
+    assert moving.safety.mode == "running"
+
+
 @pytest.mark.parametrize("watched", [True, False], ids=["let down", "process suspended"])
 def test_a_trajectory_does_not_go_on_after_a_long_silence(moving, watched):
     for now in np.arange(2.0, 9.0, 0.01) if watched else ():

@@ -69,6 +69,11 @@ class FollowingController(TorqueController):
         self.reference.clear()
         self._wrenches = None
 
+    def reset(self, now: float) -> None:
+        if self.safety.latched:    # since when there may not have been any state
+            self.reference.forget(now - self.safety.patience)
+        super().reset(now)
+
     def on_reference(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
                      velocity: ArrayLike = (), acceleration: ArrayLike = (), jerk: ArrayLike = (),
                      snap: ArrayLike = ()) -> bool:

@@ -124,6 +124,10 @@ class TorqueController(ABC):
         self._comparisons, self._compare_at, self.state.measured_effort = 0, now, None
         self.safety.activate(now)
 
+    def reset(self, now: float) -> None:
+        """Release the emergency stop."""
+        self.safety.reset()
+
     def deactivate(self) -> None:
         self.safety.deactivate()
 
