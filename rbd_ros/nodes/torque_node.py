@@ -154,11 +154,13 @@ class TorqueNode(ModelNode, ABC):
         with self.lock:
             if not self.active or self.controller.safety.output is not None:
                 return ""
-            state, rejections, topic = self.controller.state, self.controller.rejections, self._states.topic_name
+            state, topic = self.controller.state, self._states.topic_name
+            if state.refused:
+                return f"{topic} is rejected: {state.refused}"
             if state.foreign:
                 return (f"{topic} has {', '.join(state.foreign)}, none of "
                         f"{', '.join(self.controller.model.joint_names)}")
-            return f"input rejected: {rejections.last}" if rejections.total else silence(self, topic)
+            return silence(self, topic)
 
     # ---- life cycle
 

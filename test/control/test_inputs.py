@@ -40,6 +40,15 @@ def test_state_of_other_joints_is_not_ours(state, rejections):
     assert rejections.total == 0
 
 
+def test_why_there_is_no_state(state):
+    state.accept(0.0, MS, ["gripper"], [0.1])
+    state.accept(0.0, MS, ["elbow"], [0.1])
+    state.accept(0.0, MS, ["gripper"], [0.1])
+    assert state.foreign == ["gripper"] and "joint 'shoulder' is missing" in state.refused
+    state.accept(0.0, MS, NAMES, Q)
+    assert not state.foreign and not state.refused
+
+
 @pytest.mark.parametrize(("kind", "arguments"), [
     ("wrong_size", (NAMES, [0.1])), ("wrong_size", (NAMES, [])), ("wrong_size", (NAMES, Q, [1.0])),
     ("wrong_size", (NAMES, Q, V, [1.0])), ("non_finite", (NAMES, [0.1, np.nan])), ("non_finite", (NAMES, [np.inf, 0])),

@@ -27,6 +27,10 @@ def test_joint_states_that_never_come(start_node, peer):
     process = start_node("feedforward", robot_description_file=FILE, feedforward="gravity")
     peer.spin_until(lambda: "nobody publishes on /joint_states" in process.output(), "warning that nobody publishes")
     assert process.output().count("no torque before") == 1
+    peer.spin_until(lambda: "input rejected: none of the joints" in process.output(), "rejection of a reference",
+                    lambda: peer.send_reference(["hip"], [0.0]))
+    peer.status = ""
+    peer.spin_until(lambda: "nobody publishes on /joint_states" in peer.status, "what is true of the states")
     peer._states = peer.node.create_publisher(states.msg_type, "joint_states", RELIABLE)
     peer.spin_until(lambda: "nothing arrives" in process.output(), "warning of silence")
     peer.spin_until(lambda: "none of shoulder, elbow" in process.output(), "warning of other joints",

@@ -196,7 +196,8 @@ class StateInput:
         self.measured_effort: Array | None = None
         self.stamp_ns, self.received = 0, -math.inf
         self.restarts = 0
-        self.foreign: Sequence[str] = ()    # names of the last one that has none of the model's joints
+        self.refused = ""                   # why the last state with joints of the model was rejected
+        self.foreign: Sequence[str] = ()    # names of the last one without any of them, since the last valid one
 
     def age(self, now: float) -> float:
         """Seconds since the last valid state; infinite before the first one."""
@@ -209,6 +210,7 @@ class StateInput:
             return self._accept(now, stamp_ns, names, position, velocity, effort)
         except Rejected as error:
             self._rejections.add(error)
+            self.refused = str(error)
             return False
 
     def _accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike,
@@ -233,6 +235,7 @@ class StateInput:
         if len(effort):    # type: ignore[arg-type]
             self.measured_effort = joints.raw_rates("effort", effort)
         self.q, self.v, self.stamp_ns, self.received = q, v, stamp_ns, now
+        self.refused, self.foreign = "", ()
         return True
 
     def _estimate(self, q: Array, elapsed: float) -> Array:
