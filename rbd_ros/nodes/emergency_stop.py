@@ -7,7 +7,7 @@ from typing import Any
 
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import Bool
 
@@ -15,29 +15,36 @@ from .model_node import LATCHED
 
 TOPIC = "~/emergency_stop"
 STOPS = QoSProfile(depth=100)    # a stop that the next message releases at once is a stop all the same
+UNRELIABLE = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 LOOK = 0.25                      # s between looks for publishers that latch, by `take`
 
 
 class EmergencyStopInput:
-    """Calls `stop` for every message with true. What releases a stop is not heard here."""
+    """Calls `stop` for every message with true, whatever the QoS of its publisher; more than once for some. What
+    releases a stop is not heard here.
+    """
 
     def __init__(self, node: Node, stop: Callable[[], None]) -> None:
         self._node, self._stop = node, stop
-        self._looked = 0.0
-        self._subscriptions: list[Any] = [node.create_subscription(
-            Bool, TOPIC, self._hear, STOPS, qos_overriding_options=QoSOverridingOptions.with_default_policies())]
+        self._looked, self._latches = 0.0, False
+        self._subscriptions: list[Any] = []
+        self._listen(STOPS, qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self._listen(UNRELIABLE)    # hears all; the other one does not lose what reliable ones send
 
     def hear_latched(self) -> None:
-        """Where a publisher latches its stops, hear the one from before, too: that takes a second subscription, which
+        """Where a publisher latches its stops, hear the one from before, too: that takes another subscription, which
         other publishers would warn of.
         """
         self._looked = time.monotonic()
-        if len(self._subscriptions) == 1 and any(
-                publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
-                for publisher in self._node.get_publishers_info_by_topic(TOPIC)):
-            self._subscriptions.append(self._node.create_subscription(
-                Bool, TOPIC, self._hear, LATCHED,
-                event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False)))
+        if not self._latches and any(publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL
+                                     for publisher in self._node.get_publishers_info_by_topic(TOPIC)):
+            self._latches = True
+            self._listen(LATCHED)
+
+    def _listen(self, profile: QoSProfile, **options: Any) -> None:
+        self._subscriptions.append(self._node.create_subscription(
+            Bool, TOPIC, self._hear, profile, event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
+            **options))
 
     def take(self) -> None:
         """Hear what waits, in the thread of an executor that is busy with one of its callbacks."""

@@ -5,7 +5,7 @@ import signal
 
 import numpy as np
 import pytest
-from harness import LATCHED, RELIABLE, NodeProcess, Peer
+from harness import BEST_EFFORT, LATCHED, RELIABLE, NodeProcess, Peer
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rclpy.event_handler import PublisherEventCallbacks
@@ -74,6 +74,21 @@ def test_other_publishers_have_nothing_to_warn_of(tmp_path, private_domain):
             peer.diagnostics.clear()
             mode_becomes(peer, "stopped")    # a second later
             assert not warned
+        assert process.end() == 0
+    finally:
+        process.kill()
+
+
+def test_a_publisher_that_is_not_reliable(tmp_path, private_domain):
+    """As small computers and wireless buttons are."""
+    process = NodeProcess(tmp_path, "feedforward", **PARAMETERS)
+    try:
+        with Peer() as peer:
+            button = peer.node.create_publisher(Bool, "feedforward/emergency_stop", BEST_EFFORT)
+            mode_becomes(peer, "running")
+            peer.spin_until(lambda: "emergency stop: publishing" in process.output(), "stop",
+                            lambda: button.publish(Bool(data=True)))
+            mode_becomes(peer, "stopped")
         assert process.end() == 0
     finally:
         process.kill()
