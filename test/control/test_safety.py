@@ -41,6 +41,15 @@ def test_ramps_in_from_the_safe_effort():
     assert safety.mode == "running" and not safety.clipped
 
 
+def test_the_ramp_leads_to_what_the_limits_let_through():
+    """High gains far from the reference: not at the limit after a hundredth of the ramp."""
+    safety = make(effort_limit=np.array([5.0, 4.0]))
+    safety.update(1.0, 100.0 * COMMAND)
+    close(safety.update(1.25, 100.0 * COMMAND), (SAFE + COMMAND) / 2)
+    close(safety.update(1.5, 100.0 * COMMAND), COMMAND)
+    assert safety.counts["saturated"] == 1
+
+
 def test_waits_for_a_command_with_the_safe_effort():
     safety = make()
     close(safety.update(1.0, None), SAFE)

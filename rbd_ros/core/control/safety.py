@@ -175,7 +175,8 @@ class SafetyFilter:
             return self._emit(command, now)
         safe = self._finite_safe(False)
         if self.mode == "ramp_in" and command is not None:
-            return self._emit(safe + self._weight * (command - safe), now)
+            limit = self.settings.effort_limit    # else the ramp to a command far beyond it was a step
+            return self._emit(safe + self._weight * (np.clip(command, -limit, limit) - safe), now)
         if self.mode == "ramp_out" and self._weight > 0.0 and self.output is not None:
             if self._offset is None:
                 self._offset = (self.output - safe) / self._weight
