@@ -117,3 +117,12 @@ def test_waypoints_beyond_the_limits_are_what_was_asked_for():
     model = arm()
     made = SmoothTrajectory([Waypoint(2.0, model.position_upper + 0.1)], Reference.rest(np.zeros(2)), model)
     np.testing.assert_array_equal(made.end.q, model.position_upper + 0.1)
+
+
+def test_a_short_way_beyond_a_limit_is_found_on_a_long_segment():
+    """By 2 mrad, within a second of 17."""
+    points = [Waypoint(t, np.full(2, q)) for t, q in ((18.64939, 2.501394), (20.448202, 2.907246), (37.844923, 0.0))]
+    way = SmoothTrajectory(points, Reference.rest(np.zeros(2)))
+    assert 3.0015 < max(way.sample(t).q[0] for t in np.linspace(20.0, 30.0, 1000)) < 3.003
+    with pytest.raises(RbdError, match="swings out, to position"):
+        SmoothTrajectory(points, Reference.rest(np.zeros(2)), arm())

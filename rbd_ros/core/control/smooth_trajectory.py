@@ -30,7 +30,8 @@ FASTER = 4.0        # than the fastest segment on average: from rest to rest it 
 # derivative k of the power i at s = 0 and at s = 1, one row each: the conditions at both ends of a segment
 _FALLING = np.array([[math.perm(i, k) for i in range(DEGREE + 1)] for k in range(ORDER + 1)], dtype=np.float64)
 _CONDITIONS = np.concatenate([_FALLING * np.eye(ORDER + 1, DEGREE + 1), _FALLING])
-_WAY = np.linspace(0.0, 1.0, 17)[:, None] ** np.arange(DEGREE + 1)    # of a segment
+# of a segment: where its speed is looked at, and its position
+_WAY, _FINE_WAY = (np.linspace(0.0, 1.0, count)[:, None] ** np.arange(DEGREE + 1) for count in (17, 65))
 _SOLVE = np.round(np.linalg.inv(_CONDITIONS) * 24.0) / 24.0    # exact: the entries are multiples of 1/24
 
 
@@ -64,7 +65,7 @@ class SmoothTrajectory:
     def _check(self, model: RobotModel, points: Sequence[Waypoint], first: Array) -> None:
         """`RbdError` unless the way stays within the limits, or the waypoints, and is about as fast as they ask for."""
         asked, T = np.array([point.q for point in points]), np.diff(self.times)[:, None]
-        q = _WAY @ self._coefficients
+        q = _FINE_WAY @ self._coefficients
         v = _WAY[:, :-1] @ (self._coefficients[:, 1:] * np.arange(1, DEGREE + 1)[:, None]) / T[:, None]
         given = np.array([np.abs(first[1]) + T[0] * (np.abs(first[2]) + T[0] * (np.abs(first[3]) + T[0] * np.abs(
             first[4]))), *(np.abs(p.v) for p in points if p.v is not None)]).max(axis=0)
