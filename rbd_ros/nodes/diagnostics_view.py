@@ -28,7 +28,7 @@ CLEAR = "\033[H\033[J"
 
 
 def table(statuses: Iterable[tuple[DiagnosticStatus, float]]) -> list[str]:
-    """Lines of the table: a row per node, from its last status and the seconds since; below it long statuses, and rejections."""
+    """Rows of nodes, from their last status and the seconds since; below them long statuses and rejections."""
     rows, notes = [["node", "status", *COLUMNS]], []
     for status, age in sorted(statuses, key=lambda item: item[0].name):
         values = {item.key: item.value for item in status.values}
