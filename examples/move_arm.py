@@ -2,11 +2,13 @@
 
     python3 examples/move_arm.py joint_1=0.5 joint_4=-0.7
 
-Joints that are not named stay where they are. README.md shows how to start the node and a simulated arm.
+Joints that are not named stay where they are. Behind node `flatness`: add `--ros-args -r
+feedforward/joint_trajectory:=flatness/joint_trajectory`. README.md shows how to start the node and a simulated arm.
 """
 import sys
 
 import rclpy
+from rclpy.utilities import remove_ros_args
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -17,7 +19,7 @@ CLOSE = 0.01              # rad or m
 
 def main() -> int:
     try:
-        goals = {name: float(value) for name, value in (word.split("=") for word in sys.argv[1:])}
+        goals = {name: float(value) for name, value in (word.split("=") for word in remove_ros_args(sys.argv)[1:])}
     except ValueError:
         goals = {}
     if not goals:
