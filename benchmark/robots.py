@@ -1,6 +1,7 @@
 """The same robot and the same states for rbd_ros and for Pinocchio."""
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -37,8 +38,10 @@ def robot_file(path: str) -> Path:
 
 def pair(name: str, file: Path | str, floating: bool, states: int, locked: tuple[str, ...] = ()) -> Pair:
     """Load a URDF twice; `locked` joints are frozen at zero in both."""
-    ours = rbd.load_urdf(file, root="floating" if floating else "fixed", mimic="independent",
-                         locked={joint: 0.0 for joint in locked})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rbd.RbdWarning)    # of odd inertias in the descriptions
+        ours = rbd.load_urdf(file, root="floating" if floating else "fixed", mimic="independent",
+                             locked={joint: 0.0 for joint in locked})
     theirs = pin.buildModelFromUrdf(str(file), pin.JointModelFreeFlyer()) if floating \
         else pin.buildModelFromUrdf(str(file))
     theirs = pin.buildReducedModel(theirs, [theirs.getJointId(joint) for joint in locked], pin.neutral(theirs))

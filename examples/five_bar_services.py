@@ -5,6 +5,7 @@
     python3 examples/five_bar_services.py
 """
 import sys
+import textwrap
 
 import numpy as np
 import rclpy
@@ -15,6 +16,7 @@ from rbd_interfaces.msg import RobotState
 from rbd_interfaces.srv import ConstrainedDynamics
 
 Request = ConstrainedDynamics.Request
+PATIENCE = 300.0    # s: where the server still compiles its kernels, the first time ever, it answers afterwards
 SERVICE = "dynamics_server/constrained_dynamics"
 TWO = ["left_shoulder", "right_shoulder"]
 THREE = [*TWO, "left_elbow"]
@@ -33,9 +35,9 @@ def main() -> int:
 
     def ask(**fields):
         future = client.call_async(Request(state=state, **fields))
-        rclpy.spin_until_future_complete(node, future, timeout_sec=10.0)
+        rclpy.spin_until_future_complete(node, future, timeout_sec=PATIENCE)
         if not future.done():
-            raise SystemExit(f"no answer from {SERVICE} within 10 s")
+            raise SystemExit(f"no answer from {SERVICE} within {PATIENCE:g} s")
         return future.result()
 
     try:
@@ -55,7 +57,7 @@ def main() -> int:
 
         # one motor: it cannot make that motion, but the one that it makes can be asked for
         refused = ask(mode=Request.INVERSE, name=two.name, acceleration=two.acceleration, actuated=TWO[:1])
-        print(f"one motor, that motion: {refused.message.split('. ')[0]}")
+        print(textwrap.fill(f"one motor, that motion: {refused.message.split('. ')[0]}", 110, subsequent_indent="  "))
         one = ask(mode=Request.HYBRID, name=TWO[:1], prescribed=[True], acceleration=[2.0])
         show("one motor", one)
         print("one motor, acceleration", numbers(one.acceleration))
@@ -72,7 +74,7 @@ def numbers(values) -> str:
 def show(title, answer) -> None:
     if not answer.success:
         raise SystemExit(answer.message)
-    print(f"{title:20}  effort {numbers(answer.effort)}  multipliers {numbers(answer.multiplier)}  rank {answer.rank}")
+    print(f"{title:20} effort {numbers(answer.effort)}  multipliers {numbers(answer.multiplier)}  rank {answer.rank}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
+from rbd_ros.core.compile import WITHOUT_KERNELS
 from rbd_ros.core.derivatives import second_order
 from rbd_ros.core.derivatives.columns import COLUMN, NODE_SIZE
 from rbd_ros.core.derivatives.factor import RECORD, pitch
-from rbd_ros.core.dynamics import articulated, coriolis, energy, inverse, kinematics, mass_matrix
+from rbd_ros.core.dynamics import articulated, constrained_recursion, coriolis, energy, inverse, kinematics, mass_matrix
 from rbd_ros.core.model.block import NODE_NV, TYPE
 from support.robots import random_states
 from support.trees import TYPES, random_tree
@@ -73,6 +75,15 @@ def two(n):
     assert len(found) == 3
 
 
+def test_kernels_do_without_the_folders_that_their_hash_leaves_out():
+    kernels = [path for path in CORE.rglob("*.py") if "compile import" in path.read_text(encoding="utf-8")]
+    assert len(kernels) > 30
+    for path in kernels:
+        imports = re.findall(r"^(?:from|import) ([\w.]+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        places = {path.relative_to(CORE).parts[0], *(part for name in imports for part in name.split("."))}
+        assert not places & set(WITHOUT_KERNELS), path
+
+
 def needs(model):
     """Floats of the workspace that each `quick_entry` uses."""
     nodes = len(model._node_rows)
@@ -93,12 +104,21 @@ def test_the_workspace_of_a_model_is_large_enough(kind, root, count):
     assert max(needs(model)) <= model._work.size
 
 
+@pytest.mark.parametrize("name", rbd.sample_names())
+def test_the_workspace_of_constraints_is_large_enough(name):
+    model = rbd.sample(name)
+    bound = rbd.sample_constraints(name, model).bound(model)
+    assert constrained_recursion.work_size(len(model._node_rows), model.nv, bound.size) == bound.work.size
+
+
 def test_threads_may_share_a_model():
     """Compiled calls of one state share the model's workspace, one at a time; in plain Python each has its own."""
     model = random_tree(3, TYPES, root="floating")
     states = list(zip(*random_states(model, 8, 1), strict=True))
     calls = [rbd.inverse_dynamics, rbd.forward_dynamics, rbd.inverse_dynamics_derivatives,
-             rbd.forward_dynamics_derivatives]
+             rbd.forward_dynamics_derivatives,
+             lambda model, *state: rbd.constrained_forward_dynamics(model, held, *state)[:2]]
+    held = rbd.ConstraintSet([rbd.FixedContact("link5", kind="point")])
 
     def work(index):
         return [np.concatenate([np.ravel(x) for x in call(model, *states[index])]) for call in calls]

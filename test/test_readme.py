@@ -33,6 +33,17 @@ def test_files_that_the_readme_links_to_exist():
         assert (root / link).is_file(), link
 
 
+def test_lines_are_not_longer_than_those_of_the_code():
+    """But for rows of tables, which cannot be broken."""
+    root = Path(__file__).parents[1]
+    files = [*root.glob("*.md"), *root.glob("*.rst"), *root.glob("docs/*.md"), *root.glob("config/**/*.yaml")]
+    assert len(files) > 20
+    long = [f"{file.relative_to(root)}:{number}" for file in files
+            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+            if len(line) > 120 and not line.startswith("|")]
+    assert not long, long
+
+
 def test_commands_for_a_workspace_are_found_there():
     """setup.cfg puts all executables into lib/rbd_ros, where `ros2 run` looks for them and a shell does not."""
     root = Path(__file__).parents[1]

@@ -90,6 +90,15 @@ def test_run_names_an_unknown_command():
     assert "'nosuch'" in result.stderr
 
 
+@made_by_setup
+def test_run_says_what_to_start_instead_of_ros2():
+    if shutil.which("ros2"):
+        pytest.skip("there is a command ros2")
+    result = script("run", "ros2", "run", "rbd_ros", "feedforward")
+    assert result.returncode != 0
+    assert "`scripts/run NODE …`" in result.stderr
+
+
 def test_run_without_environment_says_what_to_do(tmp_path):
     result = script("run", "true", folder=bare_copy(tmp_path))
     assert result.returncode != 0

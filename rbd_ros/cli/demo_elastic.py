@@ -189,7 +189,7 @@ def run(namespace: argparse.Namespace, variant: str, duration: float, show: Call
         progress.done(f"RMS error {1e3 * results[mode].rms:.3f} mrad")
     joints = s.believed.joint_names
     print("\n" + report.table(results, joints))
-    print("better: than as if rigid. Per command: time to compute it." + (
+    print("better: than with rigid feed-forward. Per command: time to compute it." + (
         "\nstiffness: largest deviation from what is wanted, after the first second." if variant == "vsa" else ""))
     variable = [joints[i] for i in s.believed.variable]
     files = report.write(folder, results, joints, variable, {

@@ -27,6 +27,7 @@ from ..core.model.xml_tree import Element, parse_xml, read_text
 
 WIDTH = 96
 SAMPLES = 32
+MANY_TURNS, ENDLESS = 40.0, 1e4    # rad: ranges that look like degrees; from the second one on, like no limit
 SHOWN = 4    # findings of one kind written out; the others are listed by name
 
 
@@ -98,7 +99,7 @@ def examine(path: Path, root: str = "fixed") -> Report:
         q = np.stack([model.neutral(), *(model.random_configuration(rng) for _ in range(SAMPLES))])
         matrices = mass_matrix(model, q)
         findings += conditioning(model, matrices)
-    findings += mesh_scales(tree)
+    findings += mesh_scales(tree) + ranges_in_degrees(description)
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return Report(source.strip("'"), description, model, matrices, tuple(findings))
 
@@ -112,6 +113,16 @@ def mesh_scales(tree: Element) -> list[Finding]:
     shown = "; ".join(sorted(scales)[:4]) + ("; …" if len(scales) > 4 else "")
     return [Finding("note", "scaled meshes", "visuals and collisions", f"mesh scale {shown}: not read by dynamics",
                     "check that the inertias were not exported in the meshes' unit")]
+
+
+def ranges_in_degrees(description: Description) -> list[Finding]:
+    """Revolute joints that would turn many times: trajectories and simulation know of no other limit."""
+    return [Finding("warning", "range in degrees?", spec.name,
+                    f"range {lower:.3g} … {upper:.3g} rad is {(upper - lower) / (2.0 * np.pi):.0f} turns",
+                    "give limits in radians, or make the joint continuous")
+            for spec in description.joints if spec.type == "revolute"
+            and (lower := _one(spec.lower)) is not None and (upper := _one(spec.upper)) is not None
+            and MANY_TURNS < upper - lower < ENDLESS]
 
 
 def joint_rows(report: Report) -> list[dict[str, Any]]:

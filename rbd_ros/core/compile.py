@@ -1,7 +1,7 @@
 """`@kernel`: numba where present, plain Python otherwise; one source for both.
 
 Kernels check nothing and allocate little; public functions check once and call them. Compiled code is
-cached per user in a folder keyed by a hash of this package's sources (numba alone does not notice a
+cached per user in a folder keyed by a hash of their sources (numba alone does not notice a
 change in a callee of another file), by Python and by numba.
 """
 from __future__ import annotations
@@ -37,6 +37,7 @@ UNSUITED: tuple[type[Exception], ...] = (TypeError, ValueError, AttributeError)
 if numba is not None:
     UNSUITED += (numba.core.errors.NumbaError,)
 _CORE = Path(__file__).parent
+WITHOUT_KERNELS = ("actuation", "control", "service")    # folders whose changes leave compiled kernels as they are
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
@@ -44,6 +45,8 @@ def sources_hash() -> str:
     """Hash of every source file that a compiled kernel can depend on, and of the compiler's version."""
     digest = hashlib.sha256(f"{sys.version_info[:3]} {numba and numba.__version__}".encode())
     for path in sorted(_CORE.rglob("*.py")):
+        if path.relative_to(_CORE).parts[0] in WITHOUT_KERNELS:
+            continue
         digest.update(path.relative_to(_CORE).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -22,18 +22,22 @@ COLUMNS = {"Hz": "rate_hz", "p50 µs": "latency_p50_us", "p99 µs": "latency_p99
            "timeouts": "timeouts"}
 LEVELS = {DiagnosticStatus.OK: "ok", DiagnosticStatus.WARN: "WARN", DiagnosticStatus.ERROR: "ERROR",
           DiagnosticStatus.STALE: "STALE"}
+WIDEST = 36      # characters of a status in the table; a longer one is written out below it
 SILENT = 3.0    # s without a message after which a node counts as gone
 CLEAR = "\033[H\033[J"
 
 
 def table(statuses: Iterable[tuple[DiagnosticStatus, float]]) -> list[str]:
-    """Lines of the table: a row per node, from its last status and the seconds since; below it what was rejected."""
+    """Rows of nodes, from their last status and the seconds since; below them long statuses and rejections."""
     rows, notes = [["node", "status", *COLUMNS]], []
     for status, age in sorted(statuses, key=lambda item: item[0].name):
         values = {item.key: item.value for item in status.values}
         text = f"{LEVELS.get(status.level, '?')}: {status.message}"
         if age > SILENT:
             text = f"SILENT for {age:.0f} s (was {text})"
+        if len(text) > WIDEST:
+            notes.append(f"{status.name} {text}")
+            text = text[:WIDEST - 1] + "…"
         rows.append([status.name, text, *(_short(values.get(key, "–")) for key in COLUMNS.values())])
         kinds = _kinds(values)
         if kinds:

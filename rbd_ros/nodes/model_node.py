@@ -14,6 +14,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
 
+from ..core.compile import COMPILED, is_cached
 from ..core.control.parameters import Table, validate
 from ..core.control.torque_settings import load_model
 from ..core.errors import RbdError
@@ -149,8 +150,9 @@ class ModelNode(LifecycleNode):
             raise RbdError("no robot description: nothing came on topic "
                            f"{self.resolve_topic_name('robot_description')}, and neither parameter 'robot_description' "
                            "nor 'robot_description_file' is set")
-        log.info("loading the robot and its compiled kernels; the first time ever they are compiled, which takes up to "
-                 "a few minutes (`rbd compile` does it ahead)")
+        log.info("loading the robot" if not COMPILED or is_cached() else
+                 "loading the robot; what is not compiled yet is compiled now, once, which takes up to a few minutes "
+                 "(`rbd compile` does it ahead)")
         begin = time.monotonic()
         model, notes = self.load(values, description)
         for note in notes:

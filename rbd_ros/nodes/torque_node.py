@@ -157,10 +157,8 @@ class TorqueNode(ModelNode, ABC):
             state, topic = self.controller.state, self._states.topic_name
             if state.refused:
                 return f"{topic} is rejected: {state.refused}"
-            if state.foreign:
-                return (f"{topic} has {', '.join(state.foreign)}, none of "
-                        f"{', '.join(self.controller.model.joint_names)}")
-            return silence(self, topic)
+            names = ", ".join(self.controller.model.joint_names)
+            return f"{topic} has {', '.join(state.foreign)}, none of {names}" if state.foreign else silence(self, topic)
 
     # ---- life cycle
 
@@ -277,7 +275,7 @@ class TorqueNode(ModelNode, ABC):
                                       f"({2e3 * self.controller.statistics.period:.1f} ms)", throttle_duration_sec=5.0)
         if effort is not None:
             self.get_logger().warning(f"no valid joint state for {self.controller.state.age(time.monotonic()):.3f} s: "
-                                      "publishing the safe effort", throttle_duration_sec=1.0)
+                                      f"{self.controller.safety.without_states(now)}", throttle_duration_sec=1.0)
 
     def _on_emergency_stop(self) -> None:
         with self.lock:
@@ -296,4 +294,6 @@ class TorqueNode(ModelNode, ABC):
             response.success = self.controller.safety.latched
             self.controller.reset(time.monotonic())
         response.message = "released, ramping in while active" if response.success else "there was no emergency stop"
+        if response.success:
+            self.get_logger().info(f"emergency stop: {response.message}")
         return response

@@ -71,6 +71,8 @@ ILL = {    # text → severity, topic, subject, words of the message or fix
     "thin": (low(ROD.replace("0.001", "0.04")), "note", "thinner than a real body", "lower", "mm"),
     "com": (low(com="0 0 200"), "warning", "centre of mass far away", "lower", "millimetres"),
     "swapped": (bent(LIMIT.replace("-1", "9")), "error", "lower limit above upper", "elbow", "lower 9 > upper 1"),
+    "degrees": (bent(LIMIT.replace('"-1"', '"-90"').replace('"1"', '"90"')), "warning", "range in degrees?", "elbow",
+                "-90 … 90 rad is 29 turns"),
     "no range": (bent('<limit velocity="2" effort="3"/>'), "warning", "no range", "elbow", "cannot move"),
     "no effort": (bent(LIMIT.replace('"3"', '"0"')), "warning", "effort limit 0", "elbow", "override"),
     "no speed": (bent(LIMIT.replace('"2"', '"0"')), "warning", "velocity limit 0", "elbow", "data sheet"),

@@ -12,6 +12,7 @@ import rbd_ros as rbd
 from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from rbd_ros.core.control.parameters import Parameter, validate
 from rbd_ros.core.control.torque_settings import load_model
+from rbd_ros.core.simulation.settings import SIMULATOR_TABLE
 
 CONFIG = Path(__file__).parents[2] / "config" / "feedforward.yaml"
 MS = 1_000_000
@@ -116,6 +117,15 @@ def test_effort_limit_zero_needs_an_override():
         controller(model)
     made = controller(model, effort_limits__override_zero=[1.0, 99.0])
     close(made.settings.safety.effort_limit, [1.0, 50.0])
+
+
+def test_what_is_said_of_effort_limit_zero_is_what_the_node_does():
+    weak = xml().replace('effort="9"', 'effort="0"')
+    assert load(weak)[1] == []    # a torque node refuses it, with the names
+    (note,) = load(weak, effort_limits__override_zero=[3.0])[1]
+    assert "shoulder, elbow to 0; 'effort_limits.override_zero' counts instead" in note
+    (note,) = load_model(validate(SIMULATOR_TABLE, {}), weak)[1]
+    assert "counts as no limit" in note and "override" not in note
 
 
 def test_order_of_joints():

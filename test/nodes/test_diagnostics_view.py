@@ -30,6 +30,14 @@ def test_rows_and_notes():
     assert {len(line) for line in lines[:4]} == {len(lines[0])}    # columns stand below each other
 
 
+def test_a_long_status_stands_below_the_table():
+    message = "configuration failed: joint 'j2' moves no mass: the mass matrix is singular"
+    lines = table([(status("/feedforward", DiagnosticStatus.ERROR, message), 0.5), (status("/simulator"), 0.5)])
+    assert lines[1].startswith("/feedforward  ERROR: configuration failed") and message not in lines[1]
+    assert max(map(len, lines[:3])) < 125
+    assert lines[3:] == [f"/feedforward ERROR: {message}"]
+
+
 def test_a_running_node_appears(tmp_path, private_domain):
     node = NodeProcess(tmp_path, "feedforward", robot_description_file=str(rbd.sample_path("two_link")))
     view = NodeProcess(tmp_path, "diagnostics_view")

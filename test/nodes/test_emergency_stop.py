@@ -41,6 +41,7 @@ def test_a_stop_that_is_released_at_once(tmp_path, private_domain):
                                 f"stop number {pressed}", patience=10.0)
                 assert reset(peer)
             mode_becomes(peer, "running")
+            assert process.output().count("emergency stop: released") == 10
         assert process.end() == 0
     finally:
         process.kill()

@@ -232,6 +232,13 @@ class SafetyFilter:
         weight = min(max(held / s.fallback_ramp, 0.0), 1.0) if s.fallback_ramp > 0.0 else float(held >= 0.0)
         return self._emit((1.0 - weight) * self._stale_effort + weight * s.fallback, now)
 
+    def without_states(self, now: float) -> str:
+        """What `watchdog` gives at this time, in words."""
+        s, held = self.settings, now - self._fresh_at - self.settings.state_timeout - self.settings.hold
+        if held <= 0.0:
+            return "publishing the safe effort"
+        return f"{'on the way to' if held < s.fallback_ramp else 'publishing'} 'safe_output.fallback'"
+
     def _finite_safe(self, at_rest: bool) -> Array:
         safe = self._safe_effort(at_rest)
         return safe if all_finite(safe) else self.settings.fallback

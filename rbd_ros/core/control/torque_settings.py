@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,10 +164,17 @@ def load_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel,
     if (rotors >= 0.0).any() and len(rotors) == model.nv:
         model = model.with_(armature=np.where(rotors < 0.0, model.armature, rotors))
     notes = [str(warning.message) for warning in caught if issubclass(warning.category, RbdWarning)]
-    notes += [f"joint '{name}' has effort limit 0 in the robot description; 'effort_limits.override_zero' replaces it"
-              for name, limit in zip(model.velocity_names, model.effort_limit, strict=True) if limit == 0.0]
     check_model(model)
-    return model, notes
+    return model, notes + _zero_limits(model, values.get("effort_limits.override_zero"))
+
+
+def _zero_limits(model: RobotModel, override: Sequence[float] | None) -> list[str]:
+    """What counts where the description limits the effort to 0; without an override a torque node refuses the model."""
+    names = [name for name, limit in zip(model.velocity_names, model.effort_limit, strict=True) if limit == 0.0]
+    if not names or (override is not None and not np.any(np.asarray(override) > 0.0)):
+        return []
+    return [f"the robot description limits the effort of {', '.join(names)} to 0; "
+            + ("that counts as no limit here" if override is None else "'effort_limits.override_zero' counts instead")]
 
 
 def check_model(model: RobotModel) -> None:

@@ -94,15 +94,14 @@ def inertial_regressor(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
     Bodies fixed to the world have columns of zeros. q (nq,) or (N, nq), v, a (nv,) or (N, nv); errors as of
     `inverse_dynamics`. Y is the derivative of the efforts by π, and exact: they are linear in it.
     """
-    columns = PARAMETERS * len(model.body_names)
     try:
-        out = np.empty((model.nv, columns))
+        out = np.empty((model.nv, PARAMETERS * len(model.body_names)))
         if regressor_entry.call(model._block, q, v, a, 1, model._work, out.reshape(-1)):
             return out
     except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q, v=v, a=a)
-    out = given.empty(model.nv, columns)
+    out = given.empty(model.nv, PARAMETERS * len(model.body_names))
     if not regressor_entry.call(model._block, *given.flat, given.count, model._work, out.reshape(-1)):
         given.check_values()
     return out

@@ -60,7 +60,7 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
     if external_wrenches is None and not bound.users:
         try:
             out = np.empty(model.nv + bound.size + INFO)
-            found = constrained_forward_entry.call(model._block, bound.block, q, v, tau, options, out)
+            found = constrained_forward_entry.call(model._block, bound.block, q, v, tau, options, bound.work, out)
         except UNSUITED:
             found = -1    # not float64 arrays of one state: looked at below
         if found == 0:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry, routine, sweep
+from ..compile import entry, kernel, quick_entry, sweep
 from ..lie.spatial import add, cross, dot, rotate, scale
 from ..model.block import (
     IQ, IV, NODES, NQ, NV, RATIO, REVOLUTE, SHARED, column, dof, kind, matrix, node, parent, positions_valid,
@@ -186,30 +186,36 @@ def constrained_entry(M, C, q, v, a, tau, mask, wrench, user, options, states, a
         return -1
     if hybrid and not (mask.shape[0] == nv and rates_valid(M, a, states)):
         return -1
-    return constrained_states(M, C, q, v, a, tau, mask, wrench, user, options, states, acceleration, effort, lam, info)
+    S = np.empty(work_size(int(M[NODES]), nv, int(C[ROWS])))
+    return constrained_states(M, C, q, v, a, tau, mask, wrench, user, options, states, S, acceleration, effort, lam,
+                              info)
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
-def constrained_forward_entry(M, C, q, v, tau, options, out):
+@quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
+             "float64[::1])")
+def constrained_forward_entry(M, C, q, v, tau, options, work, out):
     """One state without wrenches and users' rows, checked; out (nv + m + 5): accelerations, multipliers, info."""
     nv = int(M[NV])
     m = int(C[ROWS])
     if M[SHARED] > 0.0 or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
         return -1
-    mask = np.empty(0, np.bool_)
-    return constrained_states(M, C, q, v, v, tau, mask, tau[:0], tau[:0], options, 1, out[:nv], out[:nv],
-                              out[nv:nv + m], out[nv + m:])
+    return constrained_states(M, C, q, v, v, tau, work[:0].view(np.bool_), tau[:0], tau[:0], options, 1, work,
+                              out[:nv], out[:nv], out[nv:nv + m], out[nv + m:])
 
 
-@routine
-def constrained_states(M, C, q, v, a, tau, mask, wrench, user, options, states, acceleration, effort, lam, info):
-    """This many states one after another, in workspace of its own; returns as the entries."""
+@kernel
+def work_size(nodes, nv, m):
+    """Numbers of workspace that one state takes."""
+    return (SIZE + POSES + 6 * m) * nodes + 3 * m * nv + 4 * m + 2 * m * m + nv
+
+
+@sweep
+def constrained_states(M, C, q, v, a, tau, mask, wrench, user, options, states, S, acceleration, effort, lam, info):
+    """This many states one after another, in the workspace S; returns as the entries."""
     nq = int(M[NQ])
     nv = int(M[NV])
     m = int(C[ROWS])
     nodes = int(M[NODES])
-    # one piece of memory for all, as each costs time
-    S = np.empty((SIZE + POSES + 6 * m) * nodes + 3 * m * nv + 4 * m + 2 * m * m + nv)
     W, S = S[:SIZE * nodes], S[SIZE * nodes:]
     X, S = S[:POSES * nodes], S[POSES * nodes:]
     G, S = S[:6 * m * nodes], S[6 * m * nodes:]

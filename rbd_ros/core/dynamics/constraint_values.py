@@ -60,19 +60,19 @@ def evaluate(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, 
 
 def constraint_values(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Array:
     """f(q) (m,) or (N, m): m, rad where small (see the constraint's class); zero on the manifold."""
-    q, v = states(model, q=q, v=model._zeros).arrays
+    q, v = states(model, q=q, v=getattr(model, "_zeros", ())).arrays
     return evaluate(model, constraints, q, v, v, 0).value
 
 
 def constraint_jacobian(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Array:
     """A(q) = ∂f/∂q (m, nv) or (N, m, nv) on the velocity space: ḟ = A v (K eq. 55)."""
-    q, v = states(model, q=q, v=model._zeros).arrays
+    q, v = states(model, q=q, v=getattr(model, "_zeros", ())).arrays
     return evaluate(model, constraints, q, v, v, 1).jacobian
 
 
 def constraint_bias(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike) -> Array:
     """Ȧq̇ (m,) or (N, m): f̈ = A q̈ + Ȧq̇ (K §3.2)."""
-    q, v, a = states(model, q=q, v=v, a=model._zeros).arrays
+    q, v, a = states(model, q=q, v=v, a=getattr(model, "_zeros", ())).arrays
     return evaluate(model, constraints, q, v, a, 2).acceleration
 
 

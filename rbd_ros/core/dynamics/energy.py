@@ -97,12 +97,12 @@ def kinetic_energy(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
 
 def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
     """Potential energy (J) of the moving bodies: a number or (N,); zero where their centre of mass is at the origin."""
-    return _totals(model, q, model._zeros, _POTENTIAL)
+    return _totals(model, q, getattr(model, "_zeros", ()), _POTENTIAL)
 
 
 def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
     """Centre of mass of all moving bodies (3,) or (N, 3), m, world axes."""
-    out = _totals(model, q, model._zeros, slice(_MASS, _MOMENT + 3))
+    out = _totals(model, q, getattr(model, "_zeros", ()), slice(_MASS, _MOMENT + 3))
     if np.any(out[..., 0] == 0.0):
         raise RbdError(f"model '{model.name}': nothing that moves has mass, so there is no centre of mass")
     return out[..., 1:] / out[..., :1]

@@ -12,7 +12,7 @@ from ..errors import RbdError
 from ..model.block import NODES, NQ, NV, SHARED, positions_valid, rates_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, shaped
+from ..model.state import States, node_wrenches, not_a_model, shaped
 from .articulated import SIZE, articulated_recursion
 from .forward import singular, solve_mass_matrix
 from .inverse import bias_effort
@@ -97,6 +97,8 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
 
 def prescribed_mask(model: RobotModel, prescribed: ArrayLike | Sequence[str]) -> NDArray[np.bool_]:
     """The boolean mask (nv,) of a mask or of names of joints and velocity coordinates."""
+    if not hasattr(model, "nv"):
+        raise not_a_model(model)
     if isinstance(prescribed, str):
         prescribed = [prescribed]
     array = np.asarray(prescribed)

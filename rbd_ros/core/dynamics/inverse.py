@@ -145,9 +145,10 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
 
 def bias_effort(model: RobotModel, q: ArrayLike, v: ArrayLike, external_wrenches: Any = None) -> Array:
     """Efforts of velocity and gravity, `b(q, v)` in `τ = M a + b` (K eq. 32): (nv,) or (N, nv)."""
-    return inverse_dynamics(model, q, v, model._zeros, external_wrenches)
+    return inverse_dynamics(model, q, v, getattr(model, "_zeros", ()), external_wrenches)
 
 
 def gravity_effort(model: RobotModel, q: ArrayLike) -> Array:
     """Efforts that hold the robot at rest at q: (nv,) or (N, nv)."""
-    return inverse_dynamics(model, q, model._zeros, model._zeros)
+    zeros = getattr(model, "_zeros", ())    # what is no model, inverse_dynamics says
+    return inverse_dynamics(model, q, zeros, zeros)

@@ -183,15 +183,14 @@ def jacobian_entry(M, q, link, frame, J):
 
 def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
     """Poses (nb, 4, 4) or (N, nb, 4, 4) of all links, world from body, in the order of `model.body_names`."""
-    count = len(model.body_names)
     try:
-        out = np.empty((count, 4, 4))
+        out = np.empty((len(model.body_names), 4, 4))
         if poses_entry.call(model._block, q, model._work, out):
             return out
     except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q)
-    out = given.empty(count, 4, 4)
+    out = given.empty(len(model.body_names), 4, 4)
     if not poses_entry.call(model._block, *given.flat, model._work, out.reshape(-1, 4, 4)):
         given.check_values()
     return out
@@ -211,15 +210,14 @@ def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
 
 
 def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order: int) -> Array:
-    count = len(model.body_names)
     try:
-        out = np.empty((count, 6))
+        out = np.empty((len(model.body_names), 6))
         if motions_entry.call(model._block, q, v, a, order, model._work, out):
             return out
     except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q, v=v, a=a)
-    out = given.empty(count, 6)
+    out = given.empty(len(model.body_names), 6)
     if not motions_entry.call(model._block, *given.flat, order, model._work, out.reshape(-1, 6)):
         given.check_values()
     return out
@@ -237,14 +235,14 @@ def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") ->
     choice = FRAMES.get(frame)
     if choice is None:
         raise RbdError(f"frame is {frame!r}, expected one of {', '.join(FRAMES)}")
-    index = model.body_index(body)
     try:
         J = np.empty((6, model.nv))
-        if jacobian_entry.call(model._block, q, index, choice, J):
+        if jacobian_entry.call(model._block, q, model.body_index(body), choice, J):
             return J
     except UNSUITED:
         pass    # not float64 arrays of one state: looked at below
     given = shaped(model, q=q)
+    index = model.body_index(body)
     J = given.empty(6, model.nv)
     if not jacobian_entry.call(model._block, *given.flat, index, choice, J.reshape(given.count * 6, model.nv)):
         given.check_values()

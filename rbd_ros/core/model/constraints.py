@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..compile import COMPILED
 from ..errors import RbdError, unknown_name
 from ..lie import se3
-from .constraint_block import coupling_record, pose_record, user_record
+from .constraint_block import WORK_NODE, coupling_record, pose_record, user_record
 from .inertia import Array, finite, read_only
 from .robot_model import RobotModel
 
@@ -217,6 +219,13 @@ class Bound:
     block: Array
     users: tuple[UserConstraint, ...]
     no_users: Array = field(default_factory=lambda: np.empty(0))
+
+    def _make_work(self) -> Array:
+        """Scratch memory of compiled calls with one state, as `RobotModel._work`."""
+        nodes, nv, m = len(self.model._node_rows), self.model.nv, self.size
+        return np.empty((WORK_NODE + 6 * m) * nodes + (3 * nv + 2 * m + 4) * m + nv)
+
+    work = cached_property(_make_work) if COMPILED else property(_make_work)
 
     def user_values(self, q: Array, v: Array) -> Array:
         """The users' values at a state or at each of a batch, flat."""

@@ -54,10 +54,15 @@ def states(model: RobotModel, **inputs: Any) -> States:
     return given
 
 
+def not_a_model(model: object) -> RbdError:
+    """The error for a model that is none."""
+    return RbdError(f"model: expected a RobotModel, as load_urdf returns it, got {type(model).__name__}")
+
+
 def shaped(model: RobotModel, **inputs: Any) -> States:
     """As `states`, for kernels that look at the values themselves: types and shapes only."""
     if not hasattr(model, "_block"):
-        raise RbdError(f"model: expected a RobotModel, as load_urdf returns it, got {type(model).__name__}")
+        raise not_a_model(model)
     arrays = {name: _shaped(model, name, value) for name, value in inputs.items()}
     sizes = {name: len(array) for name, array in arrays.items() if array.ndim == 2}
     if not sizes:
