@@ -173,10 +173,10 @@ def test_flatness_drives_the_motors_of_elastic_joints(launch):
     flatness.wait_for_active("/arm/flatness", repeat=send)
     actuation = rbd.load_actuation(DRIVES, MODEL)
     motors = rbd.motor_reference(actuation, *MOTION[:3], rbd.link_efforts(actuation, *MOTION))
-    flatness.wait_for("torque of the motors", lambda: references and efforts and np.allclose(
-        efforts[0].effort, motors.effort, rtol=0.0, atol=1e-9), send)
+    flatness.wait_for("torque and position of the motors", lambda: references and efforts and np.allclose(
+        efforts[0].effort, motors.effort, rtol=0.0, atol=1e-9) and np.allclose(
+        references[0].motor_position, motors.position[:2], rtol=0.0, atol=1e-9), send)
     assert list(efforts[0].name) == names
-    np.testing.assert_allclose(references[0].motor_position, motors.position[:2], atol=1e-9)
     np.testing.assert_allclose(references[0].stiffness, motors.stiffness, rtol=1e-9)
     flatness.end()
 
