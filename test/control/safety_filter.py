@@ -1,0 +1,31 @@
+"""A safety filter with plain numbers, for the tests of its parts."""
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from rbd_ros.core.control.safety import SafetyFilter, SafetySettings
+
+SAFE, AT_REST = np.array([1.0, 2.0]), np.array([1.5, 2.5])
+COMMAND, FALLBACK = np.array([5.0, -4.0]), np.array([0.5, 0.0])
+FREE = np.full(2, np.inf)
+
+
+def make(**changes):
+    settings = SafetySettings(FREE, FREE, FALLBACK, state_timeout=0.05, hold=0.1, fallback_ramp=0.2, ramp_in=0.5,
+                              ramp_out=0.25)
+    safety = SafetyFilter(dataclasses.replace(settings, **changes), lambda at_rest: AT_REST if at_rest else SAFE)
+    safety.activate(0.0)
+    return safety
+
+
+def close(actual, expected):
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12)
+
+
+def running(**changes):
+    safety = make(**{"ramp_in": 0.0} | changes)
+    close(safety.update(1.0, COMMAND), COMMAND)
+    assert safety.mode == "running"
+    return safety
