@@ -152,6 +152,30 @@ class Peer:
             lambda: next((effort for effort in reversed(self.efforts) if effort.header.stamp in sent), None), "effort",
             lambda: sent.append(self.send_state(names, q, v)))
 
+    def follow(self, publisher: Any, message: Any, agrees: Callable[[JointEffort, float], bool], names: Sequence[str],
+               q: Any, v: Any = ()) -> None:
+        """Send a trajectory until an answer to this state `agrees`; the number is the part of its time that passed.
+
+        It begins ahead of the states, as one that comes late is taken up on the way, and is sent again after its end:
+        the first one is lost where the node knows this publisher later than this one the node.
+        """
+        self.spin_until(lambda: publisher.get_subscription_count() > 0, "subscription")
+        last = message.points[-1].time_from_start
+        start = 0
+
+        def follows() -> bool:
+            nonlocal start
+            effort = self.answer(names, q, v)
+            stamp = effort.header.stamp
+            s = (stamp.sec * 1_000_000_000 + stamp.nanosec - start) / (last.sec * 1_000_000_000 + last.nanosec)
+            if s > 1.0:
+                start = next(self._stamps) + 500_000_000
+                message.header.stamp = Time(sec=start // 1_000_000_000, nanosec=start % 1_000_000_000)
+                publisher.publish(message)
+            return 0.0 < s < 1.0 and agrees(effort, s)
+
+        self.spin_until(follows, "effort along the trajectory")
+
     def answer_close_to(self, expected: Any, names: Sequence[str], q: Any, v: Any = (), tolerance: float = 1e-9,
                         repeat: Callable[[], Any] | None = None) -> JointEffort:
         """The first answer to this state that equals `expected`: inputs on other topics may still be on their way."""

@@ -174,28 +174,14 @@ def test_trajectory_is_interpolated_at_the_stamps_of_the_states(start, peer, mod
         JointTrajectoryPoint(positions=[0.0, 0.0], velocities=[0.0, 0.0], accelerations=[0.0, 0.0]),
         JointTrajectoryPoint(positions=[1.0, 0.5], velocities=[0.0, 0.0], accelerations=[0.0, 0.0])])
     message.points[1].time_from_start.sec = 2
-    peer.spin_until(lambda: publisher.get_subscription_count() > 0, "subscription")
-    peer.answer(NAMES, Q, V)
-    start_s = 0.0
 
-    def send():
-        nonlocal start_s
-        message.header.stamp = peer.stamp()
-        message.header.stamp.nanosec += 500_000_000    # ahead, as one that comes late is taken up on the way
-        start_s = message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
-        publisher.publish(message)
-
-    def follows():
-        effort = peer.answer(NAMES, Q, V)
-        s = (effort.header.stamp.sec + effort.header.stamp.nanosec * 1e-9 - start_s) / 2.0
-        if s > 1.0:    # at first, and where it was lost: the node may know this publisher later than this one the node
-            send()
+    def agrees(effort, s):
         reach = np.array([1.0, 0.5])
         q, v, a = (reach * (10 * s**3 - 15 * s**4 + 6 * s**5), reach * (30 * s**2 - 60 * s**3 + 30 * s**4) / 2.0,
                    reach * (60 * s - 180 * s**2 + 120 * s**3) / 4.0)
-        return 0.0 < s < 1.0 and np.allclose(effort.effort, rbd.inverse_dynamics(model, q, v, a), atol=1e-6)
+        return np.allclose(effort.effort, rbd.inverse_dynamics(model, q, v, a), atol=1e-6)
 
-    peer.spin_until(follows, "effort along the trajectory")
+    peer.follow(publisher, message, agrees, NAMES, Q, V)
 
 
 def test_external_wrenches_enter(start, peer, model):
