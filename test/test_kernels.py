@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.core.compile import WITHOUT_KERNELS
 from rbd_ros.core.derivatives import second_order
 from rbd_ros.core.derivatives.columns import COLUMN, NODE_SIZE
 from rbd_ros.core.derivatives.factor import RECORD, pitch
@@ -73,15 +71,6 @@ def two(n):
 """
     found = [text for function in bare(source) for text in complaints(function)]
     assert len(found) == 3
-
-
-def test_kernels_do_without_the_folders_that_their_hash_leaves_out():
-    kernels = [path for path in CORE.rglob("*.py") if "compile import" in path.read_text(encoding="utf-8")]
-    assert len(kernels) > 30
-    for path in kernels:
-        imports = re.findall(r"^(?:from|import) ([\w.]+)", path.read_text(encoding="utf-8"), re.MULTILINE)
-        places = {path.relative_to(CORE).parts[0], *(part for name in imports for part in name.split("."))}
-        assert not places & set(WITHOUT_KERNELS), path
 
 
 def needs(model):

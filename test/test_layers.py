@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "rbd_ros"
-LAYERS = ("errors", "compile", "lie", "model", "dynamics", "derivatives", "actuation", "control", "motion",
-          "simulation", "service")
+LAYERS = ("errors", "kernel_cache", "compile", "lie", "model", "dynamics", "derivatives", "actuation", "control",
+          "motion", "simulation", "service")
 ROS = {"rclpy", "ament_index_python", "launch", "launch_ros", "rbd_interfaces", "builtin_interfaces", "rcl_interfaces",
        "rosidl_runtime_py", "tf2_ros"}
 

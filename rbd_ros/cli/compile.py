@@ -6,8 +6,9 @@ import importlib
 import pkgutil
 
 from .. import core
-from ..core.compile import COMPILED, cache_directory, compile_all
+from ..core.compile import COMPILED, compile_all
 from ..core.errors import RbdError
+from ..core.kernel_cache import cache_directory
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

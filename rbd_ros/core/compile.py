@@ -1,30 +1,29 @@
 """`@kernel`: numba where present, plain Python otherwise; one source for both.
 
-Kernels check nothing and allocate little; public functions check once and call them. Compiled code is
-cached per user in a folder keyed by a hash of their sources (numba alone does not notice a
-change in a callee of another file), by Python and by numba.
+Kernels check nothing and allocate little; public functions check once and call them. Compiled code is cached per
+user (`kernel_cache`).
 """
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import importlib
 import os
 import re
-import shutil
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from typing import Any
 
 from .errors import RbdWarning
+from .kernel_cache import folder_of, keep, prune
 
 try:
     if os.environ.get("RBD_DISABLE_COMPILE"):
         raise ImportError("RBD_DISABLE_COMPILE is set")
     import numba
-    from numba.core import config as _numba_config
 except ImportError as reason:
     numba = None
     warnings.warn(f"numba is not used ({reason}): rbd_ros computes in plain Python, "
@@ -36,43 +35,7 @@ COMPILED = numba is not None
 UNSUITED: tuple[type[Exception], ...] = (TypeError, ValueError, AttributeError)
 if numba is not None:
     UNSUITED += (numba.core.errors.NumbaError,)
-_CORE = Path(__file__).parent
-WITHOUT_KERNELS = ("actuation", "control", "service")    # folders whose changes leave compiled kernels as they are
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
-
-
-def sources_hash() -> str:
-    """Hash of every source file that a compiled kernel can depend on, and of the compiler's version."""
-    digest = hashlib.sha256(f"{sys.version_info[:3]} {numba and numba.__version__}".encode())
-    for path in sorted(_CORE.rglob("*.py")):
-        if path.relative_to(_CORE).parts[0] in WITHOUT_KERNELS:
-            continue
-        digest.update(path.relative_to(_CORE).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def cache_directory() -> Path:
-    """Folder of the compiled kernels: `$RBD_CACHE_DIR`, else `$XDG_CACHE_HOME/rbd_ros`, else `~/.cache/rbd_ros`."""
-    root = os.environ.get("RBD_CACHE_DIR")
-    if root:
-        return Path(root)
-    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    return Path(home) / "rbd_ros"
-
-
-_DIRECTORY = cache_directory() / sources_hash() if COMPILED else None
-
-
-@contextlib.contextmanager
-def _numba_cache() -> Iterator[None]:
-    """numba's cache directory set for our kernels only, not for the user's own functions."""
-    before = _numba_config.CACHE_DIR
-    _numba_config.CACHE_DIR = str(_DIRECTORY)
-    try:
-        yield
-    finally:
-        _numba_config.CACHE_DIR = before
 
 
 # Kernels leave out numba's counting of references to arrays, which costs as much as their arithmetic, where this numba
@@ -108,7 +71,7 @@ class Entry:
     """
 
     def __init__(self, function: Callable[..., Any], signature: str, options: dict[str, Any]) -> None:
-        self.name = function.__name__
+        self.name, self.module = function.__name__, function.__module__
         self.python = function
         self._signature = signature
         self._options = options | _OPTIONS
@@ -127,17 +90,17 @@ class Entry:
 
     def cached(self) -> bool:
         """Whether machine code for this entry lies in the cache."""
-        return _DIRECTORY is not None and any(_DIRECTORY.glob(f"*/*.{self.name}-*.nbc"))
+        return COMPILED and any(folder_of(self.module).glob(f"*.{self.name}-*.nbc"))
 
     def compile(self) -> None:
         """Compile, or load from the cache."""
         if not COMPILED or self.call != self._first_call:
             return
-        with _numba_cache(), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
             dispatcher = numba.njit(**self._options)(self.python)
             with contextlib.suppress(RuntimeError):    # no writable cache: compile in each process
-                dispatcher.enable_caching()
+                keep(dispatcher, self.module)
             dispatcher.compile(self._signature)
         dispatcher.disable_compile()
         # For other argument types numba would look for conversions and word a message, which takes 60 µs.
@@ -178,28 +141,40 @@ def quick_entry(signature: str) -> Callable[[Callable[..., Any]], Entry]:
 
 
 def is_cached() -> bool:
-    """Whether nothing is left to compile: all that is known lies in the cache."""
+    """Whether nothing is left to compile: all that is known lies in the cache, for these sources and this machine."""
     return all(item.cached() for item in _ENTRIES)
 
 
 def compile_all(report: Callable[[str], None] | None = None) -> float:
-    """Compile every entry point into the cache, reporting progress; returns the seconds it took."""
+    """Compile every entry point that is not in the cache yet, on all cores; returns the seconds it took.
+
+    report: called with a line per entry point. The main module of a program that calls this is imported by its
+    helpers, so what it does belongs under `if __name__ == "__main__"`.
+    """
     start = time.perf_counter()
-    for count, item in enumerate(_ENTRIES, 1):
-        begin = time.perf_counter()
-        item.compile()
+    missing = [item for item in _ENTRIES if not item.cached()]
+    for count, (item, seconds) in enumerate(_compiled(missing), 1):
         if report is not None:
-            report(f"[{count}/{len(_ENTRIES)}] {item.name} ({time.perf_counter() - begin:.1f} s)")
-    _prune()
+            report(f"[{count}/{len(missing)}] {item.name} ({seconds:.1f} s)")
+    for item in _ENTRIES:
+        item.compile()    # from the cache by now
+    prune()
     return time.perf_counter() - start
 
 
-def _prune(keep: int = 8) -> None:
-    """Delete the caches of older sources, all but the newest few."""
-    if _DIRECTORY is None or not _DIRECTORY.parent.is_dir():
+def _compiled(entries: list[Entry]) -> Iterable[tuple[Entry, float]]:
+    """Each entry when it is compiled, with the seconds that took."""
+    if len(entries) < 2 or (os.cpu_count() or 1) < 2:
+        yield from ((item, _compile_entry(item.module, item.name)) for item in entries)
         return
-    folders = sorted((p for p in _DIRECTORY.parent.iterdir() if p.is_dir() and len(p.name) == 16),
-                     key=lambda p: p.stat().st_mtime, reverse=True)
-    for folder in folders[keep:]:
-        if folder != _DIRECTORY:
-            shutil.rmtree(folder, ignore_errors=True)
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        waiting = {pool.submit(_compile_entry, item.module, item.name): item for item in entries}
+        for done in as_completed(waiting):
+            yield waiting[done], done.result()
+
+
+def _compile_entry(module: str, name: str) -> float:
+    begin = time.perf_counter()
+    importlib.import_module(module)
+    next(item for item in _ENTRIES if (item.module, item.name) == (module, name)).compile()
+    return time.perf_counter() - begin

@@ -1,0 +1,80 @@
+"""One cache of compiled kernels per content and machine: checkouts share it, a change reaches what depends on it."""
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rbd_ros as rbd
+from rbd_ros.core import kernel_cache
+
+CORE = Path(__file__).parents[1] / "rbd_ros" / "core"
+ASK = """
+from rbd_ros.core.dynamics import energy
+entry = energy.totals_entry
+print(entry.cached(), energy.__file__)
+entry.compile()
+print(sum(entry.call.stats.cache_hits.values()), sum(entry.call.stats.cache_misses.values()))
+"""
+pytestmark = pytest.mark.skipif(not rbd.COMPILED, reason="numba is not used")
+
+
+def ask(checkout, cache):
+    """Whether the entry was cached, the folder it was imported from, hits and misses of numba."""
+    environment = dict(os.environ, PYTHONPATH=str(checkout), RBD_CACHE_DIR=str(cache))
+    lines = subprocess.run([sys.executable, "-c", ASK], cwd=checkout, env=environment, check=True, text=True,
+                           stdout=subprocess.PIPE).stdout.split()
+    return lines[0] == "True", lines[1], int(lines[2]), int(lines[3])
+
+
+def test_two_checkouts_share_one_cache_and_a_changed_callee_does_not(tmp_path):
+    for name in ("one", "two"):
+        shutil.copytree(CORE.parent, tmp_path / name / "rbd_ros", ignore=shutil.ignore_patterns("__pycache__"))
+    cache = tmp_path / "cache"
+    cached, where, hits, misses = ask(tmp_path / "one", cache)
+    assert (cached, hits, misses) == (False, 0, 1) and where.startswith(str(tmp_path / "one"))
+    cached, where, hits, misses = ask(tmp_path / "two", cache)
+    assert (cached, hits, misses) == (True, 1, 0) and where.startswith(str(tmp_path / "two"))
+    callee = tmp_path / "two" / "rbd_ros" / "core" / "lie" / "spatial.py"
+    callee.write_text(callee.read_text() + "\n# changed\n")
+    assert ask(tmp_path / "two", cache)[0] is False
+    assert ask(tmp_path / "one", cache)[0] is True
+
+
+def test_what_is_kept_for_other_processors_is_not_taken(monkeypatch):
+    here = kernel_cache.folder_of("rbd_ros.core.dynamics.inverse")
+    monkeypatch.setattr(kernel_cache, "_machine", lambda: "another")
+    kernel_cache._key.cache_clear()
+    try:
+        assert kernel_cache.folder_of("rbd_ros.core.dynamics.inverse") != here
+    finally:
+        kernel_cache._key.cache_clear()
+
+
+def test_dependencies_are_all_files_that_an_import_loads():
+    """Against Python itself: what importing a module loads of the core is among its dependencies."""
+    code = ("import importlib, sys; importlib.import_module('rbd_ros.core.dynamics.constrained_forward'); "
+            "print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('rbd_ros.core.')))")
+    # `rbd_ros/__init__.py` imports everything: an empty one in its place
+    loaded = subprocess.run([sys.executable, "-c", "import types, sys; package = types.ModuleType('rbd_ros'); "
+                             f"package.__path__ = [{str(CORE.parent)!r}]; sys.modules['rbd_ros'] = package; {code}"],
+                            check=True, text=True, stdout=subprocess.PIPE).stdout.split()
+    known = {str(path) for path in kernel_cache.dependencies(CORE / "dynamics" / "constrained_forward.py")}
+    assert len(loaded) > 20
+    # the front door of `lie` names all that lies behind it, and nothing uses geodesics from there
+    door = {str(CORE / "lie" / name) for name in ("__init__.py", "geodesics.py")}
+    assert {name for name in loaded if Path(name).read_text().strip()} - known <= door
+
+
+def test_kernels_do_not_depend_on_what_decides():
+    """A change of control or services must not cost every user minutes of compilation."""
+    kernels = [path for path in CORE.rglob("*.py") if re.search(r"compile import .*entry", path.read_text())]
+    assert len(kernels) > 15
+    for path in kernels:
+        folders = {file.relative_to(CORE).parts[0] for file in kernel_cache.dependencies(path)}
+        assert folders.isdisjoint({"control", "service", "actuation"}), path
