@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import platform
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,18 +22,23 @@ PARTS: dict[str, Any] = {
     "roundtrip": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "rate": lambda args: {"seconds": 5.0 if args.quick else 60.0},
     "soak": lambda args: {"minutes": args.minutes},
+    "fuzz": lambda args: {"messages": args.messages, "seed": args.seed, "nodes": args.nodes},
 }
-ON_REQUEST = ("soak",)
+ON_REQUEST = ("soak", "fuzz")
 
 
 def main() -> None:
-    """Run the parts named on the command line, or all but those on request."""
+    """Run the parts named on the command line, or all but those on request. Exit code 1 if one found a violation."""
     usual = [name for name in PARTS if name not in ON_REQUEST]
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument("parts", nargs="*", default=[],
                         help=f"any of: {', '.join(PARTS)} (default: all but {', '.join(ON_REQUEST)})")
     parser.add_argument("--quick", action="store_true", help="fewer states and rounds")
     parser.add_argument("--minutes", type=float, default=30.0, help="length of soak (default: %(default)s)")
+    parser.add_argument("--messages", type=int, default=100_000, help="of fuzz, per node (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of fuzz (default: %(default)s)")
+    parser.add_argument("--nodes", nargs="+", default=["feedforward", "flatness", "elastic"],
+                        choices=["feedforward", "flatness", "elastic"], help="of fuzz (default: all)")
     parser.add_argument("--output", default="output/bench", help="folder of bench.json")
     args = parser.parse_args()
     if unknown := set(args.parts) - set(PARTS):
@@ -47,6 +53,8 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "bench.json").write_text(json.dumps(found, indent=2) + "\n")
     print(f"\nwritten: {folder / 'bench.json'}")
+    if any(isinstance(part, dict) and part.get("violations") for part in found.values()):
+        sys.exit(1)
 
 
 if __name__ == "__main__":
