@@ -36,8 +36,8 @@ def run(messages: int = 100_000, seed: int = 1, nodes: Sequence[str] = NODES,
           *(str(row[key]) for key in ("states", "efforts", "rejected")),
           f"{row['seconds']:.0f}", str(row["exams"]), str(row["tries"]), str(len(row["violations"]))] for row in rows])
     violations = [f"{row['node']}: {what}" for row in rows for what in row["violations"]]
-    print(f"  and good: good ones that had to be answered, between those of the storm. as fresh: how often its answers equalled those of the fresh node. "
-          f"{'; '.join(violations) or 'No violation'}")
+    print("  and good: good ones that had to be answered, between those of the storm. as fresh: how often its answers "
+          f"equalled those of the fresh node. {'; '.join(violations) or 'No violation'}")
     return {"rows": rows, "violations": violations}
 
 

@@ -65,8 +65,8 @@ class Storm:
             while self._hurled < until and len(peer.violations) < 10:
                 act = self._rng.choice(len(self._acts), p=np.array([*self._acts.values()]) / sum(self._acts.values()))
                 [*self._acts][act]()
-                self._show(f"{self._target.name}: {self._hurled} of {messages} messages, {peer.outputs.efforts} efforts, "
-                           f"{len(peer.violations)} violations")
+                self._show(f"{self._target.name}: {self._hurled} of {messages} messages"
+                           f", {peer.outputs.efforts} efforts, {len(peer.violations)} violations")
             self._calm()
             self._look()
             self._exam.compare(anew=bool(chapter % 2))
