@@ -132,7 +132,7 @@ def test_a_fade_between_gains(start, private_domain):
 def test_a_fade_into_a_stream_that_begins_elsewhere(start, private_domain):
     """The law damps, and the stream begins at a velocity: what fades is the reference's part alone."""
     start("feedforward", feedforward="gravity", gains__kp=KP, gains__kd=5.0, ramp_in=0.0)
-    away = REFERENCE + [0.2, -0.1]
+    away = REFERENCE + np.array([0.2, -0.1])
     with Robot() as robot:
         robot.settle(COMMAND)
         assert robot.set_parameters([("ramp_in", 0.8), ("reference_timeout", 0.05)])[1].successful

@@ -261,7 +261,8 @@ class SafetyFilter(Generic[Laws]):
         return [mix(o, n, self.laws.share) for o, n in zip(old, new, strict=True)]
 
     def _clipped_safe(self, laws: Laws, at_rest: bool) -> list[Array]:
-        return [channel.clip(effort) for channel, effort in zip(self.channels, self._finite(laws, at_rest), strict=True)]
+        efforts = self._finite(laws, at_rest)
+        return [channel.clip(effort) for channel, effort in zip(self.channels, efforts, strict=True)]
 
     def _resting(self) -> list[Array]:
         """S at rest before the limits, which may change while it is repeated."""
