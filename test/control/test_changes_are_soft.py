@@ -109,10 +109,11 @@ class Motors(Run):
     def __init__(self, **values):
         super().__init__(controller(ramp_in=RAMP, **values))
         self.measured, self.values = True, values
+        self.robot = self.made.actuation    # which does not jump where the controller's model changes
 
     def cycle(self):
         self.n += 1
-        stamp, r, map_ = round(self.now * 1e9), motion(self.now), flat(self)
+        stamp, r, map_ = round(self.now * 1e9), motion(self.now), flat(self, self.robot)
         assert self.made.on_reference(self.now, 0, NAMES, *r)
         if self.measured:
             self.motors = map_.position + OFF, map_.velocity
@@ -136,9 +137,9 @@ class Motors(Run):
                                                     self.made.settings.given))
 
 
-def flat(run):
-    """The flatness map at this moment, with the model of the controller."""
-    r, actuation = motion(run.now), run.made.actuation
+def flat(run, actuation=None):
+    """The flatness map at this moment, with the model of the controller unless another one is given."""
+    r, actuation = motion(run.now), actuation or run.made.actuation
     return rbd.motor_reference(actuation, *r[:3], rbd.link_efforts(actuation, *r))
 
 

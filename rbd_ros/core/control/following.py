@@ -1,20 +1,21 @@
 """Torque controllers that follow references and trajectories, under external wrenches."""
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..model.robot_model import RobotModel
-from .inputs import Rejected, Turns, total_wrenches
+from .inputs import Rejected, Rejections, Turns, total_wrenches
 from .parameters import Parameter, Table
 from .position_limits import check_between
 from .reference import Point, ReferenceInput
-from .torque import TorqueController
+from .torque import Laws, TorqueController
 from .torque_settings import TORQUE_TABLE, TorqueSettings
 from .trajectory import Interpolation, Reference, Trajectory, Waypoint
 
@@ -42,17 +43,30 @@ class FollowingSettings(TorqueSettings):
                                                             for name in ("reference_timeout", "wrench_timeout")}
 
 
-class FollowingController(TorqueController):
-    """Keeps the newest reference and the external wrenches. A subclass implements `command`."""
+class FollowingLaws(Laws):
+    """Laws with the reference that they follow."""
+
+    def __init__(self, settings: TorqueSettings, reference: ReferenceInput) -> None:
+        super().__init__(settings)
+        self.reference = reference
+
+
+F = TypeVar("F", bound=FollowingLaws)
+
+
+class FollowingController(TorqueController[F], Generic[F]):
+    """Keeps the newest reference and the external wrenches. A subclass implements `make_laws` and `command`."""
 
     settings: FollowingSettings
 
     def __init__(self, model: RobotModel, settings: FollowingSettings) -> None:
-        super().__init__(model, settings)
-        self.reference = ReferenceInput(model, self.rejections, settings.reference_timeout, self.interpolation)
+        rejections = Rejections()
+        self.reference = ReferenceInput(model, rejections, settings.reference_timeout, self.interpolation)
+        super().__init__(model, settings, rejections)
         self._turns = Turns(model)
         self._wrenches: Array | None = None
         self._wrenches_received = -math.inf
+        self._beginning = False    # what fades in is a stream, and no trajectory came since
 
     def interpolation(self, waypoints: Sequence[Waypoint], start: Reference) -> Interpolation:
         """The motion of a trajectory; `RbdError` if it cannot be."""
@@ -63,15 +77,24 @@ class FollowingController(TorqueController):
     def apply(self, settings: TorqueSettings) -> None:
         assert isinstance(settings, FollowingSettings)
         super().apply(settings)
-        self.reference.timeout = settings.reference_timeout
+        for reference in self._references():
+            reference.timeout = settings.reference_timeout
 
     def clear(self) -> None:
-        self.reference.clear()
+        for reference in self._references():
+            reference.clear()
         self._wrenches = None
+
+    def _references(self) -> list[ReferenceInput]:
+        """All that some laws follow, the newest last."""
+        fade = self.safety.laws
+        return [laws.reference for laws in (fade.old, fade.new) if laws is not None
+                and laws.reference is not self.reference] + [self.reference]
 
     def reset(self, now: float) -> None:
         if self.safety.latched:    # since when there may not have been any state
-            self.reference.forget(now - self.safety.patience)
+            for reference in self._references():
+                reference.forget(now - self.safety.patience)
         super().reset(now)
 
     def on_reference(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
@@ -80,21 +103,40 @@ class FollowingController(TorqueController):
         """Take a sample of a stream of references; False if it was rejected. A stream that begins anew may begin
         elsewhere.
         """
-        begins = not self.reference.streams(now)
+        before = None if self.reference.streams(now) else copy.copy(self.reference)
         accepted = self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
-        if accepted and begins:
-            self.soften()
+        if accepted and before is not None:
+            self._begin(before)
         return accepted
 
-    def desired(self, now: float) -> Reference | None:
-        """What to follow in the last state, continuous joints in the turn of that.
+    def _begin(self, before: ReferenceInput) -> None:
+        """The stream begins: fade over to it from what was followed before it. A stream that pauses while it still
+        fades in goes on as the same one.
+        """
+        fade = self.safety.laws
+        alive = [laws for laws in (fade.old, fade.new) if laws is not None]
+        if self.safety.modes.share <= 0.0:    # nothing of a command is in the output, so there is nothing to fade from
+            for laws in alive:
+                laws.reference = self.reference
+            return
+        if self._beginning and fade.fading:
+            return
+        for laws in alive:
+            if laws.reference is self.reference:
+                laws.reference = before
+        fade.change(self.make_laws(self.settings))
+        self._beginning = True
+
+    def desired(self, now: float, laws: FollowingLaws) -> Reference | None:
+        """What these laws follow in the last state, continuous joints in the turn of that.
 
         Forgotten where the robot was stopped or let down: it is not where it was meant to be, and a trajectory has
         gone on without it.
         """
         if self.safety.abandoned(now):
-            self.reference.forget(now - self.safety.patience)
-        reference = self.reference.sample(now, self.state.stamp_ns)
+            for given in self._references():
+                given.forget(now - self.safety.patience)
+        reference = laws.reference.sample(now, self.state.stamp_ns)
         return None if reference is None else replace(reference, q=self._turns.nearest(reference.q, self.state.q))
 
     def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> bool:
@@ -104,7 +146,9 @@ class FollowingController(TorqueController):
                                          "that first"))
             return False
         measured = self.state.q if self.state.age(now) < self.state.timeout else None
-        return self.reference.accept_trajectory(now, stamp_ns, self.state.stamp_ns, names, points, measured)
+        accepted = self.reference.accept_trajectory(now, stamp_ns, self.state.stamp_ns, names, points, measured)
+        self._beginning = self._beginning and not accepted
+        return accepted
 
     def on_wrenches(self, now: float, wrenches: Sequence[tuple[str, ArrayLike]]) -> bool:
         """Take all external wrenches: (body, [moment, force] on the body in its link frame); False if rejected."""
