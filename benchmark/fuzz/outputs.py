@@ -39,6 +39,11 @@ class Limits:
         self._spans[-1] = last, begin, acknowledged + grace
         self._spans = [*self._spans[-50:], (maximum, asked, math.inf)]
 
+    def stretch(self, since: float, grace: float) -> None:
+        """A rate limit holds from now on: it may stretch a change since then, too."""
+        self._spans = [(maximum, begin, end + grace if since < end < math.inf else end)
+                       for maximum, begin, end in self._spans]
+
     def at(self, when: float) -> Array:
         return np.minimum(self._described, max(span[0] for span in self._spans if span[1] <= when <= span[2]))
 

@@ -190,6 +190,9 @@ class Peer:
         for (name, value), result in zip(changes.items(), results, strict=True):
             if name.endswith("effort_limits.rate") and result.successful:
                 self._rated = self._rated | {name} if value[0] < 1e100 else self._rated - {name}
+                if self._rated:
+                    for limits in (self.outputs.limits, self.outputs.motor_limits):
+                        limits.stretch(asked - 1e9, 5e9)
             for key, limits in (("effort_limits.maximum", self.outputs.limits),
                                 ("motor_effort_limits.maximum", self.outputs.motor_limits)):
                 if name == key and result.successful:
