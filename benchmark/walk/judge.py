@@ -37,7 +37,8 @@ class Chain:
         return self.alive[next(reversed(self.alive))]
 
     def settle(self) -> None:
-        self.alive = dict([self.alive.popitem()])
+        if len(self.alive) > 1:
+            self.alive = dict([self.alive.popitem()])
 
 
 class Judge:
@@ -191,15 +192,17 @@ class Judge:
         shares = tuple(elapsed / ramp if ramp > 0.0 else 1.0 for goes, ramp in ways if goes)
         cycle = Cycle(np.array(output), values, dict(self._limits[at].alive), self._settings[at].rate_limit, elapsed,
                       shares)
+        before, self._last[at] = self._before[at], cycle.output
+        if cycle.alone is not None and not rules.exact(cycle, cycle.alone) and before is not None \
+                and before.alone is not None and before.values.keys() == values.keys() and np.isfinite(output).all():
+            return cycle    # nothing but one law, as in the cycle before: no rule can be broken
         where = f"output {at}"
         self._note(now, where, rules.limits(cycle, last) or rules.interval(cycle, last))
         if last is not None:
             self._note(now, where, rules.rate(cycle, last))
-            before = self._before[at]
             if before is not None and not self._hard:
                 self._note(now, where, rules.continuity(cycle, before))
                 self.seen["continuous"] += 1
-        self._last[at] = cycle.output
         return cycle
 
     def _exact(self, at: int, cycle: Cycle) -> str:
@@ -212,7 +215,7 @@ class Judge:
 
     def _jump(self, cycle: Cycle, before: Cycle) -> str:
         """A smooth motion makes a smooth torque, whatever fades in meanwhile."""
-        spread = rules.distance(cycle, before)
+        spread = rules.distance(cycle, before) if cycle.ways else 0.0
         lowered = np.max([*before.limits.values()], axis=0) - np.max([*cycle.limits.values()], axis=0)
         most = (self.smooth * cycle.elapsed + sum(min(way, 1.0) for way in cycle.ways) * spread
                 + np.maximum(np.where(np.isfinite(lowered), lowered, 0.0), 0.0))

@@ -12,6 +12,7 @@ class Motion:
     def __init__(self, joints: int, rng: np.random.Generator) -> None:
         self._amplitude, self._rate = rng.uniform(0.1, 0.4, joints), rng.uniform(0.5, 2.0, joints)
         self._phase, self.offset = rng.uniform(0.0, 6.0, joints), np.zeros(joints)
+        self._joint = np.arange(joints)
 
     def __call__(self, t: float) -> Array:
         """q, v, a, jerk, snap (5, n)."""
@@ -21,8 +22,6 @@ class Motion:
 
     def measured(self, t: float) -> Array:
         """q, v (2, n) of the robot, wherever the references of now are."""
-        at = np.arange(len(self._rate))
-        error = 0.01 * np.array([np.sin(7.0 * t + at), 7.0 * np.cos(7.0 * t + at)])
-        found: Array = self(t)[:2] + error
-        found[0] -= self.offset
-        return found
+        x, y = self._rate * t + self._phase, 7.0 * t + self._joint
+        return np.array([self._amplitude * np.sin(x) + 0.01 * np.sin(y),
+                         self._amplitude * self._rate * np.cos(x) + 0.07 * np.cos(y)])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -34,8 +35,19 @@ class Cycle:
         value = self.values[key]
         return [np.minimum(np.maximum(value, -limit), limit) for limit in self.limits.values()]
 
+    @cached_property
+    def alone(self) -> Array | None:
+        """The only thing that can be, where one value takes part under one limit and without a rate limit."""
+        if len(self.values) != 1 or len(self.limits) != 1 or not np.isinf(self.rate).all():
+            return None
+        return self.clipped(next(iter(self.values)))[0]
+
     def hull(self) -> tuple[Array, Array]:
         """Least and greatest of all that takes part, within the limits."""
+        return self._hull
+
+    @cached_property
+    def _hull(self) -> tuple[Array, Array]:
         rows = np.array([row for key in self.values for row in self.clipped(key)])
         return rows.min(axis=0), rows.max(axis=0)
 
