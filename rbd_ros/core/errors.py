@@ -41,7 +41,7 @@ def unknown_name(kind: str, name: object, valid: Iterable[str], where: str = "")
     """Error for a `name` that is none of the `valid` names of this `kind` (joint, body, …), found `where`."""
     valid = list(valid)
     text = shortened(name, 80) if isinstance(name, str) else shown(name)
-    near = get_close_matches(text, valid, n=1)
+    near = get_close_matches(text, [name for name in valid if len(name) <= 80], n=1)
     hint = f"; did you mean '{near[0]}'" if near else ""
-    names = ", ".join(valid[:40]) + (", …" if len(valid) > 40 else "")
+    names = ", ".join(shortened(name, 80) for name in valid[:40]) + (", …" if len(valid) > 40 else "")
     return RbdError(f"{where and where + ': '}unknown {kind} '{text}'{hint}. Valid names: {names or 'none'}")

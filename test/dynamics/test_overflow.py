@@ -105,13 +105,13 @@ def test_a_huge_state_of_a_tree(name, kind):
 
 
 CLEAR = [("inverse_dynamics", "v", "effort"), ("bias_effort", "v", "effort"), ("forward_dynamics", "v", "acceleration"),
-         ("hybrid_dynamics", "v", "acceleration"), ("kinetic_energy", "v", "kinetic_energy"),
+         ("hybrid_dynamics", "v", "effort"), ("kinetic_energy", "v", "kinetic_energy"),
          ("coriolis_matrix", "v", "coriolis_matrix"), ("body_velocities", "v", "velocities"),
          ("body_accelerations", "v", "accelerations"), ("inertial_regressor", "v", "regressor"),
          ("inverse_dynamics_derivatives", "v", "derivatives"), ("forward_dynamics_derivatives", "v", "derivatives"),
          ("inverse_dynamics_time_derivatives", "v", "effort"), ("mass_matrix", "q", "mass_matrix"),
          ("potential_energy", "q", "potential_energy"), ("forward_kinematics", "q", "poses"),
-         ("forward_dynamics", "q", "result"), ("jacobian", "q", "jacobian"), ("center_of_mass", "q", "center_of_mass")]
+         ("forward_dynamics", "q", "result"), ("center_of_mass", "q", "center_of_mass")]
 
 
 @pytest.mark.parametrize(("name", "parameter", "result"), CLEAR, ids=lambda word: word)
@@ -169,7 +169,7 @@ def test_a_huge_state_of_a_mechanism(name, robot):
                 check(call, said, {p: np.stack([given[p], x]) for p, x in changed.items()})
             if name == "constrained_forward_dynamics":
                 check(lambda values: function(model, constraints, **values, damping=1e-3), said, changed)
-    assert said or name == "constraint_jacobian"
+    assert said or "v" not in given    # angles alone are no lengths, and may be as large as they like
 
 
 @pytest.mark.parametrize("name", MOVING)

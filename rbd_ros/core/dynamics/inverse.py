@@ -15,8 +15,8 @@ from ..compile import UNSUITED, entry, kernel, quick_entry
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV, RATIO, REVOLUTE,
-    all_finite, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, project, put, put_add,
-    put_matrix, rates_valid, six, vector, zero,
+    all_finite, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, project, put,
+    put_add, put_matrix, rates_valid, six, vector, zero,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel

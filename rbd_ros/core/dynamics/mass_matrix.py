@@ -94,7 +94,7 @@ def mass_matrix_recursion(M, q, k, W, H, at):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1])")
 def mass_matrix_entry(M, q, W, H):
-    """Any number of states, checked; H is (N·nv, nv). False where the input is not what the model takes, or H is not finite."""
+    """Any number of states, checked; H is (N·nv, nv). False for wrong input, and where H is not finite."""
     nq = int(M[NQ])
     nv = int(M[NV])
     states = H.shape[0] // max(nv, 1)

@@ -10,7 +10,8 @@ from ..lie.so3 import (
 )
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
 from .block import (
-    FREE, IQ, IV, NODES, NQ, NV, OWNER, SPHERICAL, all_finite, dof, kind, node, positions_valid, put, rates_valid, vector,
+    FREE, IQ, IV, NODES, NQ, NV, OWNER, SPHERICAL,
+    all_finite, dof, kind, node, positions_valid, put, rates_valid, vector,
 )
 
 

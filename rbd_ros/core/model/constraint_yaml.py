@@ -69,6 +69,8 @@ def _constraint(entry: Mapping[Any, Any]) -> Constraint:
             continue
         if key not in ("name", *required, *optional):
             raise unknown_name("key", key, ["name", "type", *required, *optional])
+        if _has_truth(value):
+            raise RbdError(f"{key}: expected no true or false, got {shown(value)}")
         options[key] = _frame(key, value) if key in _FRAMES else value
         if key in ("name", "predecessor", "successor", "link", "kind") and not isinstance(value, str):
             raise RbdError(f"{key}: expected a name, got {shown(value)}")
@@ -80,6 +82,13 @@ def _constraint(entry: Mapping[Any, Any]) -> Constraint:
         raise RbdError(f"a {kind} needs {', '.join(missing)}")
     constraint: Constraint = made(**options)
     return constraint
+
+
+def _has_truth(value: Any) -> bool:
+    """Whether true or false stands anywhere in a value, which would count as 1 or 0."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
 
 
 def _frame(key: str, value: Any) -> Any:

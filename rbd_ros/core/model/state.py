@@ -68,8 +68,9 @@ class States:
                           for what, given in zip(self.names, inputs, strict=True))
         index = at if single else at[1:]
         where = f"{name}[{', '.join(map(str, index))}]" if index else name
-        return RbdError(f"{where}{'' if single else f' of state {at[0]}'} is {array[tuple(at)]}: the state is beyond what "
-                        f"floating point numbers hold ({sizes})")
+        of = "" if single else f" of state {at[0]}"
+        return RbdError(f"{where}{of} is {array[tuple(at)]}: the state is beyond what floating point numbers hold "
+                        f"({sizes})")
 
 
 REASONABLE = 1e50    # of any input; squares of products of such numbers overflow
