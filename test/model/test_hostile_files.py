@@ -94,8 +94,8 @@ def test_hostile_couplings(entry, value):
 @pytest.mark.parametrize("value", [f"[{DIGITS}, 0, 0]", "[1, 2]", "[[1, 2], [3], 4]", "x", "[a, b, c]", "[.nan, 0, 0]",
                                    "{x: 1}", "[2024-01-01, 0, 0]", "~", "[1e308, 1e308, 1e308]", "[true, 0, 0]"])
 def test_hostile_frames(key, value):
-    text = "constraints:\n  - {type: contact, link: tool, frame: {%s: %s}}" % (key, value)
-    message = refused("constraints", text.replace("tool", ARM.body_names[-1]))
+    message = refused("constraints", f"constraints:\n  - {{type: contact, link: {ARM.body_names[-1]}, frame: "
+                                     f"{{{key}: {value}}}}}")
     assert message is None or "constraint" in message
 
 
@@ -126,7 +126,8 @@ def test_hostile_urdf(case):
 
 def test_every_error_is_short():
     huge = ["x" * 50_000] * 50
-    for error in (rbd.RbdError("a" * 10**6), unknown_name("joint", "j" * 10**6, huge), unknown_name("joint", huge, huge)):
+    for error in (rbd.RbdError("a" * 10**6), unknown_name("joint", "j" * 10**6, huge),
+                  unknown_name("joint", huge, huge)):
         assert len(str(error)) <= LONGEST + 3
     nested = "x"
     for _ in range(40):

@@ -6,7 +6,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -132,9 +131,7 @@ def test_endless_steps_end_with_the_node(private_domain, start_node, node):
         peer.spin_until(lambda: peer.node.count_publishers("joint_states"), "publisher")
         for _ in range(50):    # until the request is there
             peer.executor.spin_once(timeout_sec=0.01)
-        begin = time.monotonic()
-        assert process.end(signal.SIGTERM) == 0
-        assert time.monotonic() - begin < 5.0
+        assert process.end(signal.SIGTERM) == 0    # within the patience of a test, not after 4e9 steps
         assert "Traceback" not in process.output()
         peer.spin_until(future.done, "answer", patience=5.0)
         answer = future.result()

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..errors import RbdError, shown
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import states
+from ..model.state import finite_entry, shaped, states
 
 SMOOTHING = 0.01         # rad/s or m/s
 STRIBECK_VELOCITY = 0.1  # rad/s or m/s
@@ -65,8 +65,11 @@ def friction_effort(model: RobotModel, v: ArrayLike, smoothing: float = SMOOTHIN
     which 76 % of the Coulomb friction acts. breakaway: friction near rest, a number or (nv,), at least `friction`;
     without it `g = friction`. Add the result to inverse dynamics, subtract it in forward dynamics.
     """
-    given = states(model, v=v)
-    return given.finite(effort=_of(model, smoothing, breakaway, stribeck_velocity).effort(given.arrays[0]))[0]
+    given = shaped(model, v=v)
+    effort = _of(model, smoothing, breakaway, stribeck_velocity).effort(given.arrays[0])
+    if not finite_entry.call(effort.reshape(-1)):    # which it is not either where v is not
+        given.refuse(effort=effort)
+    return effort
 
 
 def friction_effort_derivatives(model: RobotModel, v: ArrayLike, a: ArrayLike, jerk: ArrayLike,
