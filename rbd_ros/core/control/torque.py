@@ -32,7 +32,8 @@ class TorqueController(ABC):
     def __init__(self, model: RobotModel, settings: TorqueSettings) -> None:
         self.model, self.settings = settings.model, settings    # the model with its payload
         self.rejections = Rejections()
-        self.state = StateInput(model, self.rejections, settings.safety.state_timeout, settings.velocity_cutoff)
+        self.state = StateInput(model, self.rejections, settings.safety.state_timeout, settings.velocity_cutoff,
+                                settings.plausible_velocity)
         self.safety = SafetyFilter(settings.safety, self.safe_effort)
         self.statistics = CycleStatistics(settings.state_rate)
         self._zero = np.zeros(model.nv)
@@ -46,6 +47,7 @@ class TorqueController(ABC):
         self.model, self.settings = settings.model, settings
         self.safety.settings = settings.safety
         self.state.timeout, self.state.cutoff = settings.safety.state_timeout, settings.velocity_cutoff
+        self.state.allow(settings.plausible_velocity)
 
     @abstractmethod
     def command(self, now: float) -> Array | None:
@@ -156,6 +158,7 @@ class TorqueController(ABC):
             "model": self.model.name, "mode": self.safety.mode, "rate_hz": self.statistics.rate_hz,
             "latency_p50_us": p50, "latency_p99_us": p99, "deadline_misses": self.statistics.deadline_misses,
             "cycles": self.statistics.cycles, "late_states": self.statistics.late_states,
-            "clock_restarts": self.state.restarts, **self.safety.counts,
+            "clock_restarts": self.state.clock_restarts,
+            "position_restarts": self.state.position_restarts, **self.safety.counts,
             "rejected_total": self.rejections.total}
         return values | {f"rejected_{kind}": count for kind, count in self.rejections.counts.items()}

@@ -1,0 +1,70 @@
+"""Stamps of a stream of messages against the steady time of their reception: has the clock leapt ahead?
+
+With o = stamp − time of reception, a message that is late makes o smaller; o that grows by more than the largest one of
+the last second is a clock that leapt, or runs faster than the steady one. The latter, a fast simulation, is measured:
+
+    o − max o > PERIODS · period + FASTER · max(0, pace − 1) · time since the last message
+
+period: mean of the advance of stamps; pace: that over the mean time between receptions. A pause never is a leap, nor is
+a slow simulation, one that stands still, or drift.
+"""
+from __future__ import annotations
+
+import math
+
+PERIODS = 5          # a leap of so many periods of the messages
+FASTER = 1.5         # room for an uneven pace
+LEARNING = 8         # messages until period and pace count; LEAP until then
+LEAP = 1.0           # s
+UNKNOWN = 0.01       # s: the period until it is known
+WINDOW = 0.5         # s: the largest o is that of one to two windows
+_MEMORY, _LONGEST = 64, 4.0    # messages of the means; an advance counts as at most so many periods
+
+
+class StampClock:
+    """What is known about the clock of the stamps; all arguments in s, since the last message that counted."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._advance = self._interval = 0.0
+        self.restart()
+
+    @property
+    def period(self) -> float:
+        """Mean advance of the stamps, s."""
+        return max(self._advance, 1e-4) if self._count >= LEARNING else UNKNOWN
+
+    @property
+    def least(self) -> float:
+        """Half a period, s: less is jitter of the stamps; 0 until the period is known."""
+        return 0.5 * self._advance if self._count >= LEARNING else 0.0
+
+    def restart(self) -> None:
+        """Another clock, by the next message."""
+        self._offset, self._until = 0.0, -math.inf
+        self._highest = self._highest_before = 0.0
+
+    def leaps(self, passed: float, waited: float) -> bool:
+        """Whether a stamp later by `passed` that came `waited` later is of a clock that leapt."""
+        if self._count < LEARNING:
+            return passed - waited > LEAP
+        ahead = self._offset + passed - waited - max(self._highest, self._highest_before)
+        if ahead <= PERIODS * self._advance:
+            return False
+        pace = self._advance / max(self._interval, 1e-9)
+        return ahead > PERIODS * self.period + FASTER * max(0.0, pace - 1.0) * waited
+
+    def advance(self, now: float, passed: float, waited: float) -> None:
+        """Such a message counts."""
+        self._offset += passed - waited
+        if now >= self._until:
+            self._highest_before, self._highest, self._until = self._highest, self._offset, now + WINDOW
+        elif self._offset > self._highest:
+            self._highest = self._offset
+        if self._count >= LEARNING:
+            longest = _LONGEST * self.period
+            passed, waited = min(passed, longest), min(waited, max(longest, _LONGEST * self._interval))
+        self._count += 1
+        weight = 1.0 / min(self._count, _MEMORY)
+        self._advance += weight * (passed - self._advance)
+        self._interval += weight * (waited - self._interval)
