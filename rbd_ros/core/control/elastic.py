@@ -51,7 +51,8 @@ class ElasticController(FlatnessController):
     def __init__(self, model: RobotModel, settings: ElasticSettings) -> None:
         super().__init__(model, settings)
         self.actuation = settings.actuation
-        self.motor_state = MotorInput(self.actuation, self.rejections, settings.safety.state_timeout)
+        self.motor_state = MotorInput(self.actuation, self.rejections, settings.safety.state_timeout,
+                                      settings.plausible_velocity)
         self.safety = PairedFilter(settings.safety, self.safe_effort, settings.motors, self.safe_motors)
         self.problem = ""
         self.counts = {"motor_state_missing": 0, "reference_incomplete": 0, "impossible": 0}
@@ -65,6 +66,7 @@ class ElasticController(FlatnessController):
         super().apply(settings)
         self.actuation = settings.actuation
         self.motor_state.timeout = settings.safety.state_timeout
+        self.motor_state.allow(settings.plausible_velocity)
         self.safety.motors.settings = settings.motors
         self._law = ElasticLaw(settings.actuation, settings.law)
         self._stiffness.aim(settings.stiffness, settings.stiffness_poles)

@@ -94,7 +94,10 @@ class FollowingController(TorqueController):
         """
         if self.safety.abandoned(now):
             self.reference.forget(now - self.safety.patience)
-        reference = self.reference.sample(now, self.state.stamp_ns)
+        reference = self.reference.sample(now, self.state.time_ns)
+        if self.reference.jumped:
+            self.reference.jumped = False
+            self.soften()
         return None if reference is None else replace(reference, q=self._turns.nearest(reference.q, self.state.q))
 
     def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> bool:
@@ -103,8 +106,12 @@ class FollowingController(TorqueController):
             self.rejections.add(Rejected("bad_trajectory", "a trajectory would run on during the emergency stop: reset "
                                          "that first"))
             return False
+        if stamp_ns and self.state.stamp_ns == 0 and self.state.received > -math.inf:
+            self.rejections.add(Rejected("bad_trajectory", "joint states have no stamps that the trajectory's could be "
+                                         "compared with: send it with stamp 0, to begin at once"))
+            return False
         measured = self.state.q if self.state.age(now) < self.state.timeout else None
-        return self.reference.accept_trajectory(now, stamp_ns, self.state.stamp_ns, names, points, measured)
+        return self.reference.accept_trajectory(now, stamp_ns, self.state.time_ns, names, points, measured)
 
     def on_wrenches(self, now: float, wrenches: Sequence[tuple[str, ArrayLike]]) -> bool:
         """Take all external wrenches: (body, [moment, force] on the body in its link frame); False if rejected."""

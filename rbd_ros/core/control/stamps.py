@@ -14,7 +14,7 @@ import math
 
 PERIODS = 5          # a leap of so many periods of the messages
 FASTER = 1.5         # room for an uneven pace
-LEARNING = 8         # messages until period and pace count; LEAP until then
+LEARNING = 8         # messages, from the first one or a restart, until period and pace count; LEAP until then
 LEAP = 1.0           # s
 UNKNOWN = 0.01       # s: the period until it is known
 WINDOW = 0.5         # s: the largest o is that of one to two windows
@@ -25,7 +25,6 @@ class StampClock:
     """What is known about the clock of the stamps; all arguments in s, since the last message that counted."""
 
     def __init__(self) -> None:
-        self._count = 0
         self._advance = self._interval = 0.0
         self.restart()
 
@@ -40,7 +39,8 @@ class StampClock:
         return 0.5 * self._advance if self._count >= LEARNING else 0.0
 
     def restart(self) -> None:
-        """Another clock, by the next message."""
+        """Another clock, by the next message; its period is learnt anew."""
+        self._count = 0
         self._offset, self._until = 0.0, -math.inf
         self._highest = self._highest_before = 0.0
 
