@@ -1,70 +1,73 @@
 """Stamps of a stream of messages against the steady time of their reception: has the clock leapt ahead?
 
-With o = stamp − time of reception, a message that is late makes o smaller; o that grows by more than the largest one of
-the last second is a clock that leapt, or runs faster than the steady one. The latter, a fast simulation, is measured:
+Let o = stamp − time of reception. A message that is late makes o smaller; o that grows beyond the largest one of the
+last second is of a clock that leapt, or runs faster than the steady one, as that of a fast simulation does:
 
-    o − max o > PERIODS · period + FASTER · max(0, pace − 1) · time since the last message
+    o − max o > PERIODS · step + FASTER · max(0, pace − 1) · time since the last message
 
-period: mean of the advance of stamps; pace: that over the mean time between receptions. A pause never is a leap, nor is
-a slow simulation, one that stands still, or drift.
+step: mean of the advance of stamps that advance; pace: mean of all advances over the mean time between receptions. In o, the time of reception runs
+min(1, SLOWER · pace) times as fast, so that o does not fall far in a slow simulation. A pause never is a leap, nor is a
+simulation that stands still, or drift.
 """
 from __future__ import annotations
 
 import math
 
-PERIODS = 5          # a leap of so many periods of the messages
-FASTER = 1.5         # room for an uneven pace
-LEARNING = 8         # messages, from the first one or a restart, until period and pace count; LEAP until then
+PERIODS = 5          # a leap of so many steps of the stamps
+FASTER, SLOWER = 1.5, 2.0    # room for an uneven pace
+LEARNING = 8         # stamps that advance, since the first one or a restart, until period and pace count; LEAP until then
 LEAP = 1.0           # s
 UNKNOWN = 0.01       # s: the period until it is known
 WINDOW = 0.5         # s: the largest o is that of one to two windows
-_MEMORY, _LONGEST = 64, 4.0    # messages of the means; an advance counts as at most so many periods
+_MEMORY, _LONGEST = 64, 4.0    # messages of the means; an advance counts as at most so many steps
 
 
 class StampClock:
     """What is known about the clock of the stamps; all arguments in s, since the last message that counted."""
 
     def __init__(self) -> None:
-        self._advance = self._interval = 0.0
+        self._advance = self._step = self._interval = 0.0
         self.restart()
 
     @property
     def period(self) -> float:
         """Mean advance of the stamps, s."""
-        return max(self._advance, 1e-4) if self._count >= LEARNING else UNKNOWN
+        return max(self._advance, 1e-4) if self._advances >= LEARNING else UNKNOWN
 
     @property
     def least(self) -> float:
         """Half a period, s: less is jitter of the stamps; 0 until the period is known."""
-        return 0.5 * self._advance if self._count >= LEARNING else 0.0
+        return 0.5 * self._advance if self._advances >= LEARNING else 0.0
 
     def restart(self) -> None:
         """Another clock, by the next message; its period is learnt anew."""
-        self._count = 0
+        self._count = self._advances = 0
         self._offset, self._until = 0.0, -math.inf
         self._highest = self._highest_before = 0.0
 
     def leaps(self, passed: float, waited: float) -> bool:
         """Whether a stamp later by `passed` that came `waited` later is of a clock that leapt."""
-        if self._count < LEARNING:
+        if self._advances < LEARNING:
             return passed - waited > LEAP
-        ahead = self._offset + passed - waited - max(self._highest, self._highest_before)
-        if ahead <= PERIODS * self._advance:
-            return False
         pace = self._advance / max(self._interval, 1e-9)
-        return ahead > PERIODS * self.period + FASTER * max(0.0, pace - 1.0) * waited
+        ahead = self._offset + passed - min(1.0, SLOWER * pace) * waited - max(self._highest, self._highest_before)
+        return ahead > PERIODS * self._step + FASTER * max(0.0, pace - 1.0) * waited
 
     def advance(self, now: float, passed: float, waited: float) -> None:
         """Such a message counts."""
-        self._offset += passed - waited
+        pace = self._advance / max(self._interval, 1e-9) if self._advances >= LEARNING else 1.0
+        self._offset += passed - min(1.0, SLOWER * pace) * waited
         if now >= self._until:
             self._highest_before, self._highest, self._until = self._highest, self._offset, now + WINDOW
         elif self._offset > self._highest:
             self._highest = self._offset
-        if self._count >= LEARNING:
-            longest = _LONGEST * self.period
+        if self._advances >= LEARNING:
+            longest = _LONGEST * self._step
             passed, waited = min(passed, longest), min(waited, max(longest, _LONGEST * self._interval))
         self._count += 1
+        if passed > 0.0:
+            self._advances += 1
+            self._step += (passed - self._step) / min(self._advances, _MEMORY)
         weight = 1.0 / min(self._count, _MEMORY)
         self._advance += weight * (passed - self._advance)
         self._interval += weight * (waited - self._interval)
