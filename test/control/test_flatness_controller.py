@@ -137,7 +137,7 @@ def test_trajectories_are_smooth_enough_for_derivatives():
     """Between rest and rest no derivative jumps, and all belong to the effort."""
     made = controller(state_timeout=10.0, friction__coulomb=False)
     made.on_state(0.0, MS, NAMES, Q, V)
-    points = [Point(0.0, Q), Point(0.6, Q + [0.5, -0.3]), Point(1.0, Q + [0.2, 0.4])]
+    points = [Point(0.0, Q), Point(0.6, Q + np.array([0.5, -0.3])), Point(1.0, Q + np.array([0.2, 0.4]))]
     assert made.on_trajectory(0.0, MS, NAMES, points)
     step = 1e-3
     stamps = [MS + round(i * step * 1e9) for i in range(1002)]

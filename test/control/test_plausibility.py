@@ -15,7 +15,8 @@ MS = 1_000_000
 LIMIT = 3.0    # rad/s, of both joints
 DRIVERS = {
     "exact": {}, "noisy": {"noise": 3e-4, "v_noise": 0.1}, "quantised": {"quantum": 2 * math.pi / 4096},
-    "coarse quotients": {"quantum": 2 * math.pi / 65536, "velocity": "quotient"}, "filtered": {"velocity": "delayed"},
+    "coarse quotients": {"quantum": 2 * math.pi / 65536, "velocity": "quotient"},
+    "filtered": {"velocity": "delayed"},
     "drops": {"drops": 0.3}, "jitter": {"jitter": 0.4}, "coarse stamps": {"grain": 10 * MS}, "no stamps": {"grain": 0},
     "no velocities": {"velocity": "none", "noise": 1e-4}, "zero velocities": {"velocity": "zero"},
     "slow simulation": {"pace": 0.1}, "fast simulation": {"pace": 10.0, "drops": 0.3},
@@ -25,7 +26,7 @@ DRIVERS = {
 
 def states(rng, rate, seconds, quantum=0.0, noise=0.0, v_noise=0.0, velocity="true", drops=0.0, jitter=0.0, grain=1,
            pace=1.0, speed=0.9):
-    """(time of reception, stamp, q, v) of an arm that moves at up to `speed` times the limit, as a driver reports it."""
+    """(time of reception, stamp, q, v) of an arm that moves at up to `speed` times the limit, as a driver tells it."""
     h = 1.0 / rate
     omega = rng.uniform(0.5, 6.0, 2)
     phase = rng.uniform(0.0, 6.0, 2)

@@ -2,43 +2,20 @@
 from __future__ import annotations
 
 import copy
-import types
 
 import numpy as np
 import pytest
 from support.arm import NAMES, Q, V, arm
+from support.elastic_arm import MOTORS, W, Z, answer, controller, holding
+from support.equal import same
 
-import rbd_ros as rbd
 from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
-from rbd_ros.core.control.inputs import JointMap, Rejections
 from rbd_ros.core.control.reference import Point
 
 SECOND, MS = 1_000_000_000, 1_000_000
+FAR, STIFF = np.array([0.5, 0.0, 0.0]), np.array([0.0, 0.0, 100.0])
 NAN, INF = float("nan"), float("inf")
-# said to users, or suspects until the next valid state, which forgets them
-IGNORED = {"refused", "foreign", "_suspect", "_suspects"}
-
-
-def same(one, other, path=""):
-    """Deep equality of two objects, without counters and the cached order of names; the first difference, or ""."""
-    if type(one) is not type(other):
-        return path
-    if one is other or isinstance(one, (Rejections, JointMap, rbd.RobotModel, types.FunctionType, types.MethodType)):
-        return ""
-    if isinstance(one, np.ndarray):
-        return "" if np.array_equal(one, other, equal_nan=one.dtype.kind == "f") else path
-    if isinstance(one, dict):
-        if one.keys() != other.keys():
-            return f"{path} keys"
-        return next(filter(None, (same(one[k], other[k], f"{path}[{k}]") for k in one if k not in IGNORED)), "")
-    if isinstance(one, (list, tuple)):
-        if len(one) != len(other):
-            return f"{path} length"
-        return next(filter(None, (same(a, b, f"{path}[{i}]") for i, (a, b) in enumerate(zip(one, other, strict=True)))), "")
-    if hasattr(one, "__dict__"):
-        return same(vars(one), vars(other), f"{path}.{type(one).__name__}")
-    return "" if one == other or (one != one and other != other) else path
 
 
 def bad_state(rng, made, now, stamp):
@@ -56,7 +33,8 @@ def bad_state(rng, made, now, stamp):
 def bad_reference(rng, made, now, stamp):
     return made.on_reference, [
         (now, stamp, NAMES, [NAN, 0.0]), (now, stamp, NAMES, [0.1]), (now, stamp, ["wrist"], [0.1]),
-        (now, stamp, NAMES[::-1], Q, [0.1]), (now, stamp, NAMES, Q, V, [INF, 0.0]), (now, stamp, NAMES, Q, V, V, [NAN] * 2),
+        (now, stamp, NAMES[::-1], Q, [0.1]), (now, stamp, NAMES, Q, V, [INF, 0.0]),
+        (now, stamp, NAMES, Q, V, V, [NAN] * 2),
         (now, stamp, ["elbow"], [0.1])]
 
 
@@ -64,7 +42,8 @@ def bad_trajectory(rng, made, now, stamp):
     start = int(rng.choice([0, stamp + SECOND, stamp - 100 * MS]))
     q = made.state.q
     return made.on_trajectory, [
-        (now, max(start, 0), NAMES, [Point(0.0, q + 0.8), Point(1.0, q)] if start in (0, stamp + SECOND) else [Point(-1.0, q)]), (now, start, NAMES, [Point(1.0, [NAN, 0.0])]),
+        (now, max(start, stamp + SECOND), NAMES, [Point(0.0, q + 0.8), Point(1.0, q)]),
+        (now, start, NAMES, [Point(1.0, [NAN, 0.0])]),
         (now, start, NAMES, [Point(1.0, q), Point(1.0, q)]), (now, start, NAMES[::-1], [Point(1.0, [0.1])]),
         (now, start, ["wrist"], [Point(1.0, [0.1])]), (now, start, NAMES, [Point(2.0, q + 9.0)]),
         (now, stamp - 10 * SECOND, NAMES, [Point(1.0, q)]), (now, start, NAMES, [Point(5.0, q, [90.0, 0.0])])]
@@ -100,3 +79,35 @@ def test_it_is_as_if_it_had_not_been(controller, settings, kind):
             assert not isinstance(accept(*arguments), np.ndarray)
             assert made.rejections.total == total + 1 or arguments[2] == ["gripper"], arguments
             assert not same(made, before), (same(made, before), arguments)
+
+
+def test_motor_states_that_are_rejected_change_nothing():
+    """Outliers of motors of joints, single stamps that leap; the motor that sets the stiffness has no limits here."""
+    rng = np.random.default_rng(1)
+    made, plain = (controller(motor_gains__kp=10.0, motor_gains__kd=1.0, state_timeout=0.05) for _ in range(2))
+    for i in range(100):
+        now, stamp = 1.0 + 1e-3 * i, (1000 + i) * MS
+        np.testing.assert_array_equal(answer(made, now, stamp), answer(plain, now, stamp))
+        if i > 10:
+            messages = [
+                (MOTORS, Z + FAR, W, 0), (MOTORS, Z, [0.5, 40.0, 3.0], 0), (MOTORS, Z, W, 900 * MS),
+                (MOTORS, Z, W, -MS), (MOTORS, Z, [NAN, 0.0, 0.0], 0), (MOTORS, Z[:2], W, 0),
+                (MOTORS[:2], Z[:2], W[:2], 0), (MOTORS[::-1], Z, [50.0, 0.0, 0.0], 0), (["shoulder", *MOTORS], [0.0, *Z], [0.0, *W], 0)]
+            names, z, w, leap = messages[rng.integers(len(messages))]
+            before = copy.deepcopy(made)
+            assert not made.on_motor_state(now + 1e-4, stamp + 100 + leap, names, z, w)
+            assert not same(made.motor_state, before.motor_state) and not same(made, before)
+    assert made.rejections.total == 89 and made.rejections.counts["implausible"] > 10
+    assert made.rejections.counts["stamp_leap"] > 3
+    assert made.on_motor_state(1.1, 1100 * MS, MOTORS, Z + STIFF, W)
+
+
+def test_motors_that_are_never_plausible_are_stale():
+    made = controller(motor_gains__kp=10.0, state_timeout=0.05)
+    answer(made, 1.0, 1000 * MS)
+    for i in range(100):
+        made.on_motor_state(1.001 + 1e-3 * i, (1001 + i) * MS, MOTORS, Z, [40.0, 0.0, 0.0])
+        made.on_state(1.001 + 1e-3 * i, (1001 + i) * MS, NAMES, Q, V)
+    assert "velocity of joint 'shoulder' is 40" in made.rejections.last
+    np.testing.assert_allclose(made.motor_effort, holding(made), rtol=0, atol=1e-9)
+    assert "motor state" in made.problem

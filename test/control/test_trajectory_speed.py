@@ -13,6 +13,7 @@ from rbd_ros.core.control.velocity_limits import START
 
 SECOND, MS = 1_000_000_000, 1_000_000
 LIMIT = 3.0
+FAR = Q + np.array([0.8, 0.0])
 
 
 @pytest.fixture(params=[(FeedforwardController, FeedforwardSettings), (FlatnessController, FlatnessSettings)],
@@ -33,10 +34,10 @@ def state(made, now, q=Q, stamp=None):
 @pytest.mark.parametrize("time", [0.0, 1e-9, 0.001, 0.1, 0.2])
 def test_a_first_point_out_of_reach(made, time):
     """0.8 rad at once were a step of 80 N m."""
-    assert not made.on_trajectory(1.0, 0, NAMES, [Point(time, Q + [0.8, 0.0]), Point(3.0, Q)])
+    assert not made.on_trajectory(1.0, 0, NAMES, [Point(time, FAR), Point(3.0, Q)])
     assert "joint 'shoulder' would have to move by 0.8" in made.rejections.last
     assert made.rejections.counts["bad_trajectory"] == 1
-    assert made.on_trajectory(1.0, 0, NAMES, [Point(0.3, Q + [0.8, 0.0])])
+    assert made.on_trajectory(1.0, 0, NAMES, [Point(0.3, FAR)])
 
 
 def test_later_points_and_velocities(made):
@@ -65,7 +66,7 @@ def test_a_first_point_where_the_robot_is_or_nearly(made, time):
     efforts = np.array([before, *(state(made, now + 0.01 * (i + 1), sagging) for i in range(70))])
     assert np.abs(efforts[-1] - before).max() > 10.0
     assert np.abs(np.diff(efforts, axis=0)).max() < 3.0
-    assert not made.on_trajectory(now + 0.71, 0, NAMES, [Point(time, sagging + [0.0, 2.0 * START + 0.3]), Point(2.0, Q)])
+    assert not made.on_trajectory(now + 0.71, 0, NAMES, [Point(time, sagging + 2.0 * START), Point(2.0, Q)])
 
 
 def test_a_stream_goes_on_until_a_later_trajectory_begins(made):

@@ -24,7 +24,7 @@ def peer(tmp_path, private_domain):
             gravity = rbd.gravity_effort(rbd.sample("two_link"), Q)
             peer.command = gravity + 100.0 * np.array([0.01, -0.01])
             peer.answer_close_to(peer.command, NAMES, Q, REST,
-                                 repeat=lambda: peer.send_reference(NAMES, Q + [0.01, -0.01]))
+                                 repeat=lambda: peer.send_reference(NAMES, Q + np.array([0.01, -0.01])))
             yield peer
         assert process.end() == 0 and "Traceback" not in process.output()
     finally:
@@ -61,7 +61,7 @@ def test_single_outliers_and_stamps_and_trajectories_out_of_reach(peer):
     for _ in range(20):    # the period of the states is known
         peer.answer(NAMES, Q, REST)
     stays(peer, lambda: peer.send_state(NAMES, Q, [400.0, 0.0]), "rejected_implausible")
-    stays(peer, lambda: peer.send_state(NAMES, Q + [2.0, 0.0], REST), "rejected_implausible")
+    stays(peer, lambda: peer.send_state(NAMES, Q + np.array([2.0, 0.0]), REST), "rejected_implausible")
     stays(peer, lambda: peer.send_state(NAMES, Q, REST, stamp=ahead(peer, 0.9)), "rejected_stamp_leap")
     stays(peer, lambda: peer.send_state(NAMES, [0.1], stamp=ahead(peer, 5.0)), "rejected_wrong_size")
     trajectories = peer.node.create_publisher(JointTrajectory, "feedforward/joint_trajectory", RELIABLE)
@@ -76,7 +76,7 @@ def test_a_robot_that_is_elsewhere(peer):
     """As after the reset of a simulation: gravity there, and the reference of before is forgotten."""
     for _ in range(20):
         peer.answer(NAMES, Q, REST)
-    away = Q + [3.0, 0.0]
+    away = Q + np.array([3.0, 0.0])
     peer.answer_close_to(rbd.gravity_effort(rbd.sample("two_link"), away), NAMES, away, REST)
     peer.spin_until(lambda: peer.diagnostics.get("position_restarts") == "1", "count",
                     lambda: peer.send_state(NAMES, away, REST))

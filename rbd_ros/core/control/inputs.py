@@ -188,8 +188,8 @@ class StateInput:
     A velocity that is missing or NaN is the difference of positions over the difference of stamps, through a
     first-order low-pass with cut-off `cutoff` Hz (0: none). What cannot follow on the last valid state is rejected
     (`plausibility`; `plausible`: factor of the velocity limits, one or (nv,), inf: no check), as are stamps that go
-    backwards or cease while that is fresh. Where a state is valid all the same, it counts as a restart: `clock_restarts`
-    of a simulation, a driver, a bag; `position_restarts` of a robot that is elsewhere.
+    backwards or cease while that is fresh. Where a state is valid all the same, it counts as a restart:
+    `clock_restarts` of a simulation, a driver, a bag; `position_restarts` of a robot that is elsewhere.
     """
 
     def __init__(self, model: RobotModel, rejections: Rejections, timeout: float, cutoff: float,

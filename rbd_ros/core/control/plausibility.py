@@ -63,7 +63,7 @@ def velocity_limits(model: RobotModel) -> Array:
 
 
 class Plausibility:
-    """Judges the states of the joints `names` with the velocity limits `limit`; `turn`: 2π where angles wrap, else 0."""
+    """Judges states of the joints `names` with the velocity limits `limit`; `turn`: 2π where angles wrap, else 0."""
 
     def __init__(self, names: Sequence[str], limit: Array, factor: Array | float, turn: Array) -> None:
         self._names, self._limit, self._turn = names, limit, turn

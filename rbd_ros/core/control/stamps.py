@@ -5,9 +5,9 @@ last second is of a clock that leapt, or runs faster than the steady one, as tha
 
     o − max o > PERIODS · step + FASTER · max(0, pace − 1) · time since the last message
 
-step: mean of the advance of stamps that advance; pace: mean of all advances over the mean time between receptions. In o, the time of reception runs
-min(1, SLOWER · pace) times as fast, so that o does not fall far in a slow simulation. A pause never is a leap, nor is a
-simulation that stands still, or drift.
+step: mean of the advance of stamps that advance; pace: mean of all advances over the mean time between receptions. In
+o, the time of reception runs min(1, SLOWER · pace) times as fast, so that o does not fall far in a slow simulation. A
+pause never is a leap, nor is a simulation that stands still, or drift.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import math
 
 PERIODS = 5          # a leap of so many steps of the stamps
 FASTER, SLOWER = 1.5, 2.0    # room for an uneven pace
-LEARNING = 8         # stamps that advance, since the first one or a restart, until period and pace count; LEAP until then
+LEARNING = 8         # stamps that advance, from the first or a restart on, until period and pace count; LEAP until then
 LEAP = 1.0           # s
 UNKNOWN = 0.01       # s: the period until it is known
 WINDOW = 0.5         # s: the largest o is that of one to two windows

@@ -70,10 +70,10 @@ TORQUE_TABLE: Table = (
               "repeated, Hz.", lower=1.0, upper=1000.0, read_only=True),
     Parameter("velocity_cutoff", "number", 30.0, "Cut-off of the low-pass on velocities that are estimated because the "
               "joint state has none, Hz; 0: no filter.", lower=0.0, upper=1e5),
-    Parameter("plausible_velocity", "numbers", (2.0,), "Joint and motor states are rejected where a joint is faster, or "
-              "has moved faster, than this multiple of the description's velocity limit (10 rad/s or 2 m/s where that is "
-              "0 or missing), or where its velocity leaps by more than half of that limit and positions do not; inf: "
-              "whatever they say is taken.", lower=1.0),
+    Parameter("plausible_velocity", "numbers", (2.0,), "Joint and motor states are rejected where a joint is faster, "
+              "or has moved faster, than this multiple of the description's velocity limit (10 rad/s or 2 m/s where "
+              "that is 0 or missing), or where its velocity leaps by more than half of that limit and positions do "
+              "not; inf: whatever they say is taken.", lower=1.0),
     Parameter("ramp_in", "number", 0.5, "Time from the safe output to the command after activation, and of the way to "
               "what changed parameters or a stream that begins elsewhere ask for, s.", lower=0.0, upper=60.0),
     Parameter("ramp_out", "number", 0.5, "Time from the command to the safe output at deactivation and at the end, s.",

@@ -1,9 +1,9 @@
 """Trajectories against the velocity limits of the robot description, V.
 
-Joints whose limit is 0 or missing have one by `plausibility`: 10 rad/s or 2 m/s. The way to the first point, due t after
-the start, from the present reference or, as planners begin there, from where the robot is: |Δq| ≤ V t + START. What of
-that is more than V t is a jump, of START at most. Between points and at them: |Δq| ≤ FASTER V Δt + ROUNDING, |v| ≤
-FASTER V.
+Joints whose limit is 0 or missing have one by `plausibility`: 10 rad/s or 2 m/s. The way to the first point, due t
+after the start, from the present reference or, as planners begin there, from where the robot is: |Δq| ≤ V t + START.
+What of that is more than V t is a jump, of START at most. Between points and at them: |Δq| ≤ FASTER V Δt + ROUNDING,
+|v| ≤ FASTER V.
 """
 from __future__ import annotations
 
