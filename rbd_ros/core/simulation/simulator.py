@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.friction import Friction
 from ..dynamics.energy import kinetic_energy, potential_energy
@@ -20,9 +20,11 @@ from ..model.robot_model import RobotModel
 from ..model.state import states
 from .constrained_motion import ConstrainedMotion
 from .impulses import impulses_entry
-from .integrators import INTEGRATORS, NODES, move
+from .integrators import INTEGRATORS, NAMES, NODES, move
 from .springs import ArmSprings
+from .variational import Unsolved, Variational
 
+NOWHERE = np.empty(0, dtype=np.intp)
 Effort = ArrayLike | Callable[[float], ArrayLike]
 
 
@@ -41,19 +43,19 @@ class Simulator:
     springs: between coordinates of the model (`ElasticSimulator`); with semi_implicit they are implicit, too.
     """
 
-    def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "semi_implicit",
+    def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "variational",
                  limits: bool = True, q: ArrayLike | None = None, v: ArrayLike | None = None,
                  constraints: ConstraintSet | None = None, springs: ArmSprings | None = None,
                  friction: Friction | None = None) -> None:
         if not (np.isfinite(step) and step > 0.0):
             raise RbdError(f"step must be a positive time in seconds, got {step!r}")
-        if integrator not in INTEGRATORS:
-            raise unknown_name("integrator", integrator, INTEGRATORS)
+        if integrator not in NAMES:
+            raise unknown_name("integrator", integrator, NAMES)
         self.model = model
         self.step_size = float(step)
         self.integrator = integrator
         self._constrained = ConstrainedMotion(model, constraints) if constraints is not None else None
-        self._integrate = INTEGRATORS[integrator]
+        self._integrate = INTEGRATORS.get(integrator)
         self._implicit = integrator == "semi_implicit"
         self._damped = bool(model.damping.any())
         self._law = friction or Friction(coulomb=model.friction, breakaway=model.friction)
@@ -67,6 +69,8 @@ class Simulator:
         self._lower = model.position_lower[self._plain_q] if limits else np.full(len(plain), -np.inf)
         self._upper = model.position_upper[self._plain_q] if limits else np.full(len(plain), np.inf)
         self._bounded = bool(np.isfinite(self._lower).any() or np.isfinite(self._upper).any())
+        self._variational = Variational(model, self._law.level if self._rubs else None, self._stops, springs,
+                                        self._constrained) if integrator == "variational" else None
         self.reset(q, v)
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
@@ -84,8 +88,10 @@ class Simulator:
             if not low - slack <= q[i] <= high + slack:
                 raise RbdError(f"joint '{self._owner(i, 'q')}' starts at {q[i]:g}, outside its limits "
                                f"{low:g} … {high:g}")
-        if not self._implicit:
+        if self.integrator == "rk4":
             self._check_damping(q)
+        if self._variational is not None:
+            self._variational.forget()
         self._q, self._v = q, v
         self._steps = 0
 
@@ -149,6 +155,12 @@ class Simulator:
 
     def _advance(self, given: Array | Callable[[float], ArrayLike], wrenches: Any) -> tuple[Array, Array]:
         model, h, springs = self.model, self.step_size, self._springs
+        if self._variational is not None:
+            middle = self._checked(given(self.time + 0.5 * h)) if callable(given) else given
+            try:
+                return self._variational.advance(self._q, self._v, h, middle, wrenches)
+            except Unsolved:
+                raise self._diverged("v", int(np.argmax(np.abs(self._v)))) from None
         damping = model.damping
         explicit = self._damped and not self._implicit
         nodes = iter(NODES[self.integrator])
@@ -222,6 +234,13 @@ class Simulator:
         plain = q[self._plain_q]
         return (plain < self._lower) | (plain > self._upper)
 
+    def _stops(self, q: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Velocity coordinates whose positions lie below and above the limits."""
+        if not self._bounded:
+            return NOWHERE, NOWHERE
+        plain = q[self._plain_q]
+        return self._plain_v[plain < self._lower], self._plain_v[plain > self._upper]
+
     def _start(self) -> Array:
         q = self.model.neutral()
         q[self._plain_q] = np.clip(q[self._plain_q], self._lower, self._upper)
@@ -231,11 +250,13 @@ class Simulator:
         for kind, array in (("v", v), ("q", q)):
             finite = np.isfinite(array)
             if not finite.all():
-                i = int(np.argmin(finite))
-                what = "velocity" if kind == "v" else "position"
-                raise RbdError(f"simulation diverged at {self.time:g} s: {what} of joint '{self._owner(i, kind)}' is "
-                               f"{array[i]}; smaller efforts or a smaller step than "
-                               f"{self.step_size:g} s may help")
+                raise self._diverged(kind, int(np.argmin(finite)), array)
+
+    def _diverged(self, kind: str, i: int, array: Array | None = None) -> RbdError:
+        value = (self._v if array is None else array)[i]
+        return RbdError(f"simulation diverged at {self.time:g} s: {'velocity' if kind == 'v' else 'position'} of joint "
+                        f"'{self._owner(i, kind)}' is {value}; smaller efforts or a smaller step than "
+                        f"{self.step_size:g} s may help")
 
     def _check_damping(self, q: Array) -> None:
         rate = self.step_size * self.model.damping * np.diag(np.linalg.inv(mass_matrix(self.model, q)))
