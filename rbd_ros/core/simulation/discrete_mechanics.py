@@ -31,6 +31,7 @@ _R, _P, _OMEGA_P, _V_P, _OMEGA, _V, _G, _N, _F, _TORQUE, _FORCE, SIZE = 0, 9, 12
 
 ITERATIONS = 60      # of the equations of one step; about six are the rule
 CLOSE = 1e-9         # relative change below which an iteration that no longer gains has reached rounding
+CLOSE_IF_CLOSED = 1e-6    # with constraints, whose impulses on joints that they connect rigidly are nearly dependent
 
 
 @kernel
@@ -277,6 +278,7 @@ def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, f
     response = np.ascontiguousarray(given[1]).reshape(-1)
     half = 0.5 * h
     last = np.inf
+    close = CLOSE if free.shape[0] == 0 else CLOSE_IF_CLOSED
     solved = False
     for _ in range(ITERATIONS):
         half_step(M, q, xi, half, True, middle)
@@ -307,20 +309,19 @@ def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, f
                 ahead += half * half * (stiffness @ xi)
             rest += 0.5 * (given[2] @ ahead)
         new = xi + given[0] @ rest
+        size = np.max(np.abs(new))    # before impulses: of what they bring to rest, rounding remains
         if free.shape[0] > 0:
             new = free @ new
         out[1] = 0.0
         if low.shape[0] > 0:
             impulses(response, low, high, new, out[1])
         change = 0.0
-        size = 0.0
         for i in range(n):
             change = max(change, abs(new[i] - xi[i]))
-            size = max(size, abs(new[i]))
             xi[i] = new[i]
         if not (change < np.inf and size < np.inf):
             return False
-        if change <= 1e-15 * size or (change <= CLOSE * size and change >= 0.5 * last):
+        if change <= 1e-15 * size or (change <= close * size and change >= 0.5 * last):
             solved = True
             break
         last = change

@@ -264,7 +264,7 @@ class Simulator:
             i = int(np.argmax(rate))
             raise RbdError(f"damping {self.model.damping[i]:g} of joint '{self._owner(i, 'v')}' is too stiff for rk4 "
                            f"with step {self.step_size:g} s: use at most {self.step_size / rate[i]:.1e} s, or "
-                           "the integrator semi_implicit")
+                           "the integrator variational")
 
     def _owner(self, index: int, kind: str) -> str:
         starts = [(joint.idx_q if kind == "q" else joint.idx_v, joint.name) for joint in self.model.joints]

@@ -11,6 +11,7 @@
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -130,6 +131,8 @@ class Variational:
         if frame.size:
             frame[6:] += self._gravity
         finish_entry(block, q1, p1, h, low, high, given[3], v1, frame)
+        if not math.isfinite(q1 @ q1 + v1 @ v1):
+            raise Unsolved
         if constrained is None:
             self._known = p1, frame
             return q1, v1
