@@ -21,6 +21,7 @@ from ..model.state import states
 from .constrained_motion import ConstrainedMotion
 from .impulses import impulses_entry
 from .integrators import INTEGRATORS, NAMES, NODES, move
+from .modes import Modes
 from .springs import ArmSprings
 from .variational import Unsolved, Variational
 
@@ -69,6 +70,8 @@ class Simulator:
         self._lower = model.position_lower[self._plain_q] if limits else np.full(len(plain), -np.inf)
         self._upper = model.position_upper[self._plain_q] if limits else np.full(len(plain), np.inf)
         self._bounded = bool(np.isfinite(self._lower).any() or np.isfinite(self._upper).any())
+        self._modes = Modes(model, self._law.level, self._plain_q, self._plain_v, self._lower, self._upper) if (
+            integrator == "rk4" and constraints is None and (self._rubs or self._bounded)) else None
         self._variational = Variational(model, self._law.level if self._rubs else None, self._stops, springs,
                                         self._constrained) if integrator == "variational" else None
         self.reset(q, v)
@@ -164,6 +167,10 @@ class Simulator:
         damping = model.damping
         explicit = self._damped and not self._implicit
         nodes = iter(NODES[self.integrator])
+        if self._modes is not None:
+            found = self._modes.advance(self._q, self._v, self.time, h, self._smooth_effort(given), wrenches)
+            if found is not None:
+                return found
 
         def acceleration(q: Array, v: Array) -> Array:
             if not math.isfinite(q @ q + v @ v):
@@ -192,6 +199,16 @@ class Simulator:
             W, free = constrained.inverse_inertia(self._q, W, free, v)
         q, v = self._with_impulses(np.ascontiguousarray((W + W.T) / 2), q, v, free)
         return (q, v) if constrained is None else constrained.back(q, v)
+
+    def _smooth_effort(self, given: Array | Callable[[float], ArrayLike]) -> Callable[[Array, Array, float], Array]:
+        """All efforts but dry friction, by state and time."""
+        def effort(q: Array, v: Array, t: float) -> Array:
+            if not math.isfinite(q @ q + v @ v):
+                self._check_finite(q, v)
+            tau = self._checked(given(t)) if callable(given) else given
+            tau = tau - self.model.damping * v if self._damped else tau
+            return tau if self._springs is None else tau + self._springs.effort(q, v)
+        return effort
 
     def _with_impulses(self, W: Array, q_free: Array, v_free: Array, v: Array) -> tuple[Array, Array]:
         """Positions and velocities after friction and stops; q_free, v_free: without damping and impulses, v: without
