@@ -23,8 +23,11 @@ from .impulses import impulses_entry
 from .integrators import runge_kutta_4
 
 Mask = NDArray[np.bool_]
-FINEST = 1e-13    # of the step: how closely events are found
-TURNS = 100       # of the search for one
+FINEST = 1e-12    # of the step: how closely events are found
+CLOSE = 1e-4      # of the step: events that follow each other so closely may go on so without end
+PAUSE = 20        # steps that are not tried after one with such events: stops of coaxial joints kick each other for long
+ROUNDING = 1e-11  # of the efforts: by how much a held coordinate may ask for more
+TURNS = 70        # of the search for one
 
 
 class Mode(NamedTuple):
@@ -49,23 +52,38 @@ class Modes:
         self._plain_q, self._plain_v, self._lower, self._upper = plain_q, plain_v, lower, upper
         self._breakaway = np.broadcast_to(level(np.zeros(model.nv)), model.nv)
         self._rubs = self._breakaway > 0.0
+        self.forget()
 
     def advance(self, q: Array, v: Array, t: float, h: float, effort: Callable[[Array, Array, float], Array],
                 wrenches: Any) -> tuple[Array, Array] | None:
-        """The state h (s) after t; None where events follow each other without end."""
+        """The state h (s) after t; None where events follow each other without end, and for some
+        steps after that."""
+        if self._pause:
+            self._pause -= 1
+            return None
         left = h
-        for _ in range(10 * (self.model.nv + 1)):
+        released = np.zeros(self.model.nv)
+        close = 0
+        for _ in range(2 * self.model.nv + 6):
             v = self._impact(q, v)
-            mode = self._mode(q, v, t, effort, wrenches)
+            mode = self._mode(q, v, t, effort, wrenches, released)
             end, gone = self._try(q, v, t, left, effort, wrenches, mode)
             if not (gone > 0.0).any():
                 return end
-            q, v, s = self._until(q, v, t, left, effort, wrenches, mode)
+            q, v, s, released = self._until(q, v, t, left, effort, wrenches, mode)
             t += s
             left -= s
+            close += s < CLOSE * h
+            if close > 1:
+                break
             if left <= FINEST * h:
                 return q, self._impact(q, v)
+        self._pause = PAUSE
         return None
+
+    def forget(self) -> None:
+        """The state was set from outside."""
+        self._pause = 0
 
     # ---- modes
 
@@ -91,10 +109,11 @@ class Modes:
         return np.ascontiguousarray(0.5 * (W + W.T)).reshape(-1)
 
     def _mode(self, q: Array, v: Array, t: float, effort: Callable[[Array, Array, float], Array],
-              wrenches: Any) -> Mode:
-        sign = np.where(self._rubs, np.sign(v), 0.0)
+              wrenches: Any, released: Array) -> Mode:
+        """released: directions (nv,) in which coordinates break away just now, 0: none."""
+        sign = np.where(self._rubs, np.where(v == 0.0, released, np.sign(v)), 0.0)
         at_low, at_high = self._at_stops(q)
-        rest = (v == 0.0) & (self._rubs | at_low | at_high)
+        rest = (v == 0.0) & (released == 0.0) & (self._rubs | at_low | at_high)
         low = np.where(rest, np.where(at_high, -np.inf, -self._breakaway), 0.0)
         high = np.where(rest, np.where(at_low, np.inf, self._breakaway), 0.0)
         if not rest.any():
@@ -127,34 +146,42 @@ class Modes:
         if any_held:
             tau = effort(q, v, t + s) - mode.sign * self._level(v)
             taken = hybrid_dynamics(model, q, v, none, tau, held, wrenches).effort - tau
-            gone[model.nv:2 * model.nv] = np.where(held, np.maximum(taken - mode.high, mode.low - taken), -1.0)
+            slack = ROUNDING * (1.0 + np.abs(tau).max() + np.abs(taken).max())
+            gone[model.nv:2 * model.nv] = np.where(held, np.maximum(taken - mode.high, mode.low - taken) - slack, -1.0)
         plain = q[self._plain_q]
         free = ~held[self._plain_v]
         gone[2 * model.nv + self._plain_v] = np.where(free, np.maximum(plain - self._upper, self._lower - plain), -1.0)
         return (q, v), gone
 
     def _until(self, q: Array, v: Array, t: float, s: float, effort: Callable[[Array, Array, float], Array],
-               wrenches: Any, mode: Mode) -> tuple[Array, Array, float]:
-        """The state just at the first event, by bisection with false position (Illinois), and when it is."""
-        begin, end = 0.0, s
+               wrenches: Any, mode: Mode) -> tuple[Array, Array, float, Array]:
+        """The state just at the first event, by false position (Illinois) and bisection, when it is, and the directions
+        in which held coordinates break away there.
+        """
+        begin, end, last = 0.0, s, 0
         state, gone = self._try(q, v, t, s, effort, wrenches, mode)
-        before, after = -1.0, 1.0
+        after = float(gone.max())
+        before = -after    # not known: the first guess is the middle
         for turn in range(TURNS):
             if end - begin <= FINEST * s:
                 break
-            at = 0.5 * (begin + end) if turn % 3 == 0 else (begin * after - end * before) / (after - before)
-            at = min(max(at, begin + 0.25 * FINEST * s), end - 0.25 * FINEST * s)
+            at = 0.5 * (begin + end) if turn > 12 else end - (end - begin) * after / (after - before)
+            at = min(max(at, begin + 0.4 * FINEST * s), end - 0.4 * FINEST * s)
             new, found = self._try(q, v, t, at, effort, wrenches, mode)
             value = float(found.max())
             if value > 0.0:
-                after = value if turn else 0.5 * value
-                end, state, gone, before = at, new, found, 0.5 * before
+                before *= 0.5 if last > 0 else 1.0
+                end, state, gone, after, last = at, new, found, value, 1
             else:
-                begin, before, after = at, min(value, -1e-300), 0.5 * after
+                after *= 0.5 if last < 0 else 1.0
+                begin, before, last = at, min(value, -1e-300), -1
         n = self.model.nv
         q1, v1 = np.array(state[0]), np.array(state[1])
         v1[gone[:n] > 0.0] = 0.0
         over = gone[2 * n + self._plain_v] > 0.0
         at_q = self._plain_q[over]
         q1[at_q] = np.clip(q1[at_q], self._lower[over], self._upper[over])
-        return q1, v1, end
+        broken = gone[n:2 * n] > 0.0
+        tau = effort(q1, v1, t + end) - mode.sign * self._level(v1)
+        taken = hybrid_dynamics(self.model, q1, v1, np.zeros(n), tau, mode.held, wrenches).effort - tau
+        return q1, v1, end, np.where(broken, np.where(taken > mode.high, -1.0, 1.0), 0.0)

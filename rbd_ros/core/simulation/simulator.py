@@ -95,6 +95,8 @@ class Simulator:
             self._check_damping(q)
         if self._variational is not None:
             self._variational.forget()
+        if self._modes is not None:
+            self._modes.forget()
         self._q, self._v = q, v
         self._steps = 0
 
