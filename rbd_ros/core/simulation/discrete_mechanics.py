@@ -1,4 +1,4 @@
-"""Kernels of the variational integrator: momentum and force of a tree, and the equations of one step.
+"""Kernels of the variational integrator: the equations of one step.
 
 The discrete Lagrangian is `h L(q_m, ξ)` at the middle q_m of the step from q_0 to q_1, ξ the constant velocity that
 leads there: `R_m = R_0 exp(h ω/2)`, `R_1 = R_m exp(h ω/2)` for rotations, sums for all else. A floating base moves its
@@ -7,8 +7,12 @@ With p = M(q) v at the ends, rotated into the axes of the middle, the discrete E
 
     p_1 = p_0 + h g(q_m, ξ),      M(q_m) ξ = ½ (J(−θ) p_0 + J(θ) p_1),      θ = h ω/2,
 
-g: ∂L/∂q along the group plus efforts, J: right Jacobian of rotations, 1 for all other coordinates (Marsden, West 2001;
-Bou-Rabee, Marsden 2009). Symmetric, so of order 2; Noether: momenta of symmetries at (q, v) are constant, for any ξ.
+g (`lagrangian`): ∂L/∂q along the group plus efforts, J: right Jacobian of rotations, 1 for all other coordinates
+(Marsden, West 2001; Bou-Rabee, Marsden 2009). Symmetric, so of order 2; Noether: momenta of symmetries at (q, v) are
+constant, for any ξ.
+
+A floating robot is described by its centre of mass, which moves in a parabola, and all else as seen from there: then
+angular momentum about the centre of mass is constant, too, also in free fall.
 """
 from __future__ import annotations
 
@@ -17,179 +21,21 @@ import numpy as np
 from ..compile import entry, kernel, routine
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
-from ..lie.so3 import quaternion_to_matrix, right_jacobian, right_jacobian_dot
-from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
-from ..model.block import (
-    ARMATURE, FREE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NV, OWNER, SPHERICAL, SPHERICAL_EXP, ZERO,
-    dof, joint_pose, joint_twist, kind, matrix, node, parent, project, put, put_add, put_matrix, six, vector,
-)
-from ..model.configuration import _turn
+from ..lie.so3 import quaternion_to_matrix
+from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
+from ..model.block import NODES, NV, ZERO, put, vector
 from .impulses import impulses
-
-# workspace of one node: pose in the parent, twist of the parent and of the node, gravity, momentum, wrench; node axes
-_R, _P, _OMEGA_P, _V_P, _OMEGA, _V, _G, _N, _F, _TORQUE, _FORCE, SIZE = 0, 9, 12, 15, 18, 21, 24, 27, 30, 33, 36, 39
+from .lagrangian import SIZE, half_step, lagrangian, mean_momentum, turn_axes
 
 ITERATIONS = 60      # of the equations of one step; about six are the rule
 CLOSE = 1e-9         # relative change below which an iteration that no longer gains has reached rounding
 CLOSE_IF_CLOSED = 1e-6    # with constraints, whose impulses on joints that they connect rigidly are nearly dependent
 
 
-@kernel
-def lagrangian_recursion(M, q, v, wrench, W, p, g):
-    """p = ∂L/∂v = M v and g = ∂L/∂q along the group plus `Sᵀ` wrenches: what moves p but for its change of axes.
-
-    A composite body with momentum H behind a joint with columns S, seen from a parent of twist V, adds `(ad_V S)ᵀ H`
-    to g: all that a motion of the joint changes is in which axes the parent's twist arrives.
-    """
-    n = int(M[NODES].real)
-    for i in range(n):
-        o = node(i)
-        w = SIZE * i
-        iq = int(M[o + IQ].real)
-        R, x = joint_pose(M, o, q, iq)
-        h = parent(M, o)
-        omega = ZERO
-        velo = ZERO
-        gravity = vector(M, GRAVITY)
-        if h >= 0:
-            above = vector(W, SIZE * h + _OMEGA)
-            omega = rotate_back(R, above)
-            velo = rotate_back(R, add(vector(W, SIZE * h + _V), cross(above, x)))
-            gravity = vector(W, SIZE * h + _G)
-        gravity = rotate_back(R, gravity)
-        put_matrix(W, w + _R, R)
-        put(W, w + _P, x)
-        put(W, w + _OMEGA_P, omega)
-        put(W, w + _V_P, velo)
-        omega_r, velo_r = joint_twist(M, o, q, iq, v, int(M[o + IV].real))
-        omega = add(omega, omega_r)
-        velo = add(velo, velo_r)
-        put(W, w + _OMEGA, omega)
-        put(W, w + _V, velo)
-        put(W, w + _G, gravity)
-        m = M[o + MASS]
-        c = vector(M, o + MOMENT)
-        put(W, w + _N, add(symmetric_times(six(M, o + INERTIA), omega), cross(c, velo)))
-        put(W, w + _F, sub(scale(m, velo), cross(c, omega)))
-        torque = cross(c, gravity)
-        force = scale(m, gravity)
-        if wrench.shape[0] > 0:
-            torque = add(torque, vector(wrench, 6 * i))
-            force = add(force, vector(wrench, 6 * i + 3))
-        put(W, w + _TORQUE, torque)
-        put(W, w + _FORCE, force)
-    for i in range(int(M[NV].real)):
-        p[i] = 0.0
-        g[i] = 0.0
-    for i in range(n - 1, -1, -1):
-        o = node(i)
-        w = SIZE * i
-        iq = int(M[o + IQ].real)
-        iv = int(M[o + IV].real)
-        t = kind(M, o)
-        N = vector(W, w + _N)
-        F = vector(W, w + _F)
-        torque = vector(W, w + _TORQUE)
-        force = vector(W, w + _FORCE)
-        omega = vector(W, w + _OMEGA_P)
-        velo = vector(W, w + _V_P)
-        if t == SPHERICAL_EXP:    # plain coordinates: the joint's own twist counts, and S depends on q
-            omega = vector(W, w + _OMEGA)
-            put_add(g, iv, rotate_back(right_jacobian_dot(vector(q, iq), vector(v, iv)), N))
-        project(M, o, q, iq, N, F, p, iv)
-        project(M, o, q, iq, add(torque, add(cross(N, omega), cross(F, velo))), add(force, cross(F, omega)), g, iv)
-        if t == FREE:    # at a given velocity of the position, not of the body
-            put_add(g, iv, cross(F, vector(v, iv + 3)))
-        for c in range(dof(t)):
-            p[iv + c] += M[o + ARMATURE + c] * v[iv + c]
-        if t == FREE or t == SPHERICAL:    # rotors add inertia to the coordinates, no gyroscopic moments
-            spin = vector(v, iv)
-            for c in range(0, dof(t), 3):
-                a = (M[o + ARMATURE + c] * v[iv + c], M[o + ARMATURE + c + 1] * v[iv + c + 1],
-                     M[o + ARMATURE + c + 2] * v[iv + c + 2])
-                put_add(g, iv + c, cross(spin, a))
-        h = parent(M, o)
-        if h >= 0:
-            R = matrix(W, w + _R)
-            x = vector(W, w + _P)
-            y = SIZE * h
-            f = rotate(R, F)
-            put_add(W, y + _F, f)
-            put_add(W, y + _N, add(rotate(R, N), cross(x, f)))
-            f = rotate(R, force)
-            put_add(W, y + _FORCE, f)
-            put_add(W, y + _TORQUE, add(rotate(R, torque), cross(x, f)))
-
-
-@kernel
-def half_step(M, q, v, half, first, out):
-    """`out`: q moved by v (axes of the middle) over `half` (s), the first or the second half of a step."""
-    for i in range(int(M[NODES].real)):
-        o = node(i)
-        if M[o + OWNER].real == 0.0:
-            continue
-        t = kind(M, o)
-        iq = int(M[o + IQ].real)
-        iv = int(M[o + IV].real)
-        if t == FREE:
-            x, y, z, w = q[iq + 3], q[iq + 4], q[iq + 5], q[iq + 6]
-            _turn(q, iq + 3, scale(half, vector(v, iv)), out)
-            if first:
-                x, y, z, w = out[iq + 3], out[iq + 4], out[iq + 5], out[iq + 6]
-            put(out, iq, add(vector(q, iq), scale(half, rotate(quaternion_to_matrix(x, y, z, w), vector(v, iv + 3)))))
-        elif t == SPHERICAL:
-            _turn(q, iq, scale(half, vector(v, iv)), out)
-        else:
-            for c in range(dof(t)):
-                out[iq + c] = q[iq + c] + half * v[iv + c]
-
-
-@kernel
-def turn_axes(M, p, q, back, out):
-    """Momentum p from the axes of the bodies at q to those of their parents, or back. What is kept between steps is
-    in the axes of the parents: there it is constant by itself, and rounding does not add up.
-    """
-    for i in range(int(M[NODES].real)):
-        o = node(i)
-        if M[o + OWNER].real == 0.0:
-            continue
-        t = kind(M, o)
-        iv = int(M[o + IV].real)
-        if t == FREE or t == SPHERICAL:
-            k = int(M[o + IQ].real) + (3 if t == FREE else 0)
-            R = quaternion_to_matrix(q[k], q[k + 1], q[k + 2], q[k + 3])
-            for c in range(0, dof(t), 3):
-                a = vector(p, iv + c)
-                put(out, iv + c, rotate_back(R, a) if back else rotate(R, a))
-        else:
-            for c in range(dof(t)):
-                out[iv + c] = p[iv + c]
-
-
-@kernel
-def mean_momentum(M, p0, p1, v, half, out):
-    """`½ (J(−θ) p_0 + J(θ) p_1)`."""
-    for i in range(int(M[NV].real)):
-        out[i] = 0.5 * (p0[i] + p1[i])
-    for i in range(int(M[NODES].real)):
-        o = node(i)
-        t = kind(M, o)
-        if (t == FREE or t == SPHERICAL) and M[o + OWNER].real != 0.0:
-            iv = int(M[o + IV].real)
-            theta = scale(half, vector(v, iv))
-            J = right_jacobian(theta)
-            put(out, iv, scale(0.5, add(rotate_back(J, vector(p0, iv)), rotate(J, vector(p1, iv)))))
-
-
 @routine
 def mass_of(M, q, W, H):
     """H: mass matrix at q."""
     mass_matrix_recursion(M, q, 0, W, H.reshape(-1), 0)
-
-
-@routine
-def lagrangian(M, q, v, wrench, W, p, g):
-    lagrangian_recursion(M, q, v, wrench, W, p, g)
 
 
 @routine
@@ -216,9 +62,9 @@ def center(H):
 @entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "
        "float64[::1], float64[:, :, ::1], float64[::1], boolean)")
 def prepare_entry(M, q, v, h, damping, stiffness, p, xi, out, frame, known):
-    """At the start of a step: momentum p (nv,) in the parents' axes, a first guess xi (nv,), and `out` (4, nv, nv): the inverse of the
-    equations' slope; the velocities that half an impulse gives, both with damping and springs; their factor `h D M̃⁻¹`;
-    M at the middle.
+    """At the start of a step: momentum p (nv,) in the parents' axes, a first guess xi (nv,), and `out` (4, nv, nv):
+    the inverse of the equations' slope; the velocities that half an impulse gives, both with damping and springs;
+    their factor `h D M̃⁻¹`; M at the middle.
 
     damping, stiffness: (nv, nv), or (0, 0) for none. frame: see `leave_center`; (0,): the robot is not seen from there.
     known: p and frame are those that the step before left.

@@ -29,8 +29,9 @@ class ElasticSimulator:
 
     step: s; by default a quarter of the time constant of the stiffest mode at the start. integrator: `variational`
     (order 2) or `semi_implicit` (order 1), springs and damping implicit: stable however stiff; or `rk4` (order 4;
-    refused, here or on the way, where the step is too long for the stiffest spring). Friction of motors and links is not smoothed, links stop at their
-    limits, external wrenches act on links: all as in `Simulator`, which does the work.
+    refused, here or on the way, where the step is too long for the stiffest spring). Friction of motors and links is
+    not smoothed, links stop at their limits, external wrenches act on links: all as in `Simulator`, which does the
+    work.
     """
 
     def __init__(self, actuation: Actuation, *, step: float | None = None, integrator: str = "variational",

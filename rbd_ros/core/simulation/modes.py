@@ -25,7 +25,7 @@ from .integrators import runge_kutta_4
 Mask = NDArray[np.bool_]
 FINEST = 1e-12    # of the step: how closely events are found
 CLOSE = 1e-4      # of the step: events that follow each other so closely may go on so without end
-PAUSE = 20        # steps that are not tried after one with such events: stops of coaxial joints kick each other for long
+PAUSE = 20        # steps not tried after one with such events: stops of coaxial joints kick each other for long
 ROUNDING = 1e-11  # of the efforts: by how much a held coordinate may ask for more
 TURNS = 70        # of the search for one
 
@@ -52,7 +52,7 @@ class Modes:
         self._plain_q, self._plain_v, self._lower, self._upper = plain_q, plain_v, lower, upper
         self._breakaway = np.broadcast_to(level(np.zeros(model.nv)), model.nv)
         self._rubs = self._breakaway > 0.0
-        self.forget()
+        self._pause: int = 0
 
     def advance(self, q: Array, v: Array, t: float, h: float, effort: Callable[[Array, Array, float], Array],
                 wrenches: Any) -> tuple[Array, Array] | None:

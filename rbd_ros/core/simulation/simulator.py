@@ -20,7 +20,7 @@ from ..model.robot_model import RobotModel
 from ..model.state import states
 from .constrained_motion import ConstrainedMotion
 from .impulses import impulses_entry
-from .integrators import INTEGRATORS, NAMES, NODES, move
+from .integrators import INTEGRATORS, NAMES, NODES, move, semi_implicit_euler
 from .modes import Modes
 from .springs import ArmSprings
 from .variational import Unsolved, Variational
@@ -33,15 +33,17 @@ class Simulator:
     """State of a simulated robot: `q` (nq,), `v` (nv,), `time` (s); `step` advances it.
 
     model: its `damping` (viscous) and `friction` (Coulomb) act on the joints; `model.with_` changes them.
-    step: s. integrator: `semi_implicit` (order 1, damping implicit: stable however stiff it is) or `rk4` (order 4).
+    step: s. integrator: `variational` (order 2: keeps momentum to rounding and the error of energy bounded),
+    `semi_implicit` (order 1), both with implicit damping, stable however stiff it is, or `rk4` (order 4).
     limits: whether joints stop, inelastically, at their position limits. constraints: loops and contacts, kept by
     multipliers and by projecting each state onto them; `multipliers` are those of the last step.
 
-    Friction is not smoothed: after each step, impulses bring a coordinate to rest or oppose it (`impulses`), so a
-    joint sticks without creeping, and neither friction nor stops ever add kinetic energy, at any step. friction: a
-    law for it with Stribeck's effect, instead of the model's; its level is that of the speed before the step.
+    Friction is not smoothed: impulses in each step bring a coordinate to rest or oppose it (`impulses`), so a joint
+    sticks without creeping, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are
+    modes with events in between (`modes`), but for closed loops. friction: a law for it with Stribeck's effect,
+    instead of the model's; its level is that of the speed before the step (rk4: of the speed).
 
-    springs: between coordinates of the model (`ElasticSimulator`); with semi_implicit they are implicit, too.
+    springs: between coordinates of the model (`ElasticSimulator`); implicit as damping is.
     """
 
     def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "variational",
@@ -56,7 +58,7 @@ class Simulator:
         self.step_size = float(step)
         self.integrator = integrator
         self._constrained = ConstrainedMotion(model, constraints) if constraints is not None else None
-        self._integrate = INTEGRATORS.get(integrator)
+        self._integrate = INTEGRATORS.get(integrator, semi_implicit_euler)    # unless `variational`
         self._implicit = integrator == "semi_implicit"
         self._damped = bool(model.damping.any())
         self._law = friction or Friction(coulomb=model.friction, breakaway=model.friction)
@@ -195,7 +197,7 @@ class Simulator:
             M_implicit = M + np.diag(h * damping)
             if springs is not None:
                 M_implicit += h * (springs.damping + h * springs.stiffness(self._q))
-        W = np.linalg.inv(M_implicit if implicit else M)
+        W: Any = np.linalg.inv(M_implicit if implicit else M)
         free = W @ (M @ v) if implicit else v
         if constrained is not None:
             W, free = constrained.inverse_inertia(self._q, W, free, v)
