@@ -5,17 +5,37 @@ import dataclasses
 
 import numpy as np
 
-from rbd_ros.core.control.safety import SafetyFilter, SafetySettings
+from rbd_ros.core.control.safety import Command, SafetyFilter, SafetySettings
 
 SAFE, AT_REST = np.array([1.0, 2.0]), np.array([1.5, 2.5])
 COMMAND, FALLBACK = np.array([5.0, -4.0]), np.array([0.5, 0.0])
 FREE = np.full(2, np.inf)
 
 
+class PlainFilter(SafetyFilter):
+    """Commands are given as numbers: one for all laws, or `{laws: command}`. Laws are whatever names them."""
+
+    def __init__(self, settings, safe=None):
+        super().__init__([settings], "first", safe or (lambda laws, at_rest: [AT_REST if at_rest else SAFE]))
+
+    def update(self, now, command):
+        def asked(laws):
+            wanted = command[laws] if isinstance(command, dict) else command
+            return None if wanted is None else Command((wanted,))
+
+        return super().update(now, asked)
+
+    def set(self, laws=None, **changes):
+        """Other settings, and other laws if they are named."""
+        self.use([dataclasses.replace(self.settings, **changes)], laws or self.laws.newest)
+        if laws is None:
+            self.laws.replace(self.laws.new)
+
+
 def make(**changes):
     settings = SafetySettings(FREE, FREE, FALLBACK, state_timeout=0.05, hold=0.1, fallback_ramp=0.2, ramp_in=0.5,
                               ramp_out=0.25)
-    safety = SafetyFilter(dataclasses.replace(settings, **changes), lambda at_rest: AT_REST if at_rest else SAFE)
+    safety = PlainFilter(dataclasses.replace(settings, **changes))
     safety.activate(0.0)
     return safety
 

@@ -104,15 +104,17 @@ def test_within_a_stream_steps_are_steps(rigid):
 # ---- motors of elastic joints
 
 class Motors(Run):
-    """The robot follows `motion` with a constant error, the motors with another one."""
+    """The robot follows `motion` with a constant error, the motors with another one: these leap with the payload."""
 
     def __init__(self, **values):
+        values["plausible_velocity"] = np.inf
         super().__init__(controller(ramp_in=RAMP, **values))
         self.measured, self.values = True, values
+        self.robot = self.made.actuation    # which does not jump where the controller's model changes
 
     def cycle(self):
         self.n += 1
-        stamp, r, map_ = round(self.now * 1e9), motion(self.now), flat(self)
+        stamp, r, map_ = round(self.now * 1e9), motion(self.now), flat(self, self.robot)
         assert self.made.on_reference(self.now, 0, NAMES, *r)
         if self.measured:
             self.motors = map_.position + OFF, map_.velocity
@@ -136,9 +138,9 @@ class Motors(Run):
                                                     self.made.settings.given))
 
 
-def flat(run):
-    """The flatness map at this moment, with the model of the controller."""
-    r, actuation = motion(run.now), run.made.actuation
+def flat(run, actuation=None):
+    """The flatness map at this moment, with the model of the controller unless another one is given."""
+    r, actuation = motion(run.now), actuation or run.made.actuation
     return rbd.motor_reference(actuation, *r[:3], rbd.link_efforts(actuation, *r))
 
 

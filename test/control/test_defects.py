@@ -23,7 +23,7 @@ def test_a_defect_that_lasts_is_an_emergency_stop(controller, settings):
     made.on_state(0.0, MS, NAMES, Q, still)
     assert made.safety.mode == "running"
 
-    def broken(now):
+    def broken(now, laws):
         raise KeyError("a defect")
 
     sound, made.command = made.command, broken

@@ -22,7 +22,7 @@ def test_feed_forward_is_the_flatness_map():
     for got, wanted in zip(made.motors, expected(made), strict=True):
         close(got, wanted)
     close(made.safety.output, expected(made).torque)
-    assert made.derivatives_valid and made.problem == "" and made.safety.motors.mode == "running"
+    assert made.derivatives_valid and made.problem == "" and made.safety.mode == "running"
 
 
 def test_pd_acts_on_all_motors():

@@ -8,8 +8,7 @@ from support.arm import NAMES, Q, V, arm
 from support.elastic_arm import DRIVES, MOTORS, MS, R, W, Z, answer, close, controller, expected, holding, motion
 
 import rbd_ros as rbd
-from rbd_ros.core.control.paired_filter import PairedFilter
-from rbd_ros.core.control.safety import SafetySettings
+from rbd_ros.core.control.safety import Command, SafetyFilter, SafetySettings
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
 
 
@@ -18,7 +17,7 @@ from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
 def test_without_fresh_motors_the_output_is_safe():
     made = controller(motor_gains__kp=10.0, state_timeout=0.05)
     close(answer(made, motors=False), holding(made))
-    assert made.safety.motors.mode == "waiting" and made.counts["motor_state_missing"] == 1
+    assert made.safety.mode == "waiting" and made.counts["motor_state_missing"] == 1
     assert "motor state" in made.problem and made.motors is None
     close(answer(made, 1.01, 11 * MS), answer(controller(motor_gains__kp=10.0)))    # there it is
     assert made.problem == "" and made.motors is not None
@@ -26,7 +25,7 @@ def test_without_fresh_motors_the_output_is_safe():
     made.on_state(1.07, 71 * MS, NAMES, Q, V)    # and now it is stale
     close(made.motor_effort, holding(made))
     close(made.safety.output, made.safe_effort(False))
-    assert made.safety.motors.mode == "waiting" and made.counts["motor_state_missing"] == 2
+    assert made.safety.mode == "waiting" and made.counts["motor_state_missing"] == 2
     assert not made.derivatives_valid
     report = made.report()
     assert report["motor_mode"] == "waiting" and report["motor_state_missing"] == 2 and report["problem"]
@@ -35,7 +34,7 @@ def test_without_fresh_motors_the_output_is_safe():
 def test_feed_forward_needs_no_motor_state():
     made = controller(mode="feed_forward")
     answer(made, motors=False)
-    assert made.safety.motors.mode == "running"
+    assert made.safety.mode == "running"
 
 
 def test_a_reference_without_snap_is_not_enough():
@@ -51,7 +50,7 @@ def test_a_torque_that_the_spring_cannot_bear_is_refused_by_name():
     assert made.counts["impossible"] == 1 and "shoulder" in made.problem
     close(made.motor_effort, holding(made))
     answer(made, 1.01, 11 * MS)
-    assert made.problem == "" and made.safety.motors.mode == "running"
+    assert made.problem == "" and made.safety.mode == "running"
 
 
 def test_gravity_beyond_the_spring_is_still_held():
@@ -118,7 +117,7 @@ def test_damped_springs_need_the_rate():
     close(error, 0.0, 1e-6)
     # a pause: the deflection of the steady motion, as at the start
     assert made.on_reference(1.5, 0, NAMES, *R)
-    made.on_state(1.5, 900 * MS, NAMES, Q, V)
+    made.on_state(1.5, 501 * MS, NAMES, Q, V)
     fresh = controller(drives, mode="feed_forward", state_rate=1000.0)
     close(answer(fresh, motors=False), made.motor_effort)
 
@@ -126,14 +125,13 @@ def test_damped_springs_need_the_rate():
 # ---- safe output, in time
 
 def test_ramps_stop_and_the_end_hold_gravity_with_the_motors():
-    made = controller(ramp_in=1.0, ramp_out=1.0, mode="feed_forward", state_timeout=10.0)
+    made = controller(ramp_in=1.0, ramp_out=1.0, mode="feed_forward", state_timeout=10.0, reference_timeout=0.0)
     command, safe = expected(made).effort, holding(made)
     close(answer(made, 1.0, MS, motors=False), safe)
     close(answer(made, 1.5, 2 * MS, motors=False), safe + 0.5 * (command - safe))
     close(answer(made, 2.5, 3 * MS, motors=False), command)
     made.deactivate()
-    answer(made, 3.0, 4 * MS, motors=False)
-    close(answer(made, 3.25, 4 * MS, motors=False), safe + 0.5 * (command - safe))
+    close(answer(made, 3.0, 4 * MS, motors=False), safe + 0.5 * (command - safe))
     assert not made.finished
     close(answer(made, 3.6, 5 * MS, motors=False), safe)
     assert made.finished
@@ -148,7 +146,7 @@ def test_ramps_stop_and_the_end_hold_gravity_with_the_motors():
     assert made.motors is None and made.safety.latched
     made.safety.reset()
     answer(made, 6.1, 8 * MS, motors=False)
-    assert made.safety.motors.mode == "ramp_in"
+    assert made.safety.mode == "ramp_in"
 
 
 def test_without_joint_states_gravity_is_held_and_then_the_fallback():
@@ -184,8 +182,10 @@ def test_the_safe_output_brings_a_moving_arm_to_rest(damping):
 def test_a_command_that_is_not_finite_on_one_side_is_none_on_both(bad):
     one = np.ones(1)
     settings = SafetySettings(one, one, 0.0 * one, ramp_in=0.0)
-    safety = PairedFilter(settings, lambda at_rest: 0.0 * one, settings, lambda at_rest: 0.0 * one)
+    safety = SafetyFilter([settings, settings], "laws", lambda laws, at_rest: [0.0 * one, 0.0 * one])
     safety.activate(0.0)
-    safety.motor_command = np.nan * one if bad == "motors" else one
-    safety.update(1.0, np.nan * one if bad == "joints" else one)
-    assert safety.mode == safety.motors.mode == "waiting" and safety.counts["non_finite_command"] == 1
+    command = Command((np.nan * one if bad == "joints" else one, np.nan * one if bad == "motors" else one))
+    safety.update(1.0, lambda laws: command)
+    assert safety.mode == "waiting" and safety.counts["non_finite_command"] == 1
+    for channel in safety.channels:
+        close(channel.output, 0.0 * one)

@@ -1,95 +1,149 @@
 """What makes the torque jump for a reason fades in; time is an argument."""
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
-from safety_filter import COMMAND, SAFE, close, make, running
+from safety_filter import COMMAND, SAFE, PlainFilter, close, make, running
 
 OTHER = np.array([15.0, 6.0])
+LIMIT = np.array([4.0, 4.0])
 
 
-def test_a_command_that_jumps_for_a_reason_fades_in():
+def test_other_laws_fade_in():
     safety = running()
-    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.5)
-    safety.soften()
-    close(safety.update(1.1, OTHER), COMMAND)    # as before
+    safety.set("second", ramp_in=0.5)
+    both = {"first": COMMAND, "second": OTHER}
+    close(safety.update(1.1, both), COMMAND + 0.2 * (OTHER - COMMAND))
     assert safety.mode == "running" and safety.clipped
-    close(safety.update(1.35, OTHER + 1.0), (COMMAND + OTHER) / 2 + 1.0)    # its own changes come at once
-    close(safety.update(1.6, OTHER), OTHER)
+    moved = {"first": COMMAND + 1.0, "second": OTHER + 1.0}    # what changes in both comes at once
+    close(safety.update(1.25, moved), (COMMAND + OTHER) / 2 + 1.0)
+    close(safety.update(1.5, {"second": OTHER}), OTHER)
     assert not safety.clipped
-    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.0)
-    safety.soften()
-    close(safety.update(1.7, COMMAND), COMMAND)
+    safety.set("third", ramp_in=0.0)
+    close(safety.update(1.6, {"third": COMMAND}), COMMAND)
 
 
-def test_a_second_jump_begins_where_the_first_one_is():
+def test_an_outlier_in_one_cycle_is_gone_in_the_next():
+    """It was kept for all of the ramp where an offset was taken from that cycle."""
     safety = running()
-    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.5)
-    safety.soften()
-    safety.update(1.1, OTHER)
-    last = safety.update(1.35, OTHER)
-    safety.soften()
-    close(safety.update(1.36, COMMAND), last + 0.02 * (COMMAND - last))    # and fading goes on
-    close(safety.update(1.60, COMMAND), (last + COMMAND) / 2)
-    close(safety.update(1.87, COMMAND), COMMAND)
+    safety.set("second", ramp_in=0.5)
+    safety.update(1.001, {"first": COMMAND + 500.0, "second": OTHER - 500.0})
+    close(safety.update(1.1, {"first": COMMAND, "second": OTHER}), COMMAND + 0.2 * (OTHER - COMMAND))
 
 
-def test_a_jump_in_every_cycle_does_not_freeze_the_output():
-    """As where a stream of references times out between its samples: it would be a torque without control."""
+def test_changes_on_the_way_wait_for_its_end_and_only_the_newest_counts():
     safety = running()
-    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.5)
+    safety.set("second", ramp_in=0.5)
+    safety.update(1.25, {"first": COMMAND, "second": OTHER})
+    safety.use([safety.settings], "skipped")
+    safety.use([safety.settings], "third")
+    close(safety.update(1.3, {"first": COMMAND, "second": OTHER}), COMMAND + 0.6 * (OTHER - COMMAND))
+    close(safety.update(1.5, {"second": OTHER, "third": -OTHER}), OTHER)
+    close(safety.update(1.75, {"second": OTHER, "third": -OTHER}), 0.0 * OTHER)
+    close(safety.update(2.0, {"third": -OTHER}), -OTHER)
+
+
+def test_changes_in_every_cycle_do_not_freeze_the_output():
+    safety = running()
+    safety.set(ramp_in=0.5)
     for now in np.arange(1.01, 6.0, 0.01):
-        safety.soften()
+        safety.use([safety.settings], str(now))
         safety.update(now, OTHER)
-    assert np.abs(safety.output - OTHER).max() < 1e-3 * np.abs(COMMAND - OTHER).max()
+    close(safety.output, OTHER)
 
 
-def test_a_jump_is_one_between_what_the_limits_let_through():
-    """What was far beyond them must not keep the output there."""
+def test_commands_are_clipped_before_they_are_mixed():
+    """What is far beyond the limits must not keep the output there."""
     safety = running()
-    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.5, effort_limit=np.array([4.0, 4.0]))
-    safety.update(1.05, np.array([1e6, -1e6]))
-    safety.soften()
-    close(safety.update(1.1, np.array([0.0, 1e6])), [4.0, -4.0])
-    close(safety.update(1.35, np.array([0.0, 1e6])), [2.0, 0.0])
-    close(safety.update(1.6, np.array([0.0, 1e6])), [0.0, 4.0])
+    safety.set(effort_limit=LIMIT)
+    safety.set("second", ramp_in=0.5)
+    both = {"first": np.array([1e6, -1e6]), "second": np.array([0.0, 1e6])}
+    close(safety.update(1.0, both), [4.0, -4.0])
+    close(safety.update(1.25, both), [2.0, 0.0])
+    close(safety.update(1.5, {"second": both["second"]}), [0.0, 4.0])
 
 
-def test_what_limits_held_back_does_not_come_out_where_they_rise():
-    """High gains at a low limit, then low gains at a high one: between the two outputs, not beyond both."""
-    safety = running()
-    safety.settings = dataclasses.replace(safety.settings, effort_limit=np.array([4.0, 4.0]))
-    close(safety.update(1.05, np.array([1e3, -1e3])), [4.0, -4.0])
-    safety.soften()
-    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.5, effort_limit=np.array([100.0, 100.0]))
-    close(safety.update(1.1, OTHER), [4.0, -4.0])
-    close(safety.update(1.35, OTHER), [9.5, 1.0])
-    close(safety.update(1.6, OTHER), OTHER)
+@pytest.mark.parametrize("mode", ["running", "waiting", "stopped", "ramp_in", "ramp_out", "stale"])
+def test_higher_limits_fade_in_and_lower_ones_act_at_once_in_every_mode(mode):
+    """By the old limit and the new one, whatever lies between them."""
+    far = np.array([60.0, -80.0])
+    safety = PlainFilter(make(ramp_in=0.5, ramp_out=0.5, state_timeout=100.0).settings, lambda laws, at_rest: [far])
+    safety.activate(0.0)
+    safety.set(effort_limit=np.array([10.0, 20.0]), hold=1e3)
+    now = 0.0
+
+    def go(elapsed):
+        nonlocal now
+        now += elapsed
+        if mode == "stale":
+            return np.array(safety.watchdog(now))
+        return np.array(safety.update(now, None if mode == "waiting" else far))
+
+    safety.update(0.0, None if mode == "waiting" else far)
+    if mode in ("running", "ramp_out"):
+        safety.update(0.6, far)
+        now = 0.6
+    if mode == "stopped":
+        safety.stop()
+    if mode == "ramp_out":
+        safety.deactivate()
+    if mode == "stale":
+        now = 150.0
+    close(go(0.001), [10.0, -20.0])
+    assert safety.mode == mode
+    safety.set(effort_limit=np.array([50.0, 40.0]))
+    close(go(0.125), [20.0, -25.0])
+    assert not safety.finished
+    close(go(0.125), [30.0, -30.0])
+    safety.set(effort_limit=np.array([25.0, np.inf]))    # lower at once; higher waits for the way to end
+    close(go(0.125), [21.25, -35.0])
+    safety.set(effort_limit=np.array([5.0, 6.0]))
+    close(go(0.001), [5.0, -6.0])
 
 
-def test_a_jump_within_the_ramp_in_is_no_step():
+def test_a_change_within_the_ramp_in_is_no_step():
     safety = make()
     safety.update(1.0, COMMAND)
     last = safety.update(1.25, COMMAND)
-    safety.soften()
-    close(safety.update(1.25, OTHER), last)
-    close(safety.update(9.0, OTHER), OTHER)
+    safety.set("second")
+    close(safety.update(1.25, {"first": COMMAND, "second": OTHER}), last)
+    close(safety.update(9.0, {"second": OTHER}), OTHER)
+
+
+def test_a_law_that_has_no_command_hands_over_softly():
+    safety = running()
+    safety.set("second", ramp_in=0.5)
+    close(safety.update(1.25, {"first": COMMAND, "second": None}), (SAFE + COMMAND) / 2)
+    assert safety.mode == "running"
+    close(safety.update(1.5, {"second": None}), SAFE)
+    assert safety.mode == "waiting"
+
+
+def test_safe_efforts_and_fallback_fade_too():
+    efforts = {"first": SAFE, "second": OTHER}
+    safety = PlainFilter(make(hold=0.0, fallback_ramp=0.0).settings, lambda laws, at_rest: [efforts[laws]])
+    safety.activate(0.0)
+    close(safety.update(1.0, None), SAFE)
+    safety.set("second")
+    close(safety.update(1.25, None), (SAFE + OTHER) / 2)
+    close(safety.update(1.5, None), OTHER)
+    close(safety.watchdog(1.6), safety.settings.fallback)
+    safety.set(fallback=OTHER)
+    close(safety.watchdog(1.85), (safety.settings.fallback + make().settings.fallback) / 2)
+    close(safety.watchdog(2.1), OTHER)
 
 
 @pytest.mark.parametrize("left", ["stale", "no command", "stopped", "restart", "activated"])
-def test_a_jump_is_forgotten_where_the_output_was_safe(left):
+def test_where_the_output_was_safe_the_command_ramps_in_from_there(left):
     safety = running()
-    safety.settings = dataclasses.replace(safety.settings, ramp_in=0.5)
-    safety.soften()
+    safety.set("second", ramp_in=0.5)
     if left == "stale":
         safety.watchdog(1.2)
     elif left == "no command":
         safety.update(1.01, None)
     elif left == "stopped":
         safety.stop()
-        safety.update(1.01, COMMAND)
+        safety.update(1.01, OTHER)
         safety.reset()
     elif left == "restart":
         safety.restart()
@@ -103,38 +157,56 @@ def test_a_jump_is_forgotten_where_the_output_was_safe(left):
 
 
 def test_soft_changes_in_any_order_are_soft_and_end():
-    """Random changes of command and limits, also in every cycle, with interruptions: while the robot runs, no step is
-    larger than what a jump over the whole range loses in that time, and when changes cease the output is the command.
+    """Random changes of laws and limits, also in every cycle, with interruptions, outliers and the way out. Every
+    output lies between the command and the safe effort of its cycle; no step is larger than what commands, safe
+    efforts and lowered limits do by themselves and the ramps allow; when changes cease the output is the command.
     """
     rng = np.random.default_rng(5)
-    safety = make(ramp_in=0.05, effort_limit=np.full(2, 2.0))
-    now, quiet, wanted, exact, ran = 0.0, 0.0, np.zeros(2), 0, 0
+    ramp, laws, efforts = 0.05, 0, {0: np.zeros(2)}
+    base = make(ramp_in=ramp, ramp_out=ramp, effort_limit=np.full(2, 2.0)).settings
+    safe = np.array([0.5, -0.7])
+    safety = PlainFilter(base, lambda laws, at_rest: [safe])
+    safety.laws.replace(0)
+    safety.activate(0.0)
+    now, quiet, exact, ran, out, calm = 0.0, 0.0, 0, 0, 0, False
     for cycle in range(10_000):
         elapsed = rng.choice([0.0, 1e-3, 4e-3])
         now, quiet, lowered = now + elapsed, quiet + elapsed, 0.0
         if rng.random() < (0.9 if cycle % 2000 < 50 else 0.02):
-            safety.soften()
-            limit = rng.choice([1.0, 2.0, 8.0])
+            limit, laws = rng.choice([1.0, 2.0, 8.0]), laws + 1
             lowered = max(safety.settings.effort_limit[0] - limit, 0.0)
-            safety.settings = dataclasses.replace(safety.settings, effort_limit=np.full(2, limit))
-            wanted, quiet = rng.normal(0.0, 10.0, 2), 0.0
-        event = rng.choice(["", "no command", "not finite", "stop", "stale"], p=[0.996, 0.001, 0.001, 0.001, 0.001])
+            efforts[laws], quiet = rng.normal(0.0, 10.0, 2), 0.0
+            safety.set(laws, effort_limit=np.full(2, limit))
+        event = rng.choice(["", "no command", "not finite", "stop", "stale", "out", "outlier"],
+                           p=[0.99, 0.001, 0.001, 0.001, 0.001, 0.001, 0.005])
         if event == "stop":
             safety.stop()
         elif event == "stale":
             now += 0.06
             safety.watchdog(now)
+        elif event == "out":
+            safety.deactivate()
+        elif safety.finished and rng.random() < 0.1:
+            safety.finish(now)
+            safety.activate(now)
         elif rng.random() < 0.01:
             safety.reset()
         before, mode = safety.output, safety.mode
-        command = wanted + np.array([0.5, -0.5]) * now
-        safety.update(now, {"no command": None, "not finite": command * np.nan}.get(event, command))
+        shift = np.array([0.5, -0.5]) * now + (1e3 if event == "outlier" else 0.0)
+        given = {name: {"no command": None, "not finite": value * np.nan}.get(event, value + shift)
+                 for name, value in efforts.items()}
+        safety.update(now, given)
         limit = safety.settings.effort_limit
         assert (np.abs(safety.output) <= limit).all()
-        if mode == safety.mode == "running":
-            ran += 1
-            assert (np.abs(safety.output - before) <= lowered + 2 * 8.0 * elapsed / 0.05 + 1e-2).all()
-            if quiet > 0.06:
-                close(safety.output, np.clip(command, -limit, limit))
-                exact += not safety.clipped
-    assert ran > 5_000 and exact > 100
+        if safety.command is not None:
+            ends = np.sort([safety.command[0], safety.safe[0] if safety.safe else safety.command[0]], axis=0)
+            assert (ends[0] <= safety.output).all() and (safety.output <= ends[1]).all()
+        if before is not None and event == "" and calm and mode == safety.mode:
+            ran += mode == "running"
+            out += mode == "ramp_out"
+            assert (np.abs(safety.output - before) <= lowered + 3 * 16.0 * elapsed / ramp + 5e-3).all(), (mode, cycle)
+        if quiet > 2.1 * ramp and mode == safety.mode == "running" and event == "":
+            close(safety.output, np.clip(given[laws], -limit, limit))
+            exact += not safety.clipped
+        calm = event == ""
+    assert ran > 3_000 and exact > 100 and out > 50

@@ -213,14 +213,14 @@ def test_velocity_cutoff():
 
 
 def test_ramps():
-    made = controller(ramp_in=1.0, ramp_out=1.0, safe_output__damping=0.0)
+    made = controller(ramp_in=1.0, ramp_out=1.0, safe_output__damping=0.0, reference_timeout=0.0)
     gravity = rbd.gravity_effort(made.model, Q)
     close(answer(made), gravity)
     half = answer(made, 1.5, 2 * MS)
     command = answer(made, 2.0, 3 * MS)
     close(half, (gravity + command) / 2)
     made.deactivate()
-    answer(made, 2.0, 4 * MS)
+    close(answer(made, 2.0, 4 * MS), command)
     close(answer(made, 2.5, 5 * MS), (gravity + command) / 2)
     close(answer(made, 3.0, 6 * MS), gravity)
     assert made.finished

@@ -60,6 +60,6 @@ def test_elastic_joints_and_their_motors(mode):
         made.on_reference(1.0, 0, NAMES, *R)
         made.on_motor_state(1.0, MS, MOTORS, Z + np.array([motor, 0, 0]), W)
         made.on_state(1.0, MS, NAMES, Q + np.array([joint, 0.0]), V)
-        assert made.safety.motors.mode == "running"
+        assert made.safety.mode == "running"
         efforts.append(made.motor_effort)
     np.testing.assert_allclose(efforts, np.tile(efforts[0], (4, 1)), rtol=0, atol=1e-6)

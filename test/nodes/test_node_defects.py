@@ -17,11 +17,11 @@ from rbd_ros.core.control import feedforward
 Controller = feedforward.FeedforwardController
 command, on_reference = Controller.command, Controller.on_reference
 
-def broken_command(self, now):
+def broken_command(self, now, laws):
     reference = self.reference.sample(now, self.state.stamp_ns)
     if reference is not None and reference.q[0] > 1.0:
         raise KeyError("a defect of the law")
-    return command(self, now)
+    return command(self, now, laws)
 
 def broken_input(self, now, stamp, names, position, *others):
     if position[0] > 2.0:

@@ -23,22 +23,31 @@ from ..dynamics.mass_matrix import mass_matrix
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .elastic_settings import ElasticSettings, held
-from .flatness import FlatnessController
+from .flatness import FlatnessController, FlatnessLaws
 from .elastic_law import ElasticLaw, ElasticState
 from .inputs import all_finite
 from .motor_input import MotorInput
 from .motor_ramp import MotorRamp
-from .paired_filter import PairedFilter
+from .reference import ReferenceInput
+from .safety import Command, SafetySettings
 from .stiffness_filter import StiffnessFilter
 from .torque_settings import TorqueSettings
-from .trajectory import Reference
 
 Array = NDArray[np.float64]
-SETTLING = 3      # cycles in which `feedback_linearization` may jump after a change, as it looks ahead by its last one
 BRAKING = 0.2    # the most that braking takes from a motor's own momentum in one period
 
 
-class ElasticController(FlatnessController):
+class ElasticLaws(FlatnessLaws):
+    """Beside those of the links, the law of the motors, which has a memory of its own."""
+
+    settings: ElasticSettings
+
+    def __init__(self, settings: ElasticSettings, reference: ReferenceInput) -> None:
+        super().__init__(settings, reference)
+        self.actuation, self.motors = settings.actuation, ElasticLaw(settings.actuation, settings.law)
+
+
+class ElasticController(FlatnessController[ElasticLaws]):
     """Joint and motor states in, efforts of joints and motors out; `now` is a steady time in s.
 
     `motors`: the motors of the last command by the flatness map, None while the output is safe. `motor_effort` (nm,):
@@ -46,40 +55,49 @@ class ElasticController(FlatnessController):
     """
 
     settings: ElasticSettings
-    safety: PairedFilter
 
     def __init__(self, model: RobotModel, settings: ElasticSettings) -> None:
         super().__init__(model, settings)
         self.actuation = settings.actuation
-        self.motor_state = MotorInput(self.actuation, self.rejections, settings.safety.state_timeout)
-        self.safety = PairedFilter(settings.safety, self.safe_effort, settings.motors, self.safe_motors)
+        self.motor_state = MotorInput(self.actuation, self.rejections, settings.safety.state_timeout,
+                                       settings.plausible_velocity)
         self.problem = ""
         self.counts = {"motor_state_missing": 0, "reference_incomplete": 0, "impossible": 0}
-        self._ramp, self._unsettled = MotorRamp(), 0
-        self._now = self._last_stamp = 0.0
-        self._law = ElasticLaw(settings.actuation, settings.law)
+        self._ramp, self._led_by, self._jumps = MotorRamp(), self.safety.laws.new, False
+        self._now = self._last_stamp = self._elapsed = 0.0
+        self._cycle = self._timed = 0
         self._stiffness = StiffnessFilter(settings.stiffness, settings.stiffness_poles)
+
+    def limits(self, settings: TorqueSettings) -> list[SafetySettings]:
+        assert isinstance(settings, ElasticSettings)
+        return [settings.safety, settings.motors]
+
+    def make_laws(self, settings: ElasticSettings) -> ElasticLaws:
+        return ElasticLaws(settings, self.reference)
 
     def apply(self, settings: TorqueSettings) -> None:
         assert isinstance(settings, ElasticSettings)
         super().apply(settings)
         self.actuation = settings.actuation
         self.motor_state.timeout = settings.safety.state_timeout
-        self.safety.motors.settings = settings.motors
-        self._law = ElasticLaw(settings.actuation, settings.law)
+        self.motor_state.allow(settings.plausible_velocity)
         self._stiffness.aim(settings.stiffness, settings.stiffness_poles)
 
     def clear(self) -> None:
         super().clear()
         self.motor_state.clear()
-        self._forget()
+        fade = self.safety.laws
+        for laws in (fade.old, fade.new):
+            if laws is not None:
+                self._forget(laws)
         self._stiffness.reset()
 
-    def _forget(self) -> None:
+    def _forget(self, laws: ElasticLaws) -> None:
         """The next command is the first one."""
-        self._law.reset()
-        self._ramp.forget()
-        self._last_stamp = 0.0
+        laws.motors.reset()
+        if laws is self.safety.laws.new:
+            self._ramp.forget()
+            self._last_stamp = 0.0
 
     # ---- inputs
 
@@ -90,111 +108,127 @@ class ElasticController(FlatnessController):
 
     def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
                  effort: ArrayLike = ()) -> Array | None:
-        self._now = now
+        self._now, self._cycle = now, self._cycle + 1
         return super().on_state(now, stamp_ns, names, position, velocity, effort)
+
+    def _fade_from(self, before: ReferenceInput, same: bool = False) -> None:
+        super()._fade_from(before, same)
+        self._jumps = True
 
     # ---- outputs
 
     @property
     def motors(self) -> MotorReference | None:
-        return self._ramp.last if self.safety.motors.mode in ("ramp_in", "running") else None
+        return self._ramp.last if self.safety.mode in ("ramp_in", "running") else None
 
     @property
     def motor_effort(self) -> Array | None:
-        return self.safety.motors.output
+        return self.safety.channels[1].output
 
-    def command(self, now: float) -> Array | None:
-        self.rates, self.safety.motor_command, self.problem = None, None, ""
-        reference = self.desired(now)
-        effort = None if reference is None else self._command(now, reference)
-        if effort is None:
-            self._forget()
-        return effort
-
-    def _command(self, now: float, reference: Reference) -> Array | None:
-        if self.settings.law.mode != "feed_forward" and not self.motor_state.fresh(now):
-            return self._refuse("motor_state_missing", "no motor state that is fresh")
-        if reference.jerk is None or reference.snap is None:
-            return self._refuse("reference_incomplete", "the reference has no jerk and snap, which elastic joints need")
-        elapsed = self._elapsed()
-        state = ElasticState(self.state.q, self.state.v, *self.motor_state.measured(self.state.q, self.state.v))
+    def command(self, now: float, laws: ElasticLaws) -> Command | None:
+        newest = laws is self.safety.laws.new
+        if newest:
+            self.rates, self.problem = None, ""
         try:
-            effort, rates = self.feedforward(reference, self.fresh_wrenches(now))
-            assert rates is not None
-            command = self._law.command(np.stack([reference.q, reference.v, reference.a, reference.jerk,
-                                                  reference.snap]), state, self._stiffness.advance(elapsed),
-                                        np.vstack([effort, rates]))
-            self._lead_in(now, command.reference)
+            found = self._command(now, laws, newest)
         except RbdError as error:
-            return self._refuse("impossible", str(error))
-        if not all_finite(command.effort):
-            return self._refuse("impossible", "the motor effort is not finite")
-        self.rates, self.safety.motor_command = rates, command.effort
-        return effort
+            found = self._refuse("impossible", str(error), newest)
+        if found is None:
+            self._forget(laws)
+        return found
 
-    def soften(self) -> None:
-        super().soften()
-        self._unsettled = SETTLING
+    def _command(self, now: float, laws: ElasticLaws, newest: bool) -> Command | None:
+        reference = self.desired(now, laws)
+        if reference is None:
+            return None
+        if laws.settings.law.mode != "feed_forward" and not self.motor_state.fresh(now):
+            return self._refuse("motor_state_missing", "no motor state that is fresh", newest)
+        if reference.jerk is None or reference.snap is None:
+            return self._refuse("reference_incomplete", "the reference has no jerk and snap, which elastic joints need",
+                                newest)
+        if self._since_last() > 1.5 * laws.settings.law.period:    # damped springs move on by a period, or begin anew
+            laws.motors.reset()
+        state = ElasticState(self.state.q, self.state.v, *self.motor_state.measured(self.state.q, self.state.v))
+        effort, rates = laws.feedforward(reference, self.fresh_wrenches(now))
+        if rates is None:
+            return self._refuse("impossible", "the time derivatives of the effort are not finite", newest)
+        found = laws.motors.command(np.stack([reference.q, reference.v, reference.a, reference.jerk, reference.snap]),
+                                    state, self._stiffness.value, np.vstack([effort, rates]))
+        if not (all_finite(found.effort) and _finite(found.reference)):
+            return self._refuse("impossible", "what the motors should do is not finite", newest)
+        if newest:
+            self.rates = rates
+            if self.safety.mode in ("waiting", "stale", "ramp_in", "running"):
+                self._lead_in(now, laws, found.reference)
+        return Command((effort, found.effort))
 
-    def _lead_in(self, now: float, wanted: MotorReference) -> None:
+    def _lead_in(self, now: float, laws: ElasticLaws, wanted: MotorReference) -> None:
         """Let the motor reference out, within `ramp_in` from where the motors are, after a change from where it was."""
         duration, time = self.settings.safety.ramp_in, self._last_stamp
-        jumps, self._unsettled = self._unsettled > 0, max(self._unsettled - 1, 0)
-        if jumps:
-            self.safety.soften()
-        if duration > 0.0 and (self._ramp.last is None or self.safety.motors.mode not in ("ramp_in", "running")):
+        jumps, self._jumps, self._led_by = self._jumps or laws is not self._led_by, False, laws
+        if duration > 0.0 and (self._ramp.last is None or self.safety.mode not in ("ramp_in", "running")):
             self._ramp.begin(time, self._present(now, wanted), wanted, duration)
         elif duration > 0.0 and jumps:
             self._ramp.jump(time, wanted, duration)
-        self._ramp.follow(time, wanted)
+        if not _finite(self._ramp.follow(time, wanted)):
+            raise RbdError("the way of the motors to their reference is not finite")
 
     def _present(self, now: float, like: MotorReference) -> MotorReference:
         """The motors as measured; unless they are, where they hold gravity, or `RbdError` if springs do not bear it."""
+        laws = self.safety.laws.new
         if self.motor_state.fresh(now):
             position, velocity = self.motor_state.measured(self.state.q, self.state.v)
         else:
-            position, velocity = self._holding().position, 0.0 * like.velocity
+            position, velocity = self._holding(laws).position, 0.0 * like.velocity
         return like._replace(position=position, velocity=velocity, acceleration=0.0 * like.acceleration,
-                             effort=self.safe_motors(True))
+                             effort=self.safe(laws, True)[1])
 
-    def _holding(self) -> MotorReference:
+    def _holding(self, laws: ElasticLaws) -> MotorReference:
         """The motors that hold gravity at rest in the last state; `RbdError` if it is more than the springs bear."""
-        return motor_reference(self.actuation, self.state.q, self._zero, self._zero,
-                               [self.safe_effort(True), self._zero, self._zero], self._stiffness.value[0])
+        q = self.state.q
+        return motor_reference(laws.actuation, q, self._zero, self._zero,
+                               [laws.safe_effort(q, self._zero, True), self._zero, self._zero],
+                               self._stiffness.value[0])
 
-    def _elapsed(self) -> float:
-        """Time since the last command (s), after which damped springs have moved on by a period, or begin anew."""
-        stamp = self.state.stamp_ns * 1e-9 if self.state.stamp_ns else self._now
-        elapsed = stamp - self._last_stamp if self._last_stamp else 0.0
-        self._last_stamp = stamp
-        if elapsed > 1.5 * self.settings.law.period:
-            self._law.reset()
-        return elapsed
+    def _since_last(self) -> float:
+        """Time since the last command (s), 0 before; the stiffness goes on by it, once in each cycle."""
+        if self._timed != self._cycle:
+            stamp = self.state.stamp_ns * 1e-9 if self.state.stamp_ns else self._now
+            self._elapsed = stamp - self._last_stamp if self._last_stamp else 0.0
+            self._last_stamp, self._timed = stamp, self._cycle
+            self._stiffness.advance(self._elapsed)
+        return self._elapsed
 
-    def _refuse(self, kind: str, problem: str) -> Array | None:
-        self.counts[kind] += 1
-        self.problem = problem
+    def _refuse(self, kind: str, problem: str, newest: bool) -> Command | None:
+        if newest:
+            self.counts[kind] += 1
+            self.problem = problem
+            self.rates = None
         return None
 
-    def safe_motors(self, at_rest: bool) -> Array:
-        """Motor efforts (nm,) that hold gravity in the last state; braking, unless `at_rest`."""
+    def safe(self, laws: ElasticLaws, at_rest: bool) -> list[Array]:
+        """Beside that of the joints, efforts (nm,) of motors that hold gravity in the last state, and brake."""
         q, v = self.state.q, self.state.v
         try:
-            effort = self._holding().effort
+            effort = self._holding(laws).effort
         except RbdError:
-            effort = held(self.actuation, self.safe_effort(True))
+            effort = held(laws.actuation, laws.safe_effort(q, v, True))
         if not at_rest and self.motor_state.fresh(self._now):
-            effort = effort - self._braking(q) * self.motor_state.measured(q, v)[1]
-        return effort
+            effort = effort - self._braking(laws, q) * self.motor_state.measured(q, v)[1]
+        return [laws.safe_effort(q, v, at_rest), effort]
 
-    def _braking(self, q: Array) -> Array:
+    def safe_motors(self, at_rest: bool) -> Array:
+        """What the newest settings hold for safe for the motors in the last state (nm,)."""
+        return self.safe(self.safety.laws.newest, at_rest)[1]
+
+    def _braking(self, laws: ElasticLaws, q: Array) -> Array:
         """Damping of the motors (nm,), N m s/rad: what slows the arm down at the wanted rate, as far as sampling allows
         it.
         """
-        actuation, nv = self.actuation, self.actuation.nv
-        rate, period = self.settings.safe_damping, self.statistics.period
+        actuation, nv = laws.actuation, laws.actuation.nv
+        rate, period = laws.settings.safe_damping, self.statistics.period
         links = np.zeros(actuation.nm)
-        links[:nv] = np.diag(mass_matrix(self.model, q))
+        links[:nv] = np.diag(mass_matrix(laws.model, q))
         for at, spring in actuation.groups:
             if spring.antagonistic:    # two motors share the link
                 first = actuation.variable[at]
@@ -207,7 +241,7 @@ class ElasticController(FlatnessController):
 
     def warm_up(self) -> None:
         super().warm_up()
-        q, law = self.model.neutral(), self._law
+        q, law = self.model.neutral(), self.safety.laws.newest.motors
         reference = np.zeros((5, self.model.nv))
         reference[0] = q
         state = ElasticState(q, self._zero, *np.zeros((2, self.actuation.nm)))
@@ -217,11 +251,16 @@ class ElasticController(FlatnessController):
             except RbdError:    # in another state it may work
                 break
         mass_matrix(self.model, q)
-        self._law.reset()
+        law.reset()
 
     def report(self) -> dict[str, Any]:
-        motors = self.safety.motors
+        motors = self.safety.channels[1]
         return super().report() | {
-            "control_mode": self.settings.law.mode, "motor_mode": motors.mode,
+            "control_mode": self.settings.law.mode, "motor_mode": self.safety.mode,
             "motor_saturated": motors.counts["saturated"], "motor_rate_limited": motors.counts["rate_limited"],
             **self.counts, "problem": self.problem}
+
+
+def _finite(motors: MotorReference) -> bool:
+    """Whether every number of a motion of motors is finite."""
+    return all(map(all_finite, motors[:4]))

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.robot_model import RobotModel
-from .following import FOLLOWING_TABLE, FollowingController, FollowingSettings
+from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
 from .law import FEEDFORWARD, Law, LawSettings
 from .parameters import Parameter, Table, per_joint, validate
+from .reference import ReferenceInput
+from .safety import Command
 from .torque_settings import TorqueSettings, joint_order
 from .trajectory import Reference
 
@@ -53,30 +55,36 @@ class FeedforwardSettings(FollowingSettings):
         return FeedforwardSettings(law=law, **FollowingSettings.fields_from(values, model))
 
 
-class FeedforwardController(FollowingController):
+class FeedforwardLaws(FollowingLaws):
+    """The law of these settings."""
+
+    def __init__(self, settings: FeedforwardSettings, reference: ReferenceInput) -> None:
+        super().__init__(settings, reference)
+        self.law = Law(self.model, settings.law)
+
+
+class FeedforwardController(FollowingController[FeedforwardLaws]):
     """Efforts by the law of the settings, for the newest reference."""
 
     settings: FeedforwardSettings
 
-    def __init__(self, model: RobotModel, settings: FeedforwardSettings) -> None:
-        super().__init__(model, settings)
-        self._law = Law(self.model, settings.law)
+    def make_laws(self, settings: FeedforwardSettings) -> FeedforwardLaws:
+        return FeedforwardLaws(settings, self.reference)
 
     def apply(self, settings: TorqueSettings) -> None:
-        assert isinstance(settings, FeedforwardSettings)
+        followed = self.safety.laws.newest.law.needs_reference
         super().apply(settings)
-        followed, self._law = self._law.needs_reference, Law(self.model, settings.law)
-        if self._law.needs_reference and not followed:    # by hand, the robot may have been led far from it
+        if self.safety.laws.newest.law.needs_reference and not followed:    # by hand, it may have been led far from it
             self.reference.clear()
 
-    def command(self, now: float) -> Array | None:
-        reference = self.desired(now)
-        if reference is None and self._law.needs_reference:
+    def command(self, now: float, laws: FeedforwardLaws) -> Command | None:
+        reference, law = self.desired(now, laws), laws.law
+        if reference is None and law.needs_reference:
             return None
-        return self._law.effort(self.state.q, self.state.v, reference, self.fresh_wrenches(now))
+        return Command((law.effort(self.state.q, self.state.v, reference, self.fresh_wrenches(now)),))
 
     def warm_up(self) -> None:
         super().warm_up()
-        q, zero = self.model.neutral(), np.zeros(self.model.nv)
-        self._law.effort(q, zero, Reference.rest(q))
-        self._law.effort(q, zero, Reference.rest(q), np.zeros((len(self.model.body_names), 6)))
+        q, zero, law = self.model.neutral(), np.zeros(self.model.nv), self.safety.laws.newest.law
+        law.effort(q, zero, Reference.rest(q))
+        law.effort(q, zero, Reference.rest(q), np.zeros((len(self.model.body_names), 6)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,12 @@ from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .elastic_table import ELASTIC_TABLE
-from .following import FOLLOWING_TABLE, FollowingController, FollowingSettings
+from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
 from .parameters import Parameter, Table, per_joint, validate
+from .reference import ReferenceInput
+from .safety import Command
 from .smooth_trajectory import SmoothTrajectory
-from .torque_settings import TorqueSettings, joint_order
+from .torque_settings import joint_order
 from .trajectory import Reference, Waypoint
 
 Array = NDArray[np.float64]
@@ -65,24 +67,13 @@ class FlatnessSettings(FollowingSettings):
             friction_smoothing=values["friction.smoothing"], **FollowingSettings.fields_from(values, model))
 
 
-class FlatnessController(FollowingController):
-    """Efforts and their time derivatives for the newest reference. `rates`: τ̇ and τ̈ (2, nv) that belong to the last
-    command, None where the reference has no jerk and snap.
-    """
+class FlatnessLaws(FollowingLaws):
+    """Feed-forward with its time derivatives, and feedback, as these settings say."""
 
     settings: FlatnessSettings
 
-    def __init__(self, model: RobotModel, settings: FlatnessSettings) -> None:
-        super().__init__(model, settings)
-        self.rates: Array | None = None
-        self._use(settings)
-
-    def apply(self, settings: TorqueSettings) -> None:
-        assert isinstance(settings, FlatnessSettings)
-        super().apply(settings)
-        self._use(settings)
-
-    def _use(self, settings: FlatnessSettings) -> None:
+    def __init__(self, settings: FlatnessSettings, reference: ReferenceInput) -> None:
+        super().__init__(settings, reference)
         model = self.model
         self._feedback = bool(settings.kp.any() or settings.kd.any())
         # Gravity that the robot compensates leaves the torque and its derivatives alike.
@@ -91,6 +82,46 @@ class FlatnessController(FollowingController):
         damping = model.damping if settings.friction_damping and not own else self._zero
         friction = model.friction if settings.friction_coulomb and not own else self._zero
         self._friction = model.with_(damping=damping, friction=friction) if damping.any() or friction.any() else None
+
+    def effort(self, q: Array, v: Array, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:
+        """τ (nv,) in the state q, v, and τ̇, τ̈ (2, nv) of the feed-forward, None where they are not known."""
+        effort, rates = self.feedforward(reference, wrenches)
+        if self._feedback:
+            s = self.settings
+            effort = effort + s.kp * self.model.difference(q, reference.q) + s.kd * (reference.v - v)
+        return effort, rates
+
+    def feedforward(self, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:
+        """τ (nv,), and τ̇, τ̈ (2, nv) where the reference has jerk and snap and they are finite."""
+        q, v, a = reference.q, reference.v, reference.a
+        smoothing = self.settings.friction_smoothing
+        if reference.jerk is None or reference.snap is None:
+            effort = inverse_dynamics(self._dynamics, q, v, a, wrenches)
+            return (effort if self._friction is None else effort + friction_effort(self._friction, v, smoothing)), None
+        efforts = inverse_dynamics_time_derivatives(self._dynamics, q, v, a, reference.jerk, reference.snap,
+                                                    external_wrenches=None if wrenches is None else [wrenches])
+        if self._friction is not None:
+            efforts[0] += friction_effort(self._friction, v, smoothing)
+            efforts[1:] += friction_effort_derivatives(self._friction, v, a, reference.jerk, smoothing)
+        return efforts[0], efforts[1:] if np.isfinite(efforts[1:]).all() else None
+
+
+W = TypeVar("W", bound=FlatnessLaws)
+
+
+class FlatnessController(FollowingController[W], Generic[W]):
+    """Efforts and their time derivatives for the newest reference. `rates`: τ̇ and τ̈ (2, nv) that belong to the last
+    command, None where the reference has no jerk and snap, or where they are not finite.
+    """
+
+    settings: FlatnessSettings
+
+    def __init__(self, model: RobotModel, settings: FlatnessSettings) -> None:
+        super().__init__(model, settings)
+        self.rates: Array | None = None
+
+    def make_laws(self, settings: Any) -> W:
+        return FlatnessLaws(settings, self.reference)    # type: ignore[return-value]
 
     def interpolation(self, waypoints: Sequence[Waypoint], start: Reference) -> SmoothTrajectory:
         return SmoothTrajectory(waypoints, start, self.model)
@@ -104,36 +135,18 @@ class FlatnessController(FollowingController):
         super().clear()
         self.rates = None
 
-    def command(self, now: float) -> Array | None:
-        reference = self.desired(now)
-        self.rates = None
-        if reference is None:
-            return None
-        effort, self.rates = self.feedforward(reference, self.fresh_wrenches(now))
-        if self._feedback:
-            s = self.settings
-            effort = effort + s.kp * self.model.difference(self.state.q, reference.q) + s.kd * (reference.v
-                                                                                                - self.state.v)
-        return effort
-
-    def feedforward(self, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:
-        """τ (nv,), and τ̇, τ̈ (2, nv) where the reference has jerk and snap."""
-        q, v, a = reference.q, reference.v, reference.a
-        smoothing = self.settings.friction_smoothing
-        if reference.jerk is None or reference.snap is None:
-            effort = inverse_dynamics(self._dynamics, q, v, a, wrenches)
-            return (effort if self._friction is None else effort + friction_effort(self._friction, v, smoothing)), None
-        efforts = inverse_dynamics_time_derivatives(self._dynamics, q, v, a, reference.jerk, reference.snap,
-                                                    external_wrenches=None if wrenches is None else [wrenches])
-        if self._friction is not None:
-            efforts[0] += friction_effort(self._friction, v, smoothing)
-            efforts[1:] += friction_effort_derivatives(self._friction, v, a, reference.jerk, smoothing)
-        return efforts[0], efforts[1:]
+    def command(self, now: float, laws: W) -> Command | None:
+        reference = self.desired(now, laws)
+        found = None if reference is None else laws.effort(self.state.q, self.state.v, reference,
+                                                           self.fresh_wrenches(now))
+        if laws is self.safety.laws.new:
+            self.rates = None if found is None else found[1]
+        return None if found is None else Command(found[:1])
 
     def warm_up(self) -> None:
         super().warm_up()
-        q = self.model.neutral()
+        q, laws = self.model.neutral(), self.safety.laws.newest
         wrenches = np.zeros((len(self.model.body_names), 6))
         for reference in (Reference.rest(q), Reference(q, self._zero, self._zero)):
-            self.feedforward(reference)
-            self.feedforward(reference, wrenches)
+            laws.feedforward(reference)
+            laws.feedforward(reference, wrenches)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .gravity_check import GravityVerdict, compare_gravity
 from .inputs import Rejections, StateInput, all_finite
-from .safety import SafetyFilter
+from .safety import Command, SafetyFilter, SafetySettings
 from .statistics import CycleStatistics
 from .torque_settings import TorqueSettings
 
@@ -22,34 +22,67 @@ Array = NDArray[np.float64]
 STILL = 0.05    # rad/s or m/s: slower than that counts as rest
 
 
-class TorqueController(ABC):
+L = TypeVar("L", bound="Laws")
+
+
+class Laws:
+    """What settings make of a state. After a change the old ones and the new ones are asked until the fade is over."""
+
+    def __init__(self, settings: TorqueSettings) -> None:
+        self.settings, self.model = settings, settings.model    # the model with its payload
+        self._zero = np.zeros(self.model.nv)
+
+    def safe_effort(self, q: Array, v: Array, at_rest: bool) -> Array:
+        """g(q) − damping M(q) v (nv,), without damping if `at_rest`; 0 if the robot compensates gravity."""
+        settings = self.settings
+        if "gravity" in settings.compensates:
+            return self._zero.copy()
+        try:
+            if at_rest:
+                return gravity_effort(self.model, q)
+            effort = inverse_dynamics(self.model, q, self._zero, -settings.safe_damping * v)
+        except RbdError:
+            return settings.safety.fallback if at_rest else self.safe_effort(q, v, True)
+        return effort if all_finite(effort) else self.safe_effort(q, v, True)    # a velocity beyond all reason
+
+
+class TorqueController(ABC, Generic[L]):
     """Joint states in, safe efforts out. `now` is a steady time in s; all arrays are in model order.
 
-    A subclass implements `command`. Call `activate`, then `on_state` for every joint state and `watchdog` regularly;
-    `deactivate`, and after some more states, when `finished`, `finish`.
+    A subclass implements `make_laws` and `command`. Call `activate`, then `on_state` for every joint state and
+    `watchdog` regularly; `deactivate`, and after some more states, when `finished`, `finish`.
     """
 
-    def __init__(self, model: RobotModel, settings: TorqueSettings) -> None:
+    def __init__(self, model: RobotModel, settings: TorqueSettings, rejections: Rejections | None = None) -> None:
         self.model, self.settings = settings.model, settings    # the model with its payload
-        self.rejections = Rejections()
-        self.state = StateInput(model, self.rejections, settings.safety.state_timeout, settings.velocity_cutoff)
-        self.safety = SafetyFilter(settings.safety, self.safe_effort)
+        self.rejections = rejections or Rejections()
+        self.state = StateInput(model, self.rejections, settings.safety.state_timeout, settings.velocity_cutoff,
+                                settings.plausible_velocity)
         self.statistics = CycleStatistics(settings.state_rate)
         self._zero = np.zeros(model.nv)
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = 0
         self.defect = ""    # traceback of the last error of the program in `command`
+        self.safety: SafetyFilter[L] = SafetyFilter(self.limits(settings), self.make_laws(settings), self.safe)
+
+    def limits(self, settings: TorqueSettings) -> list[SafetySettings]:
+        """Limits of every output."""
+        return [settings.safety]
+
+    @abstractmethod
+    def make_laws(self, settings: Any) -> L:
+        """The laws of these settings."""
 
     def apply(self, settings: TorqueSettings) -> None:
         """Use other settings from now on; the state of all inputs remains. The torque goes over to theirs softly."""
-        self.soften()
         self.model, self.settings = settings.model, settings
-        self.safety.settings = settings.safety
         self.state.timeout, self.state.cutoff = settings.safety.state_timeout, settings.velocity_cutoff
+        self.state.allow(settings.plausible_velocity)
+        self.safety.use(self.limits(settings), self.make_laws(settings))
 
     @abstractmethod
-    def command(self, now: float) -> Array | None:
-        """The wanted effort in the last state, None as long as it is not known."""
+    def command(self, now: float, laws: L) -> Command | None:
+        """What these laws want in the last state, None as long as it is not known."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -65,27 +98,35 @@ class TorqueController(ABC):
             self.clear()
         self.statistics.received(now)
         try:
-            command = self.command(now)
+            self.prepare(now)
+        except Exception:
+            self._stop_by_a_defect()
+        return self.safety.update(now, lambda laws: self._asked(now, laws))
+
+    def prepare(self, now: float) -> None:
+        """What has to be done once in a cycle, before laws are asked."""
+
+    def _asked(self, now: float, laws: L) -> Command | None:
+        try:
+            return self.command(now, laws)
         except RbdError:
-            command = None
             self.safety.counts["non_finite_command"] += 1
-        except Exception:    # a defect, maybe in every cycle from now on: there must be an effort all the same
-            command, self.defect = None, traceback.format_exc()
-            self.safety.stop()
-        return self.safety.update(now, command)
+        except Exception:
+            self._stop_by_a_defect()
+        return None
+
+    def _stop_by_a_defect(self) -> None:
+        """It may be there in every cycle from now on: there must be an effort all the same."""
+        self.defect = traceback.format_exc()
+        self.safety.stop()
+
+    def safe(self, laws: L, at_rest: bool) -> list[Array]:
+        """What is safe in the last state, one effort per output."""
+        return [laws.safe_effort(self.state.q, self.state.v, at_rest)]
 
     def safe_effort(self, at_rest: bool) -> Array:
-        """g(q) − damping M(q) v in the last state, without damping if `at_rest`; 0 if the robot compensates gravity."""
-        if "gravity" in self.settings.compensates:
-            return self._zero.copy()
-        try:
-            if at_rest:
-                return gravity_effort(self.model, self.state.q)
-            braking = -self.settings.safe_damping * self.state.v
-            effort = inverse_dynamics(self.model, self.state.q, self._zero, braking)
-        except RbdError:
-            return self.settings.safety.fallback if at_rest else self.safe_effort(True)
-        return effort if all_finite(effort) else self.safe_effort(True)    # a velocity beyond all reason
+        """What the newest settings hold for safe in the last state (nv,)."""
+        return self.safety.laws.newest.safe_effort(self.state.q, self.state.v, at_rest)
 
     def compare_gravity(self, now: float) -> GravityVerdict | None:
         """Whether robot and model agree about gravity, judged twice after each activation; None at all other times.
@@ -110,10 +151,6 @@ class TorqueController(ABC):
         self._comparisons += 1
         self._compare_at = now + self.settings.safety.ramp_in + 0.5
         return compare_gravity(self.model.joint_names, measured, gravity, compensates, acting)
-
-    def soften(self) -> None:
-        """Settings or references are others: let what the command jumps by fade out within `ramp_in`."""
-        self.safety.soften()
 
     def watchdog(self, now: float) -> Array | None:
         """The effort to publish because no joint state comes, None while they do."""
@@ -156,6 +193,7 @@ class TorqueController(ABC):
             "model": self.model.name, "mode": self.safety.mode, "rate_hz": self.statistics.rate_hz,
             "latency_p50_us": p50, "latency_p99_us": p99, "deadline_misses": self.statistics.deadline_misses,
             "cycles": self.statistics.cycles, "late_states": self.statistics.late_states,
-            "clock_restarts": self.state.restarts, **self.safety.counts,
+            "clock_restarts": self.state.clock_restarts,
+            "position_restarts": self.state.position_restarts, **self.safety.counts,
             "rejected_total": self.rejections.total}
         return values | {f"rejected_{kind}": count for kind, count in self.rejections.counts.items()}

@@ -27,13 +27,14 @@ class ElasticSimulator:
     """State of a simulated robot with `actuation`: links `q`, `v` (nv,), motors `motor_position`, `motor_velocity`
     (nm,) in the order of `actuation.motor_names`, `time` (s); `step` advances it.
 
-    step: s; by default a quarter of the time constant of the stiffest mode at the start. integrator: `semi_implicit`
-    (order 1, springs and damping implicit: stable however stiff) or `rk4` (order 4; refused, here or on the way, where
-    the step is too long for the stiffest spring). Friction of motors and links is not smoothed, links stop at their
-    limits, external wrenches act on links: all as in `Simulator`, which does the work.
+    step: s; by default a quarter of the time constant of the stiffest mode at the start. integrator: `variational`
+    (order 2) or `semi_implicit` (order 1), springs and damping implicit: stable however stiff; or `rk4` (order 4;
+    refused, here or on the way, where the step is too long for the stiffest spring). Friction of motors and links is
+    not smoothed, links stop at their limits, external wrenches act on links: all as in `Simulator`, which does the
+    work.
     """
 
-    def __init__(self, actuation: Actuation, *, step: float | None = None, integrator: str = "semi_implicit",
+    def __init__(self, actuation: Actuation, *, step: float | None = None, integrator: str = "variational",
                  limits: bool = True, q: ArrayLike | None = None, v: ArrayLike | None = None,
                  motor_position: ArrayLike | None = None, motor_velocity: ArrayLike | None = None) -> None:
         self.actuation, self.model = actuation, actuation.model
@@ -209,7 +210,7 @@ class ElasticSimulator:
             joint = self._full.joint_names[at].split("/")[0]
             raise RbdError(f"step {self.step_size:g} s is too long for rk4 at {self.time:g} s: springs and inertias "
                            f"move at {rate:.3g} 1/s about joint '{joint}'; use at most {STABILITY / rate:.1e} s, or "
-                           "the integrator semi_implicit")
+                           "the integrator variational")
 
 
 def _round_down(time: float) -> float:

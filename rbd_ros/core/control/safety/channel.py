@@ -1,0 +1,72 @@
+"""One output of a robot behind the safety filter: its settings, limits, fallback and last effort."""
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .fade import Fade, mix
+from .limiter import Limiter
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SafetySettings:
+    """Limits (nv,) in N m or N and per second, inf for none; times in s."""
+
+    effort_limit: Array
+    rate_limit: Array
+    fallback: Array
+    state_timeout: float = 0.05
+    hold: float = 0.5
+    fallback_ramp: float = 1.0
+    ramp_in: float = 0.5
+    ramp_out: float = 0.5
+
+
+class Channel:
+    """One output: its limits, its fallback, and the last effort (n,)."""
+
+    def __init__(self, settings: SafetySettings) -> None:
+        self.limiter = Limiter(settings.effort_limit, settings.rate_limit)
+        self.fallback: Fade[Array] = Fade(settings.fallback)
+        self.output: Array | None = None
+        self.counts = Counter({"saturated": 0, "rate_limited": 0})
+        self.saturated = False    # what takes part in the last output was beyond a limit
+        self.rated = False        # the last output differs from what was meant by the rate limit
+
+    def use(self, settings: SafetySettings) -> None:
+        self.limiter.use(settings.effort_limit, settings.rate_limit)
+        if not np.array_equal(settings.fallback, self.fallback.newest):
+            self.fallback.change(settings.fallback)
+
+    def advance(self, elapsed: float, duration: float) -> None:
+        if self.limiter.fading or self.fallback.fading:
+            self.limiter.advance(elapsed, duration)
+            self.fallback.advance(elapsed, duration)
+
+    def clip(self, effort: Array) -> Array:
+        """The effort within the limits; remembers whether it was not."""
+        clipped = self.limiter.clip(effort)
+        self.saturated = self.saturated or not np.array_equal(clipped, effort)
+        return clipped
+
+    @property
+    def let_down(self) -> Array:
+        """The fallback of now."""
+        fade = self.fallback
+        return fade.new if fade.old is None else mix(fade.old, fade.new, fade.share)
+
+    def emit(self, effort: Array, elapsed: float, limit_rate: bool = True) -> Array:
+        """Make an effort within the limits the output."""
+        self.counts["saturated"] += self.saturated
+        self.rated = False
+        if limit_rate and self.output is not None and self.limiter.limits_rate:
+            wanted, effort = effort, self.limiter.follow(effort, self.output, elapsed)
+            self.rated = not np.array_equal(wanted, effort)
+            self.counts["rate_limited"] += self.rated
+        self.output = effort
+        return effort
