@@ -9,6 +9,7 @@ from .. import core
 from ..core.compile import COMPILED, compile_all
 from ..core.errors import RbdError
 from ..core.kernel_cache import cache_directory
+from ..signals import interruptible
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +23,8 @@ def run(namespace: argparse.Namespace) -> int:
         raise RbdError("numba cannot be used, so there is nothing to compile: install numba, and unset "
                        "RBD_DISABLE_COMPILE")
     import_kernels()
-    seconds = compile_all(None if namespace.quiet else lambda line: print(line, flush=True))
+    with interruptible():    # as other processes do the work
+        seconds = compile_all(None if namespace.quiet else lambda line: print(line, flush=True))
     print(f"kernels ready in {cache_directory()} ({seconds:.1f} s)")
     return 0
 

@@ -8,7 +8,6 @@ import argparse
 import importlib
 import math
 import os
-import signal
 import sys
 import time
 import warnings
@@ -24,6 +23,7 @@ from ..core.errors import RbdError, RbdWarning
 from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample_path
 from ..core.model.urdf import load_urdf
+from ..signals import interruptible
 from . import demo_elastic, demo_motion, demo_report
 from .compile import import_kernels
 from .processes import NodeProcesses
@@ -78,7 +78,6 @@ def run(namespace: argparse.Namespace) -> int:
     scenario = demo_motion.scenario(model, motion, duration)
     folder: Path = namespace.output
     _make(folder)
-    signal.signal(signal.SIGTERM, _interrupt)    # so that the children end, too
     _compile()
     print(f"{model.name}, {model.nv} joints, {duration:g} s at {rate:g} Hz. The robot differs from its model:\n"
           f"masses {100 * (demo_motion.MASS_SCALE - 1):+.0f} %, Coulomb friction {100 * demo_motion.COULOMB:.0f} % and "
@@ -206,14 +205,11 @@ def _compile() -> None:
         import_kernels()
         if not is_cached():
             print("compiling the kernels, once: this takes some minutes", flush=True)
-            compile_all(print)
+            with interruptible():
+                compile_all(print)
             print()
         else:
             compile_all()
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _within(name: str, value: float, low: float, high: float) -> float:

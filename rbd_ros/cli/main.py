@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 
 from ..core.errors import RbdError
+from ..streams import be_quiet, flush
 
 # name → (module with `add_arguments` and `run`, help)
 COMMANDS = {
@@ -18,7 +21,22 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point of `rbd`; returns the exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        try:
+            return _run(list(sys.argv[1:] if arguments is None else arguments))
+        finally:    # while someone can still be told that it does not work
+            flush()
+    except BrokenPipeError:    # as `head` does, the reader has gone: 128 + SIGPIPE
+        be_quiet()
+        return 141
+    except OSError as error:    # a full disk, for instance
+        be_quiet()
+        with contextlib.suppress(OSError):
+            print(f"rbd: {error}", file=sys.stderr, flush=True)
+        return 1
+
+
+def _run(given: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="rbd", description="Rigid-body dynamics for robots.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, text) in COMMANDS.items():
@@ -33,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RbdError as error:
         print(f"rbd {namespace.command}: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         print(f"\nrbd {namespace.command}: interrupted", file=sys.stderr)
-        return 130
+        return 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)
 
 
 if __name__ == "__main__":

@@ -13,27 +13,36 @@ from typing import Any
 import yaml
 
 from ..core.errors import RbdError
+from ..signals import interruptible
 
 
 class NodeProcesses:
-    """Nodes in one namespace; a context manager that interrupts them, by process id, in reverse order."""
+    """Nodes in one namespace; a context manager that interrupts them, by process id, in reverse order.
+
+    Within it the first signal raises `KeyboardInterrupt`, and further ones do not keep it from ending the nodes.
+    """
 
     def __init__(self, folder: Path, namespace: str, patience: float = 10.0) -> None:
         self._folder, self._namespace, self._patience = folder, namespace, patience
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> NodeProcesses:
+        self._signals = interruptible()
+        self._signals.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        try:
+            self.close()
+        finally:
+            self._signals.__exit__(None, None, None)
 
     def start(self, name: str, parameters: Mapping[str, Any]) -> None:
-        """Start `rbd_ros.nodes.<name>`; writes `<name>.yaml` and `<name>.log` to the folder."""
+        """Start executable `<name>`; writes `<name>.yaml` and `<name>.log` to the folder."""
         self._folder.mkdir(parents=True, exist_ok=True)
         file = self._folder / f"{name}.yaml"
         file.write_text(yaml.safe_dump({"/**": {"ros__parameters": dict(parameters)}}), encoding="utf-8")
-        command = [sys.executable, "-m", f"rbd_ros.nodes.{name}", "--ros-args", "-r", f"__ns:={self._namespace}",
+        command = [sys.executable, "-m", "rbd_executables", name, "--ros-args", "-r", f"__ns:={self._namespace}",
                    "--params-file", str(file)]
         with open(self._log(name), "wb") as log:
             # A session of its own: Ctrl-C in a terminal reaches this program alone, which then ends its children.

@@ -9,10 +9,11 @@ import contextlib
 import importlib
 import os
 import re
+import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from typing import Any
@@ -153,24 +154,43 @@ def compile_all(report: Callable[[str], None] | None = None) -> float:
     """
     start = time.perf_counter()
     missing = [item for item in _ENTRIES if not item.cached()]
-    for count, (item, seconds) in enumerate(_compiled(missing), 1):
-        if report is not None:
-            report(f"[{count}/{len(missing)}] {item.name} ({seconds:.1f} s)")
+    with contextlib.closing(_compiled(missing)) as compiled:    # also where `report` fails
+        for count, (item, seconds) in enumerate(compiled, 1):
+            if report is not None:
+                report(f"[{count}/{len(missing)}] {item.name} ({seconds:.1f} s)")
     for item in _ENTRIES:
         item.compile()    # from the cache by now
     prune()
     return time.perf_counter() - start
 
 
-def _compiled(entries: list[Entry]) -> Iterable[tuple[Entry, float]]:
-    """Each entry when it is compiled, with the seconds that took."""
+def _compiled(entries: list[Entry]) -> Generator[tuple[Entry, float], None, None]:
+    """Each entry when it is compiled, with the seconds that took; closing it ends the processes that do it."""
     if len(entries) < 2 or (os.cpu_count() or 1) < 2:
         yield from ((item, _compile_entry(item.module, item.name)) for item in entries)
         return
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(_compile_entry, item.module, item.name): item for item in entries}
-        for done in as_completed(waiting):
-            yield waiting[done], done.result()
+        with _without_interrupts():
+            waiting = {pool.submit(_compile_entry, item.module, item.name): item for item in entries}
+        helpers = list((getattr(pool, "_processes", None) or {}).values())    # there is no public way to them
+        try:
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
+        except BaseException:    # an interrupt above all: nobody waits for what they do
+            pool.shutdown(wait=False, cancel_futures=True)
+            for helper in helpers:
+                helper.terminate()
+            raise
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Processes that are started meanwhile leave Ctrl-C to the one that started them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _compile_entry(module: str, name: str) -> float:

@@ -3,20 +3,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from reprlib import Repr
+
+LONGEST = 500    # characters of a message: what is longer nobody reads, and it may come from a hostile file
+_REPR = Repr()
+_REPR.maxlevel, _REPR.maxstring, _REPR.maxother, _REPR.maxlong = 3, 60, 120, 60
 
 
 class RbdError(ValueError):
-    """A wrong input, named: what was given, what was expected, and where that can be said, the fix."""
+    """A wrong input, named: what was given, what was expected, and where that can be said, the fix.
+
+    Messages of more than 500 characters lose their middle.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(shortened(str(message)))
 
 
 class RbdWarning(UserWarning):
     """Something a user should look at, though the computation goes on."""
 
 
+def shortened(text: str, length: int = LONGEST) -> str:
+    """A text without its middle, where it is longer than this."""
+    return text if len(text) <= length else f"{text[:length * 2 // 3]} … {text[3 - length // 3:]}"
+
+
+def shown(value: object) -> str:
+    """`repr` of what a user gave, for messages: of bounded length and effort, however large or nested the value is."""
+    try:
+        return shortened(_REPR.repr(value), 160)
+    except Exception:    # of an integer with too many digits, or somebody's class
+        return f"a {type(value).__name__}"
+
+
 def unknown_name(kind: str, name: object, valid: Iterable[str], where: str = "") -> RbdError:
     """Error for a `name` that is none of the `valid` names of this `kind` (joint, body, …), found `where`."""
     valid = list(valid)
-    near = get_close_matches(str(name), valid, n=1)
+    text = shortened(name, 80) if isinstance(name, str) else shown(name)
+    near = get_close_matches(text, [name for name in valid if len(name) <= 80], n=1)
     hint = f"; did you mean '{near[0]}'" if near else ""
-    shown = ", ".join(valid[:40]) + (", …" if len(valid) > 40 else "")
-    return RbdError(f"{where and where + ': '}unknown {kind} '{name}'{hint}. Valid names: {shown or 'none'}")
+    names = ", ".join(shortened(name, 80) for name in valid[:40]) + (", …" if len(valid) > 40 else "")
+    return RbdError(f"{where and where + ': '}unknown {kind} '{text}'{hint}. Valid names: {names or 'none'}")

@@ -12,9 +12,11 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.clock import Clock, ClockType
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
 
+from ..streams import be_quiet
 from .spin import run
 
 COLUMNS = {"Hz": "rate_hz", "p50 µs": "latency_p50_us", "p99 µs": "latency_p99_us", "misses": "deadline_misses",
@@ -80,7 +82,11 @@ class DiagnosticsView(Node):
         now = time.monotonic()
         lines = table((status, now - heard) for status, heard in self._statuses.values()) if self._statuses else [
             "nothing on /diagnostics yet"]
-        print(*[CLEAR] * sys.stdout.isatty(), *lines, "", sep="\n", flush=True)
+        try:
+            print(*[CLEAR] * sys.stdout.isatty(), *lines, "", sep="\n", flush=True)
+        except BrokenPipeError:    # as `head` does, its reader has gone
+            be_quiet()
+            raise ExternalShutdownException from None
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -54,6 +54,7 @@ from .state_publisher import StatePublisher, in_model_order
 
 INPUT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 SECOND = 1_000_000_000
+AT_ONCE = 50    # steps between two looks at whether the process is to end
 
 
 class SimulatorNode(ModelNode):
@@ -172,12 +173,12 @@ class SimulatorNode(ModelNode):
     def _advance_to(self, target: int, patiently: bool = True) -> None:
         plant, every = self.plant, self.plant.settings.publish_every
         limit = plant.settings.wait_for_command * SECOND
-        while plant.steps < target:
+        while plant.steps < target and not self.ending():
             after = (plant.steps // every + 1) * every
             if patiently and after <= target and self._patience.waiting(self.steady.now().nanoseconds, limit):
                 target = after - 1
                 continue
-            if not plant.advance(min(after, target) - plant.steps):
+            if not plant.advance(min(after, target, plant.steps + AT_ONCE) - plant.steps):
                 self.get_logger().error(f"{plant.failure}. The robot stands still until ~/reset")
             if plant.steps == after:
                 self._publish()
@@ -257,8 +258,12 @@ class SimulatorNode(ModelNode):
             response.message = "steps is 0, expected at least 1"
         else:
             self._take_waiting()
-            self._advance_to(self.plant.steps + request.steps, patiently=False)
-            response.success, response.message = not self.plant.failure, self.plant.failure
+            target = self.plant.steps + request.steps
+            self._advance_to(target, patiently=False)
+            left = target - self.plant.steps
+            response.message = f"the simulator ends, {left} of {request.steps} steps before" if left else (
+                self.plant.failure)
+            response.success = not response.message
         response.time = self._stamp()
         return response
 

@@ -14,10 +14,10 @@ import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
+from ..signals import SIGNALS, hangs, ignore_signals
 from .stop import Stop
 
-SIGNALS = {signal.SIGINT, signal.SIGTERM}
-LONGEST_END = 4.0    # s: the run-down of torque_node; `ros2 launch` sends SIGTERM after 5 s
+LONGEST_IDLE = 1.0    # s that a process takes to end which publishes no torque
 
 
 def run(make_node: Callable[[], Any], arguments: list[str] | None = None) -> None:
@@ -27,9 +27,9 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None) -> Non
     alive, so that it can publish; and a parameter `executor`.
     """
     stopped = Stop()
-    _catch_signals(stopped)
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     node: Any = None
+    _catch_signals(stopped, lambda: not getattr(node, "active", False))
+    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     executor: Any = None
     try:
         node = make_node()
@@ -50,9 +50,7 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None) -> Non
             if node is not None:
                 node.destroy_node()
         rclpy.try_shutdown()
-        # Ctrl-C in a terminal comes twice, also from `ros2 launch`. While it ends, the interpreter puts back default
-        # handlers, and the second signal would kill the process; what is ignored stays ignored.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        ignore_signals()
 
 
 def make_executor(name: str) -> Any:
@@ -63,37 +61,37 @@ def make_executor(name: str) -> Any:
     return SingleThreadedExecutor()
 
 
-def _catch_signals(stopped: Stop) -> None:
+def _catch_signals(stopped: Stop, idle: Callable[[], bool]) -> None:
     """Let SIGINT and SIGTERM set `stopped` at once, though the main thread waits in the middleware.
 
     The interpreter writes the number of a signal into a socket, whichever thread the signal hits; a thread reads it.
-    So neither a callback nor the middleware is interrupted half-way. Further signals end a process that `hangs`.
+    So neither a callback nor the middleware is interrupted half-way. Further signals end a process that `hangs`; one
+    that is `idle` need not be waited for: it may be compiling kernels, for minutes.
     """
     reader, writer = socket.socketpair()
     writer.setblocking(False)
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)    # before the handlers, or one could be lost
     for number in SIGNALS:
         signal.signal(number, lambda *_: None)
-    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
 
     def wait() -> None:
-        count, begin = 0, 0.0
+        count, begin, leave = 0, 0.0, False
         while not hangs(count, time.monotonic() - begin):
-            count += reader.recv(1)[0] in SIGNALS
+            with contextlib.suppress(TimeoutError):
+                count += reader.recv(1)[0] in SIGNALS
             if count and not stopped.done():
-                begin = time.monotonic()
-                stopped.set_result(True)
+                begin, leave = time.monotonic(), idle()
+                stopped.set_result(True)    # from now on nothing is activated any more
+            left = begin + LONGEST_IDLE - time.monotonic()
+            if leave and left <= 0.0:
+                leave = False
+                if idle():
+                    os._exit(0)
+            reader.settimeout(max(left, 1e-3) if leave else None)
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True, name="signals").start()
     _KEPT.append(writer)
-
-
-def hangs(signals: int, seconds: float) -> bool:
-    """Whether a process does not end, from the number of signals and the time since the first one.
-
-    Ctrl-C pressed twice under `ros2 launch` is three signals at once: then a node that ramps out goes on with that.
-    """
-    return signals >= 3 and seconds > LONGEST_END
 
 
 _KEPT: list[socket.socket] = []    # a wake-up socket must outlive the function that made it

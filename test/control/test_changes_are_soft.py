@@ -104,9 +104,10 @@ def test_within_a_stream_steps_are_steps(rigid):
 # ---- motors of elastic joints
 
 class Motors(Run):
-    """The robot follows `motion` with a constant error, the motors with another one."""
+    """The robot follows `motion` with a constant error, the motors with another one: these leap with the payload."""
 
     def __init__(self, **values):
+        values["plausible_velocity"] = np.inf
         super().__init__(controller(ramp_in=RAMP, **values))
         self.measured, self.values = True, values
         self.robot = self.made.actuation    # which does not jump where the controller's model changes

@@ -117,7 +117,7 @@ def test_damped_springs_need_the_rate():
     close(error, 0.0, 1e-6)
     # a pause: the deflection of the steady motion, as at the start
     assert made.on_reference(1.5, 0, NAMES, *R)
-    made.on_state(1.5, 900 * MS, NAMES, Q, V)
+    made.on_state(1.5, 501 * MS, NAMES, Q, V)
     fresh = controller(drives, mode="feed_forward", state_rate=1000.0)
     close(answer(fresh, motors=False), made.motor_effort)
 

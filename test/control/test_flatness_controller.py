@@ -136,8 +136,8 @@ def test_a_stale_reference_rests_with_valid_derivatives():
 def test_trajectories_are_smooth_enough_for_derivatives():
     """Between rest and rest no derivative jumps, and all belong to the effort."""
     made = controller(state_timeout=10.0, friction__coulomb=False)
-    made.on_state(0.0, MS, NAMES, [0.0, 0.0], V)
-    points = [Point(0.0, [0.0, 0.0]), Point(0.6, [0.5, -0.3]), Point(1.0, [0.2, 0.4])]
+    made.on_state(0.0, MS, NAMES, Q, V)
+    points = [Point(0.0, Q), Point(0.6, Q + np.array([0.5, -0.3])), Point(1.0, Q + np.array([0.2, 0.4]))]
     assert made.on_trajectory(0.0, MS, NAMES, points)
     step = 1e-3
     stamps = [MS + round(i * step * 1e9) for i in range(1002)]

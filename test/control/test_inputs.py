@@ -8,6 +8,7 @@ import pytest
 from support.arm import A_REF, MIMIC, NAMES, Q, Q_REF, V, V_REF, arm
 
 from rbd_ros.core.control.inputs import Rejections, StateInput
+from rbd_ros.core.control.plausibility import CONFIRMED
 from rbd_ros.core.control.reference import Point, ReferenceInput
 
 MS = 1_000_000
@@ -70,13 +71,19 @@ def test_stamps_must_not_go_back_while_the_state_is_fresh(state, rejections):
 
 
 def test_a_clock_that_leaps_ahead_counts_as_a_restart(state):
-    """A trajectory would be over at once, and its end a jump."""
-    for now, stamp, restarts in ((0.0, 100, 0), (0.01, 110, 0), (0.02, 1100, 0), (0.03, 2120, 1), (9.0, 11120, 1),
-                                 (9.9, 13120, 2)):
-        assert state.accept(now, stamp * MS, NAMES, Q, V) and state.restarts == restarts
+    """A trajectory would be over at once, and its end a jump. At once where states were stale anyway."""
+    for now, stamp, restarts in ((0.0, 100, 0), (0.01, 110, 0), (9.0, 9100, 0), (9.9, 13120, 1), (10.0, 13220, 1)):
+        assert state.accept(now, stamp * MS, NAMES, Q, V) and state.clock_restarts == restarts
+    for i in range(CONFIRMED):
+        accepted = state.accept(10.001 + 1e-3 * i, (15000 + i) * MS, NAMES, Q, V)
+    assert accepted and state.clock_restarts == state.restarts == 2
+
+
+def test_stamps_that_begin_are_another_clock():
     unstamped = StateInput(arm(), Rejections(), 0.05, 0.0)
-    assert unstamped.accept(0.0, 0, NAMES, Q, V) and unstamped.accept(0.001, 0, NAMES, Q, V)
-    assert unstamped.accept(0.002, 5000 * MS, NAMES, Q, V) and unstamped.restarts == 0
+    assert all(unstamped.accept(1e-3 * i, 0, NAMES, Q, V) for i in range(20))
+    accepted = [unstamped.accept(0.02 + 1e-3 * i, (5000 + i) * MS, NAMES, Q, V) for i in range(CONFIRMED)]
+    assert accepted == [False] * (CONFIRMED - 1) + [True] and unstamped.clock_restarts == 1
 
 
 def test_clock_that_was_reset_is_accepted_when_the_state_is_stale(state):

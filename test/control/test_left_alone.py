@@ -8,9 +8,10 @@ from support.arm import NAMES, Q, arm
 import rbd_ros as rbd
 from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.core.control.plausibility import CONFIRMED
 from rbd_ros.core.control.reference import Point
 
-SECOND = 1_000_000_000
+SECOND, MS = 1_000_000_000, 1_000_000
 MODEL = arm()
 G = rbd.gravity_effort(MODEL, Q)
 GAINS = {"gains.kp": 300.0, "gains.kd": 30.0}
@@ -79,9 +80,25 @@ def test_a_trajectory_goes_on_after_a_short_silence(moving):
     assert moving.safety.mode == "running"
 
 
-def test_a_clock_that_leaps_ahead_does_not_end_a_trajectory(moving):
-    effort = moving.on_state(2.0, 1100 * SECOND, NAMES, Q, [0.0, 0.0])
+@pytest.mark.parametrize("leap", [0.1, 0.9, 100.0])
+def test_a_clock_that_leaps_ahead_does_not_end_a_trajectory(moving, leap):
+    """It leads to gravity without a reference, after the states that confirm it."""
+    start, leap = 1002 * SECOND, round(leap * SECOND)
+    for i in range(CONFIRMED):
+        effort = moving.on_state(2.0 + 0.01 * i, start + leap + round(0.01 * i * SECOND), NAMES, Q, [0.0, 0.0])
+        assert (effort is None) == (i < CONFIRMED - 1)
     np.testing.assert_allclose(effort, G, rtol=0, atol=1e-12)
+    assert moving.report()["clock_restarts"] == 1 and moving.report()["rejected_stamp_leap"] == CONFIRMED - 1
+
+
+@pytest.mark.parametrize("leap", [0.1, 0.9, 5.0, 1e6])
+def test_a_single_stamp_that_leaps_neither_moves_a_trajectory_nor_stops_the_states(moving, leap):
+    start = 1002 * SECOND
+    assert moving.on_state(2.0, start + round(leap * SECOND), NAMES, Q, [0.0, 0.0]) is None
+    expected = moving.reference.sample(2.0, start + SECOND // 100).q
+    assert moving.on_state(2.01, start + SECOND // 100, NAMES, Q, [0.0, 0.0]) is not None
+    np.testing.assert_array_equal(moving.reference.sample(2.01, moving.state.stamp_ns).q, expected)
+    assert moving.state.restarts == 0 and moving.rejections.counts["stamp_leap"] == 1
 
 
 def test_a_set_point_from_before_a_stop_is_forgotten_and_a_stream_is_not():
@@ -121,8 +138,8 @@ def test_a_stop_on_the_way_out_brakes_until_the_robot_stands_still():
     made.deactivate()
     made.safety.stop()
     v = np.array([0.5, -0.3])
-    effort = made.on_state(0.11, 1001 * SECOND, NAMES, Q, v)
+    effort = made.on_state(0.11, 1000 * SECOND + 110 * MS, NAMES, Q, v)
     np.testing.assert_allclose(effort, G - 5.0 * rbd.mass_matrix(MODEL, Q) @ v, rtol=0, atol=1e-12)
     assert not made.finished
-    made.on_state(0.12, 1002 * SECOND, NAMES, Q, [0.0, 0.0])
+    made.on_state(0.12, 1000 * SECOND + 120 * MS, NAMES, Q, [0.0, 0.0])
     assert made.finished

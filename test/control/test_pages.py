@@ -47,8 +47,9 @@ def test_log_messages_exist():
 
 
 @pytest.mark.parametrize("key", ["rate_hz", "latency_p50_us", "latency_p99_us", "deadline_misses", "cycles",
-                                 "late_states", "clock_restarts", "saturated", "rate_limited", "non_finite_command",
-                                 "rejected_stamp_backwards"])
+                                 "late_states", "clock_restarts", "position_restarts", "saturated", "rate_limited",
+                                 "non_finite_command", "rejected_stamp_backwards", "rejected_implausible",
+                                 "rejected_stamp_leap"])
 def test_diagnostics_that_pages_name_are_published(key):
     pages = "\n".join((ROOT / "docs" / f"{page}.md").read_text() for page in PAGES)
     assert f"`{key}`" in pages

@@ -62,9 +62,9 @@ def test_a_trajectory_without_points_stops_even_while_states_are_stale(made):
 
 def test_stays_until_its_time_has_come(made):
     made.on_state(1.0, SECOND, NAMES, Q)
-    assert made.on_trajectory(1.0, 5 * SECOND, NAMES, [Point(0.0, GOAL), Point(1.0, GOAL + 0.1)])
+    assert made.on_trajectory(1.0, 5 * SECOND, NAMES, [Point(0.0, Q + 0.01), Point(1.0, GOAL)])
     np.testing.assert_array_equal(made.reference.sample(1.0, 4 * SECOND).q, Q)
-    np.testing.assert_allclose(made.reference.sample(1.0, 5 * SECOND).q, GOAL, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(made.reference.sample(1.0, 5 * SECOND).q, Q + 0.01, rtol=0, atol=1e-12)
 
 
 def sample(made, stamp):

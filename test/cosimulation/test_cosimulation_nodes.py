@@ -124,7 +124,7 @@ def test_it_listens_where_gazebo_would(start):
     start("mujoco_plant", robot_description_file=str(URDF), paused=True, initial_position=Q0,
           controller="/arm_controller", bridge_model="arm")
     model = rbd.load_urdf(URDF)
-    simulator = Simulator(model, q=Q0)
+    simulator = Simulator(model, q=Q0, integrator="semi_implicit")    # the scheme of MuJoCo
     with Robot() as robot:
         robot.spin_until(lambda: robot.diagnostics and all(
             sender.get_subscription_count() for sender in (robot.commands, *robot.forces)), "plant")

@@ -170,14 +170,14 @@ def test_adapters(start, peer, model):
 def test_trajectory_is_interpolated_at_the_stamps_of_the_states(start, peer, model):
     start(friction__damping=False, friction__coulomb=False)
     publisher = peer.node.create_publisher(JointTrajectory, "feedforward/joint_trajectory", RELIABLE)
+    reach = np.array([1.0, 0.5])
     message = JointTrajectory(joint_names=NAMES, points=[
-        JointTrajectoryPoint(positions=[0.0, 0.0], velocities=[0.0, 0.0], accelerations=[0.0, 0.0]),
-        JointTrajectoryPoint(positions=[1.0, 0.5], velocities=[0.0, 0.0], accelerations=[0.0, 0.0])])
+        JointTrajectoryPoint(positions=list(Q), velocities=[0.0, 0.0], accelerations=[0.0, 0.0]),
+        JointTrajectoryPoint(positions=list(Q + reach), velocities=[0.0, 0.0], accelerations=[0.0, 0.0])])
     message.points[1].time_from_start.sec = 2
 
     def agrees(effort, s):
-        reach = np.array([1.0, 0.5])
-        q, v, a = (reach * (10 * s**3 - 15 * s**4 + 6 * s**5), reach * (30 * s**2 - 60 * s**3 + 30 * s**4) / 2.0,
+        q, v, a = (Q + reach * (10 * s**3 - 15 * s**4 + 6 * s**5), reach * (30 * s**2 - 60 * s**3 + 30 * s**4) / 2.0,
                    reach * (60 * s - 180 * s**2 + 120 * s**3) / 4.0)
         return np.allclose(effort.effort, rbd.inverse_dynamics(model, q, v, a), atol=1e-6)
 

@@ -66,7 +66,7 @@ def library(effort, steps, wrenches=None, model=None, **settings):
     return simulator
 
 
-@pytest.mark.parametrize("integrator", ["semi_implicit", "rk4"])
+@pytest.mark.parametrize("integrator", ["variational", "semi_implicit", "rk4"])
 def test_the_response_to_a_command_is_that_of_the_library(start, integrator):
     start(**STILL, integrator=integrator, mass_scale=1.05, friction__damping=0.3, friction__coulomb=[0.1, 0.2])
     model = rbd.load_urdf(URDF).with_scaled_masses(1.05).with_(damping=0.3, friction=[0.1, 0.2])
@@ -201,7 +201,7 @@ def test_a_signal_ends_it_without_a_word(start, number):
 @pytest.mark.parametrize(("parameters", "message"), [
     ({"publish_rate": 300.0}, "parameter 'publish_rate' is 300 Hz, expected 1000 Hz"),
     ({"initial_position": [0.0, 5.0]}, "joint 'elbow' starts at 5, outside its limits"),
-    ({"integrator": "euler"}, "'semi_implicit', 'rk4'"),
+    ({"integrator": "euler"}, "'variational', 'semi_implicit', 'rk4'"),
     ({"robot_description_file": "/no/such/file.urdf"}, "/no/such/file.urdf"),
 ])
 def test_a_wrong_configuration_is_named(start, parameters, message):

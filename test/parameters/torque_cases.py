@@ -75,6 +75,12 @@ def safe(program: str, values: Values) -> Any:
     return Arm(program, values).state()    # without a reference
 
 
+def fastest(program: str, values: Values) -> Any:
+    """Velocity (rad/s) of the first state that is taken, of 20 to 1 rad/s; the limit is 3 rad/s."""
+    arm = Arm(program, values)
+    return next(float(v) for v in np.arange(20.0, 0.0, -1.0) if arm.state(v=[v, 0.0]) is not None)
+
+
 def change(program: str, values: Values) -> Any:
     """Of the effort within 10 ms when the reference jumps."""
     arm = Arm(program, values)
@@ -204,6 +210,7 @@ def cases(program: str) -> dict[str, Case]:
         "state_timeout": case(0.205, until_stale, 0.21),
         "state_rate": case(100.0, late_states, 1),
         "velocity_cutoff": case(0.0, estimated_velocity, np.array([1.0, -2.0])),
+        "plausible_velocity": case(1.0, fastest, 3.0),
         "ramp_in": case(0.105, until_running, 0.11),
         "ramp_out": case(0.105, until_finished, 0.11),
         "safe_output.damping": case(3.0, safe, gravity - 3.0 * rbd.mass_matrix(model, Q) @ V),

@@ -9,7 +9,7 @@ from rbd_ros.core.simulation.impulses import impulses_entry
 from rbd_ros.core.simulation.simulator import Simulator
 
 SLIDE = {"joint_type": "prismatic", "axis": (1.0, 0.0, 0.0)}
-both = pytest.mark.parametrize("integrator", ["semi_implicit", "rk4"])
+both = pytest.mark.parametrize("integrator", ["variational", "semi_implicit", "rk4"])
 
 
 def slide(v0, integrator="rk4", step=1e-3, **joint):
@@ -109,10 +109,14 @@ def test_limits_can_be_switched_off():
     assert simulator.q[0] == pytest.approx(1.0)
 
 
-def test_stiff_damping_is_stable_if_implicit_and_refused_if_not():
-    simulator = slide(1.0, "semi_implicit", damping=1e6)
+@pytest.mark.parametrize("integrator", ["variational", "semi_implicit"])
+def test_stiff_damping_is_stable_if_implicit_and_refused_if_not(integrator):
+    simulator = slide(1.0, integrator, damping=1e6)
     simulator.step(n=10)
     assert 0.0 <= simulator.v[0] < 1e-9
+    start = simulator.q[0]
+    simulator.step([10.0], n=1000)
+    assert simulator.v[0] == pytest.approx(1e-5) and simulator.q[0] - start == pytest.approx(1e-5, rel=1e-2)
     with pytest.raises(rbd.RbdError, match=r"damping 1e\+06 of joint 'hinge' is too stiff for rk4"):
         slide(1.0, "rk4", damping=1e6)
 

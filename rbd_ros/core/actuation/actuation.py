@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import RbdError, unknown_name
+from ..errors import RbdError, shown, unknown_name
 from ..model.inertia import Array, read_only
 from ..model.robot_model import RobotModel
 from .friction import Friction
@@ -144,7 +144,7 @@ def _checked(drive: Drive, armature: float) -> Drive:
         raise RbdError("the motor behind the spring has no inertia: give rotor_inertia")
     if isinstance(drive, SeriesDrive):
         if not (np.isfinite(drive.damping) and drive.damping >= 0.0):
-            raise RbdError(f"damping of the spring must not be negative, got {drive.damping!r}")
+            raise RbdError(f"damping of the spring must not be negative, got {shown(drive.damping)}")
         return replace(drive, motor=motor)
     check_spring(drive.spring)
     second = drive.stiffness_motor or (motor if drive.spring.antagonistic else Motor())

@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import RbdError, unknown_name
+from ..errors import RbdError, shown, unknown_name
 from ..model.robot_model import RobotModel
 from ..model.yaml_text import read_yaml
 from .actuation import Actuation, Drive, RigidDrive, SeriesDrive, VariableDrive
@@ -83,7 +83,7 @@ def _file(source: str | os.PathLike[str]) -> tuple[str, Mapping[str, Any]]:
 
 def _drive(entry: Any) -> Drive:
     if not isinstance(entry, Mapping):
-        raise RbdError(f"expected keys and values, got {entry!r}")
+        raise RbdError(f"expected keys and values, got {shown(entry)}")
     kind = entry.get("type")
     makers: dict[Any, Callable[[Mapping[str, Any]], Drive]] = {
         "rigid": _rigid, "series_elastic": _series, "variable_stiffness": _variable}
@@ -129,7 +129,7 @@ def _motor(entry: Mapping[str, Any], key: str) -> Motor | None:
         return None
     given = entry[key]
     if not isinstance(given, Mapping):
-        raise RbdError(f"{key}: expected keys and values, got {given!r}")
+        raise RbdError(f"{key}: expected keys and values, got {shown(given)}")
     for name in given:
         if name not in _MOTOR:
             raise unknown_name(f"key of {key}", name, _MOTOR)
@@ -158,12 +158,12 @@ def _number(entry: Mapping[str, Any], key: str, default: float | None = None) ->
         if isinstance(value, bool):
             raise TypeError
         return float(value)    # YAML takes 1e4, without a point, for text
-    except (TypeError, ValueError):
-        raise RbdError(f"{key}: expected a number, got {value!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise RbdError(f"{key}: expected a number, got {shown(value)}") from None
 
 
 def _numbers(entry: Mapping[str, Any], key: str, count: int | None) -> list[float]:
     values = entry[key]
     if not isinstance(values, (list, tuple)) or not values or (count is not None and len(values) != count):
-        raise RbdError(f"{key}: expected a list of {count or 'one or more'} numbers, got {values!r}")
+        raise RbdError(f"{key}: expected a list of {count or 'one or more'} numbers, got {shown(values)}")
     return [_number({key: value}, key) for value in values]

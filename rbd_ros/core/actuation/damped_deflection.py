@@ -15,7 +15,7 @@ from math import factorial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import RbdError
+from ..errors import RbdError, shown
 from ..model.inertia import Array
 from .actuation import Actuation
 from .flatness import _shaped
@@ -34,7 +34,7 @@ class DampedDeflection:
 
     def __init__(self, actuation: Actuation, period: float, efforts: ArrayLike, start: ArrayLike | None = None) -> None:
         if not (np.isfinite(period) and period > 0.0):
-            raise RbdError(f"period must be a positive time in seconds, got {period!r}")
+            raise RbdError(f"period must be a positive time in seconds, got {shown(period)}")
         self.actuation, self.period = actuation, float(period)
         damped = actuation.damped
         self._joints = actuation.series[damped]

@@ -80,6 +80,7 @@ def feedback_linearization(actuation: Actuation, gains: FeedbackGains, q: ArrayL
     effort = load + actuation.friction.effort(moving)
     behind = np.concatenate([elastic, np.arange(nv, nm)])
     effort[behind] += (actuation.inertia * motor)[behind]
+    given.finite(effort=effort, motor_acceleration=motor, torque=torque)
     return FeedbackLinearization(effort, motor, a, jerk, snap, torque, springs.stiffness)
 
 
@@ -187,10 +188,13 @@ def _solved(M: Array, unknown: NDArray[np.intp], known: NDArray[np.intp], rest: 
     """The unknown part of x in the unknown rows of `M x = rest`."""
     if not unknown.size:
         return np.zeros(0)
-    if unknown.size == len(M):
-        return np.asarray(np.linalg.solve(M, rest))
-    right = rest[unknown] - M[np.ix_(unknown, known)] @ x[known]
-    return np.asarray(np.linalg.solve(M[np.ix_(unknown, unknown)], right))
+    try:
+        if unknown.size == len(M):
+            return np.asarray(np.linalg.solve(M, rest))
+        right = rest[unknown] - M[np.ix_(unknown, known)] @ x[known]
+        return np.asarray(np.linalg.solve(M[np.ix_(unknown, unknown)], right))
+    except np.linalg.LinAlgError:
+        raise RbdError("feedback linearisation: the mass matrix is singular in this state") from None
 
 
 def _array(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:

@@ -57,7 +57,9 @@ def motor_reference(actuation: Actuation, q: ArrayLike, v: ArrayLike, a: ArrayLi
     k = stiffness_motion(actuation, stiffness, lead)
     if deflection is not None:
         deflection = _shaped("deflection", deflection, (actuation.damped.size,), lead)
-    return flat_motors(actuation, Motion(*given.arrays), Motion(*(tau[..., i, :] for i in range(3))), k, deflection)
+    found = flat_motors(actuation, Motion(*given.arrays), Motion(*(tau[..., i, :] for i in range(3))), k, deflection)
+    given.finite(**{name: getattr(found, name) for name in ("position", "velocity", "acceleration", "effort")})
+    return found
 
 
 def link_efforts(actuation: Actuation, q: ArrayLike, v: ArrayLike, a: ArrayLike, jerk: ArrayLike, snap: ArrayLike,
@@ -72,6 +74,7 @@ def link_efforts(actuation: Actuation, q: ArrayLike, v: ArrayLike, a: ArrayLike,
     tau = inverse_dynamics_time_derivatives(model, q, v, a, jerk, snap, external_wrenches=external_wrenches)
     if actuation.rubs:
         tau = tau + np.stack([friction_effort(model, v), *friction_effort_derivatives(model, v, a, jerk)], axis=-2)
+        states(model, q=q, v=v, a=a, jerk=jerk, snap=snap).finite(effort=tau)
     return tau
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import RbdError
+from ..errors import RbdError, shown
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import states
+from ..model.state import finite_entry, shaped, states
 
 SMOOTHING = 0.01         # rad/s or m/s
 STRIBECK_VELOCITY = 0.1  # rad/s or m/s
@@ -65,8 +65,11 @@ def friction_effort(model: RobotModel, v: ArrayLike, smoothing: float = SMOOTHIN
     which 76 % of the Coulomb friction acts. breakaway: friction near rest, a number or (nv,), at least `friction`;
     without it `g = friction`. Add the result to inverse dynamics, subtract it in forward dynamics.
     """
-    speed = states(model, v=v).arrays[0]
-    return _of(model, smoothing, breakaway, stribeck_velocity).effort(speed)
+    given = shaped(model, v=v)
+    effort = _of(model, smoothing, breakaway, stribeck_velocity).effort(given.arrays[0])
+    if not finite_entry.call(effort.reshape(-1)):    # which it is not either where v is not
+        given.refuse(effort=effort)
+    return effort
 
 
 def friction_effort_derivatives(model: RobotModel, v: ArrayLike, a: ArrayLike, jerk: ArrayLike,
@@ -76,10 +79,12 @@ def friction_effort_derivatives(model: RobotModel, v: ArrayLike, a: ArrayLike, j
 
     v, a, jerk: velocity, acceleration and jerk of the joints, (nv,) or (N, nv).
     """
-    speed, rate, rate_dot = states(model, v=v, a=a, jerk=jerk).arrays
+    given = states(model, v=v, a=a, jerk=jerk)
+    speed, rate, rate_dot = given.arrays
     law = _of(model, smoothing, breakaway, stribeck_velocity)
     slope, curvature = law._expanded(speed)
-    return slope * rate, slope * rate_dot + curvature * rate * rate
+    first, second = given.finite(first=slope * rate, second=slope * rate_dot + curvature * rate * rate)
+    return first, second
 
 
 def _of(model: RobotModel, smoothing: float, breakaway: ArrayLike | None, stribeck_velocity: float) -> Friction:
@@ -89,11 +94,11 @@ def _of(model: RobotModel, smoothing: float, breakaway: ArrayLike | None, stribe
     level = np.asarray(breakaway, dtype=float)
     if level.shape not in ((), (model.nv,)) or not np.all(level >= model.friction) or not np.isfinite(level).all():
         raise RbdError(f"breakaway must be one number or {model.nv}, each at least the model's friction "
-                       f"{model.friction.tolist()}, got {breakaway!r}")
+                       f"{model.friction.tolist()}, got {shown(breakaway)}")
     return Friction(model.damping, model.friction, level, _positive("stribeck_velocity", stribeck_velocity), width)
 
 
 def _positive(name: str, speed: float) -> float:
     if not (np.isfinite(speed) and speed > 0.0):
-        raise RbdError(f"{name} must be a positive speed, got {speed!r}")
+        raise RbdError(f"{name} must be a positive speed, got {shown(speed)}")
     return float(speed)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import RbdError
+from ..errors import RbdError, shown
 from .friction import SMOOTHING, STRIBECK_VELOCITY, Friction
 
 
@@ -33,7 +33,7 @@ class Motor:
                      "smoothing"):
             value = getattr(self, name)
             if not np.isfinite(value):
-                raise RbdError(f"motor: {name} must be finite, got {value!r}")
+                raise RbdError(f"motor: {name} must be finite, got {shown(value)}")
             if name in ("gear_ratio", "stribeck_velocity", "smoothing"):
                 if not value > 0.0:
                     raise RbdError(f"motor: {name} must be positive, got {value:g}")

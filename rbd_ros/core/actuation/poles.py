@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import RbdError, unknown_name
+from ..errors import RbdError, shown, unknown_name
 from ..model.inertia import Array, read_only
 from .actuation import Actuation
 
@@ -22,19 +22,19 @@ def gains_of(poles: Poles, order: int) -> Array:
     """
     try:
         given = np.asarray(poles, dtype=complex)
-    except (TypeError, ValueError):
-        raise RbdError(f"poles: expected a number or {order} of them, got {poles!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise RbdError(f"poles: expected a number or {order} of them, got {shown(poles)}") from None
     if given.ndim == 0:
         if not (given.imag == 0.0 and given.real > 0.0 and np.isfinite(given.real)):
-            raise RbdError(f"bandwidth must be a positive number of 1/s, got {poles!r}")
+            raise RbdError(f"bandwidth must be a positive number of 1/s, got {shown(poles)}")
         given = np.full(order, -given)
     if given.shape != (order,):
         raise RbdError(f"expected {order} poles, got {given.size}")
     if not (np.isfinite(given).all() and np.all(given.real < 0.0)):
-        raise RbdError(f"every pole needs a negative real part, got {poles!r}")
+        raise RbdError(f"every pole needs a negative real part, got {shown(poles)}")
     coefficients = np.poly(given)
     if np.iscomplexobj(coefficients) and np.abs(coefficients.imag).max() > 1e-9 * np.abs(coefficients).max():
-        raise RbdError(f"complex poles must come in conjugate pairs, got {poles!r}")
+        raise RbdError(f"complex poles must come in conjugate pairs, got {shown(poles)}")
     return np.ascontiguousarray(coefficients.real[:0:-1])
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import RbdError
+from ..errors import RbdError, shown
 from ..model.inertia import Array
 
 _ITERATIONS = 60
@@ -32,9 +32,9 @@ class SeriesSpring:
         c = np.asarray(self.coefficients, dtype=float)
         limit = np.asarray(self.max_deflection, dtype=float)
         if c.ndim not in (1, 2) or c.shape[-1] == 0 or not np.isfinite(c).all():
-            raise RbdError(f"spring: expected at least one finite coefficient, got {self.coefficients!r}")
+            raise RbdError(f"spring: expected at least one finite coefficient, got {shown(self.coefficients)}")
         if not np.all(limit > 0.0):
-            raise RbdError(f"max_deflection must be positive, got {self.max_deflection!r}")
+            raise RbdError(f"max_deflection must be positive, got {shown(self.max_deflection)}")
         object.__setattr__(self, "coefficients", c)
         object.__setattr__(self, "max_deflection", limit)
         for row, reach in zip(np.atleast_2d(c), np.broadcast_to(limit, c.shape[:-1]).reshape(-1), strict=True):

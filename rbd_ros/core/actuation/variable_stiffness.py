@@ -23,7 +23,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..errors import RbdError
+from ..errors import RbdError, shown
 from ..model.inertia import Array
 
 
@@ -281,7 +281,7 @@ def check_spring(spring: VariableSpring) -> None:
     values = {field.name: float(getattr(spring, field.name)) for field in fields(spring)}
     for name, value in values.items():
         if not (np.isfinite(value) or (name == "max_deflection" and value > 0.0)):
-            raise RbdError(f"{name} must be finite, got {value!r}")
+            raise RbdError(f"{name} must be finite, got {shown(value)}")
     for name in ("gain", "quadratic", "scale", "rate", "max_deflection"):
         if name in values and not values[name] > 0.0:
             raise RbdError(f"{name} must be positive, got {values[name]:g}")

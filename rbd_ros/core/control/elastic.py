@@ -59,7 +59,8 @@ class ElasticController(FlatnessController[ElasticLaws]):
     def __init__(self, model: RobotModel, settings: ElasticSettings) -> None:
         super().__init__(model, settings)
         self.actuation = settings.actuation
-        self.motor_state = MotorInput(self.actuation, self.rejections, settings.safety.state_timeout)
+        self.motor_state = MotorInput(self.actuation, self.rejections, settings.safety.state_timeout,
+                                       settings.plausible_velocity)
         self.problem = ""
         self.counts = {"motor_state_missing": 0, "reference_incomplete": 0, "impossible": 0}
         self._ramp, self._led_by, self._jumps = MotorRamp(), self.safety.laws.new, False
@@ -79,6 +80,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         super().apply(settings)
         self.actuation = settings.actuation
         self.motor_state.timeout = settings.safety.state_timeout
+        self.motor_state.allow(settings.plausible_velocity)
         self._stiffness.aim(settings.stiffness, settings.stiffness_poles)
 
     def clear(self) -> None:
@@ -109,8 +111,8 @@ class ElasticController(FlatnessController[ElasticLaws]):
         self._now, self._cycle = now, self._cycle + 1
         return super().on_state(now, stamp_ns, names, position, velocity, effort)
 
-    def _begin(self, before: ReferenceInput) -> None:
-        super()._begin(before)
+    def _fade_from(self, before: ReferenceInput, same: bool = False) -> None:
+        super()._fade_from(before, same)
         self._jumps = True
 
     # ---- outputs

@@ -1,7 +1,6 @@
 """Torque controllers that follow references and trajectories, under external wrenches."""
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -103,40 +102,33 @@ class FollowingController(TorqueController[F], Generic[F]):
         """Take a sample of a stream of references; False if it was rejected. A stream that begins anew may begin
         elsewhere.
         """
-        before = None if self.reference.streams(now) else copy.copy(self.reference)
+        before = None if self.reference.streams(now) else self.reference.without_later()
         accepted = self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
         if accepted and before is not None:
-            self._begin(before)
+            self._fade_from(before, self._beginning)
+            self._beginning = self.safety.laws.fading
         return accepted
 
-    def _begin(self, before: ReferenceInput) -> None:
-        """The stream begins: fade over to it from what was followed before it. A stream that pauses while it still
-        fades in goes on as the same one.
+    def _fade_from(self, before: ReferenceInput, same: bool = False) -> None:
+        """The reference begins elsewhere: go over to it from what was followed before. A stream that pauses while it
+        still fades in goes on as the `same` one.
         """
         fade = self.safety.laws
+        if same and fade.fading:
+            return
         alive = [laws for laws in (fade.old, fade.new) if laws is not None]
         if self.safety.modes.share <= 0.0:    # nothing of a command is in the output, so there is nothing to fade from
             for laws in alive:
                 laws.reference = self.reference
             return
-        if self._beginning and fade.fading:
-            return
         for laws in alive:
             if laws.reference is self.reference:
                 laws.reference = before
         fade.change(self.make_laws(self.settings))
-        self._beginning = True
 
     def desired(self, now: float, laws: FollowingLaws) -> Reference | None:
-        """What these laws follow in the last state, continuous joints in the turn of that.
-
-        Forgotten where the robot was stopped or let down: it is not where it was meant to be, and a trajectory has
-        gone on without it.
-        """
-        if self.safety.abandoned(now):
-            for given in self._references():
-                given.forget(now - self.safety.patience)
-        reference = laws.reference.sample(now, self.state.stamp_ns)
+        """What these laws follow in the last state, continuous joints in the turn of that."""
+        reference = laws.reference.sample(now, self.state.time_ns)
         return None if reference is None else replace(reference, q=self._turns.nearest(reference.q, self.state.q))
 
     def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> bool:
@@ -145,10 +137,34 @@ class FollowingController(TorqueController[F], Generic[F]):
             self.rejections.add(Rejected("bad_trajectory", "a trajectory would run on during the emergency stop: reset "
                                          "that first"))
             return False
+        if stamp_ns and self.state.stamp_ns == 0 and self.state.received > -math.inf:
+            self.rejections.add(Rejected("bad_trajectory", "joint states have no stamps that the trajectory's could be "
+                                         "compared with: send it with stamp 0, to begin at once"))
+            return False
         measured = self.state.q if self.state.age(now) < self.state.timeout else None
-        accepted = self.reference.accept_trajectory(now, stamp_ns, self.state.stamp_ns, names, points, measured)
+        before = self.reference.without_later()
+        accepted = self.reference.accept_trajectory(now, stamp_ns, self.state.time_ns, names, points, measured)
         self._beginning = self._beginning and not accepted
+        self._fade_a_jump(before)
         return accepted
+
+    def prepare(self, now: float) -> None:
+        """References are forgotten where the robot was stopped or let down: it is not where it was meant to be, and a
+        trajectory has gone on without it.
+        """
+        if self.safety.abandoned(now):
+            for reference in self._references():
+                reference.forget(now - self.safety.patience)
+        if self.reference.due(self.state.time_ns):
+            before = self.reference.without_later()
+            self.reference.sample(now, self.state.time_ns)
+            self._fade_a_jump(before)
+
+    def _fade_a_jump(self, before: ReferenceInput) -> None:
+        """Where a trajectory begins elsewhere, as far as that is allowed, go over to it from what was followed."""
+        if self.reference.jumped:
+            self.reference.jumped = False
+            self._fade_from(before)
 
     def on_wrenches(self, now: float, wrenches: Sequence[tuple[str, ArrayLike]]) -> bool:
         """Take all external wrenches: (body, [moment, force] on the body in its link frame); False if rejected."""

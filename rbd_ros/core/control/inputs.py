@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
+from .plausibility import CLOCK, ELSEWHERE, Implausible, Plausibility, velocity_limits
 
 Array = NDArray[np.float64]
 _EMPTY = np.zeros(0)
-LEAP = 1.0    # s
 
 
 class Rejected(RbdError):
@@ -30,7 +30,7 @@ class Rejections:
     """Count of rejected inputs per kind, and the last reason."""
 
     KINDS = ("wrong_size", "non_finite", "unknown_joint", "missing_joint", "duplicate_joint", "stamp_backwards",
-             "unknown_body", "bad_trajectory")
+             "unknown_body", "bad_trajectory", "implausible", "stamp_leap")
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter({kind: 0 for kind in self.KINDS})
@@ -160,6 +160,11 @@ class Turns:
         self._turn = 2.0 * math.pi * np.array(turning, dtype=np.float64)
         self._any = any(turning)
 
+    @property
+    def turn(self) -> Array:
+        """(nv,) 2π for continuous joints, 0 for all others."""
+        return self._turn
+
     def nearest(self, q: Array, to: Array) -> Array:
         """The same position (nv,), by less than half a turn away from `to` where that is possible."""
         return q + self._turn * np.round((to - q) / (2.0 * math.pi)) if self._any else q
@@ -181,23 +186,36 @@ class StateInput:
     """The last valid joint state in model order, its stamp (ns) and steady time of reception (s).
 
     A velocity that is missing or NaN is the difference of positions over the difference of stamps, through a
-    first-order low-pass with cut-off `cutoff` Hz (0: none). A stamp that goes backwards is rejected as long as the
-    last state is fresh, and so is one that ceases; once it is stale, the new time counts as a restart (of a simulation,
-    a driver, a bag). So does, at once, a stamp that leaps ahead of the time of reception by more than `LEAP`.
+    first-order low-pass with cut-off `cutoff` Hz (0: none). What cannot follow on the last valid state is rejected
+    (`plausibility`; `plausible`: factor of the velocity limits, one or (nv,), inf: no check), as are stamps that go
+    backwards or cease while that is fresh. Where a state is valid all the same, it counts as a restart:
+    `clock_restarts` of a simulation, a driver, a bag; `position_restarts` of a robot that is elsewhere.
     """
 
-    def __init__(self, model: RobotModel, rejections: Rejections, timeout: float, cutoff: float) -> None:
+    def __init__(self, model: RobotModel, rejections: Rejections, timeout: float, cutoff: float,
+                 plausible: Array | float = math.inf) -> None:
         self._model = model
         self._map = JointMap(model, extra=True)
         self._turns = Turns(model)
         self._rejections = rejections
+        self._check = Plausibility(model.velocity_names, velocity_limits(model), plausible, self._turns.turn)
         self.timeout, self.cutoff = timeout, cutoff
         self.q, self.v = model.neutral(), np.zeros(model.nv)
         self.measured_effort: Array | None = None
         self.stamp_ns, self.received = 0, -math.inf
-        self.restarts = 0
+        self.time_ns = 0                    # the stamp, or the time of reception of states that have none
+        self.clock_restarts = self.position_restarts = 0
         self.refused = ""                   # why the last state with joints of the model was rejected
         self.foreign: Sequence[str] = ()    # names of the last one without any of them, since the last valid one
+
+    @property
+    def restarts(self) -> int:
+        """How often what was known before no longer held."""
+        return self.clock_restarts + self.position_restarts
+
+    def allow(self, plausible: Array | float) -> None:
+        """Another factor of the velocity limits."""
+        self._check.allow(plausible)
 
     def age(self, now: float) -> float:
         """Seconds since the last valid state; infinite before the first one."""
@@ -221,26 +239,33 @@ class StateInput:
             return False
         q = joints.positions("position", position)
         v = joints.raw_rates("velocity", velocity) if len(velocity) else None    # type: ignore[arg-type]
-        fresh = now - self.received < self.timeout
-        backwards = stamp_ns < self.stamp_ns
-        if backwards and fresh:
-            raise Rejected("stamp_backwards", f"stamp of the joint state went back by "
-                                              f"{(self.stamp_ns - stamp_ns) * 1e-9:.6f} s")
-        leap = (stamp_ns - self.stamp_ns) * 1e-9 - (now - self.received)
-        self.restarts += backwards or (self.stamp_ns > 0 and leap > LEAP)
+        measured = joints.raw_rates("effort", effort) if len(effort) else self.measured_effort  # type: ignore[arg-type]
+        time_ns = stamp_ns or round(now * 1e9)
+        if v is not None and not all_finite(v):
+            v = np.where(np.isfinite(v), v, np.nan)
+        try:
+            meaning = self._check.admit(now, time_ns, q, v, self.timeout)
+        except Implausible as error:
+            raise Rejected(error.kind, f"joint state: {error}") from None
+        # From here on nothing is wrong.
+        judged = v
         if v is None or not all_finite(v):
-            elapsed = (stamp_ns - self.stamp_ns) * 1e-9 if stamp_ns else now - self.received
-            estimate = self._estimate(q, elapsed) if fresh else np.zeros(self._model.nv)
+            estimate = self._estimate(q, time_ns) if now - self.received < self.timeout else np.zeros(self._model.nv)
             v = estimate if v is None else np.where(np.isfinite(v), v, estimate)
-        if len(effort):    # type: ignore[arg-type]
-            self.measured_effort = joints.raw_rates("effort", effort)
-        self.q, self.v, self.stamp_ns, self.received = q, v, stamp_ns, now
+            judged = self._check.within(v)    # no measure of how fast the robot can be
+        self._check.keep(now, time_ns, q, v if judged is None else judged, meaning)
+        self.clock_restarts += meaning == CLOCK
+        self.position_restarts += meaning == ELSEWHERE
+        self.q, self.v, self.measured_effort = q, v, measured
+        self.stamp_ns, self.time_ns, self.received = stamp_ns, time_ns, now
         self.refused, self.foreign = "", ()
         return True
 
-    def _estimate(self, q: Array, elapsed: float) -> Array:
-        if elapsed <= 0.0:
+    def _estimate(self, q: Array, time_ns: int) -> Array:
+        passed = (time_ns - self.time_ns) * 1e-9
+        if passed <= 0.0:
             return self.v
+        elapsed = max(passed, self._check.clock.least)    # stamps that are nearly the same are no measure
         difference = self._model.difference(self.q, self._turns.nearest(q, self.q)) / elapsed
         if self.cutoff <= 0.0:
             return difference

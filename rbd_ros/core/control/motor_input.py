@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.actuation import Actuation
 from .inputs import Rejected, Rejections, Turns, all_finite, as_array
+from .plausibility import Implausible, Plausibility, velocity_limits
 
 Array = NDArray[np.float64]
 
@@ -17,21 +18,36 @@ class MotorInput:
     """The last valid motor state (nm,) in the order of `Actuation.motor_names`, and steady time of reception (s).
 
     Motors may come in any order, with others between them. The motor of a rigid joint is the joint: it may be missing,
-    and is not looked at.
+    and is not looked at. What cannot follow on the last valid state is rejected, as of joint states, by the velocity
+    limits of the joints that the motors move (`plausible`: factor (nv,) of these). Second motors, of variable
+    stiffness, have none.
     """
 
-    def __init__(self, actuation: Actuation, rejections: Rejections, timeout: float) -> None:
+    def __init__(self, actuation: Actuation, rejections: Rejections, timeout: float,
+                 plausible: Array | float = math.inf) -> None:
         self._wanted = actuation.motor_names
         # of the motors that must be there: the elastic joints, then the second motors
         self._needed = np.concatenate([actuation.elastic, np.arange(actuation.nv, actuation.nm)]).astype(np.intp)
         self._rigid = actuation.rigid
         self._turns = Turns(actuation.model)
+        self._joints = actuation.nv
+        # the joint that each of these motors moves
+        self._joint = np.concatenate([np.arange(actuation.nv), actuation.variable]).astype(np.intp)[self._needed]
+        self._check = Plausibility([self._wanted[i] for i in self._needed],
+                                   velocity_limits(actuation.model)[self._joint], math.inf,
+                                   self._turns.turn[self._joint])
+        self.allow(plausible)
         self._rejections = rejections
         self.timeout = timeout
         self._names: Sequence[str] | None = None
         self._indices: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self.position, self.velocity = np.zeros((2, actuation.nm))
         self.stamp_ns, self.received = 0, -math.inf
+
+    def allow(self, plausible: Array | float) -> None:
+        """Another factor of the velocity limits, one or (nv,)."""
+        given = np.broadcast_to(plausible, self._joints)[self._joint]
+        self._check.allow(np.where(self._needed < self._joints, given, math.inf))
 
     def fresh(self, now: float) -> bool:
         """Whether there is a state that is not older than the timeout; always without elastic joints."""
@@ -40,6 +56,7 @@ class MotorInput:
     def clear(self) -> None:
         """Forget the state: activation, and a clock that was reset."""
         self.stamp_ns, self.received = 0, -math.inf
+        self._check.forget()
 
     def accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
                velocity: ArrayLike) -> bool:
@@ -48,12 +65,15 @@ class MotorInput:
             if names != self._names:
                 self._map(list(names))
             q, v = self._gather("position", position), self._gather("velocity", velocity)
-            if 0 < stamp_ns < self.stamp_ns and now - self.received < self.timeout:
-                raise Rejected("stamp_backwards", "stamp of the motor state went back by "
-                                                  f"{(self.stamp_ns - stamp_ns) * 1e-9:.6f} s")
+            time_ns = stamp_ns or round(now * 1e9)
+            try:
+                meaning = self._check.admit(now, time_ns, q, v, self.timeout)
+            except Implausible as error:
+                raise Rejected(error.kind, f"motor state: {error}") from None
         except Rejected as error:
             self._rejections.add(error)
             return False
+        self._check.keep(now, time_ns, q, v, meaning)
         self.position[self._needed], self.velocity[self._needed] = q, v
         self.stamp_ns, self.received = stamp_ns, now
         return True

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import RbdError, unknown_name
+from ..errors import RbdError, shown, unknown_name
 
 Array = NDArray[np.float64]
 
@@ -50,8 +50,8 @@ class Parameter:
         """`value` as bool, str, tuple of str, float or tuple of float; `RbdError` says what was expected."""
         try:
             return self._convert(value)
-        except (TypeError, ValueError):
-            raise RbdError(f"parameter '{self.name}' is {value!r}, expected {self.constraints}") from None
+        except (TypeError, ValueError, OverflowError):
+            raise RbdError(f"parameter '{self.name}' is {shown(value)}, expected {self.constraints}") from None
 
     def _convert(self, value: Any) -> Any:
         if self.kind == "bool":

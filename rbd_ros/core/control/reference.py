@@ -1,6 +1,7 @@
 """The desired motion: the newest of a stream of references or a trajectory, sampled at the time of a state."""
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,10 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .inputs import JointMap, Rejected, Rejections, Turns, as_array
+from .plausibility import velocity_limits
 from .position_limits import check_points
 from .trajectory import Interpolation, Reference, Trajectory, Waypoint, check_times
+from .velocity_limits import check_speeds, must_jump
 
 Array = NDArray[np.float64]
+ORDERED = 0.2    # s: so long a stamp may not go back in a stream of references
 
 
 class Point(NamedTuple):
@@ -27,10 +31,20 @@ class Point(NamedTuple):
     acceleration: ArrayLike = ()
 
 
+class Later(NamedTuple):
+    """A trajectory that begins later: its start (ns), its waypoints and the motion through them; `jumps` as below."""
+
+    start_ns: int
+    waypoints: list[Waypoint]
+    motion: Interpolation
+    jumps: bool
+
+
 class ReferenceInput:
     """The last valid reference. Stale streams turn into standing still at the last position (`timeout`, 0: never).
 
-    `interpolation` makes a motion of waypoints and of the reference where it starts.
+    `interpolation` makes a motion of waypoints and of the reference where it starts. `jumped`: a trajectory began at a
+    first point that is not where the reference was, so that the torque may jump; for the caller to see and reset.
     """
 
     def __init__(self, model: RobotModel, rejections: Rejections, timeout: float,
@@ -46,9 +60,9 @@ class ReferenceInput:
         """Forget everything: a clock that was reset, a node that was activated anew."""
         self._stream: Reference | None = None
         self._trajectory: Interpolation | None = None
-        self._before: tuple[Interpolation, int] | None = None    # goes on until the start of that; its own start
+        self._later: Later | None = None    # what there is goes on until the start of that
         self._stamp_ns, self._start_ns, self._received = 0, 0, -math.inf
-        self.stale = self._resting = False
+        self.stale = self._resting = self.jumped = False
 
     def streams(self, now: float) -> bool:
         """Whether a stream goes on: no trajectory has taken its place, and the last sample is not too old."""
@@ -56,29 +70,66 @@ class ReferenceInput:
 
     def forget(self, before: float) -> None:
         """Forget a trajectory, or a sample of a stream that came before that time."""
-        if self._trajectory is not None or self._received < before:
+        if self._trajectory is not None or self._later is not None or self._received < before:
             self.clear()
+
+    def without_later(self) -> ReferenceInput:
+        """What is followed now, as it goes on without what comes from now on."""
+        present = copy.copy(self)
+        present._later = None
+        return present
+
+    def due(self, stamp_ns: int) -> bool:
+        """Whether a trajectory begins with the state of this stamp."""
+        return self._later is not None and stamp_ns >= self._later.start_ns
 
     def sample(self, now: float, stamp_ns: int) -> Reference | None:
         """What is desired at `stamp_ns` (of the joint state), or None before the first reference."""
-        if self._before is not None:
-            if stamp_ns < self._start_ns:
-                return self._before[0].sample((stamp_ns - self._before[1]) * 1e-9)
-            self._before = None
+        later = self._later
+        if later is not None and stamp_ns >= later.start_ns:
+            self._begin(now, later)
         if self._trajectory is not None:
             return self._trajectory.sample((stamp_ns - self._start_ns) * 1e-9)
-        self.stale = self._stream is not None and self.timeout > 0.0 and now - self._received > self.timeout
+        self.stale = self._is_stale(now)
         if self.stale and self._stream is not None and not self._resting:
             self._stream, self._resting = Reference.rest(self._stream.q), True
         return self._stream
 
+    def _is_stale(self, now: float) -> bool:
+        return self._stream is not None and 0.0 < self.timeout < now - self._received
+
+    def _at(self, now: float, stamp_ns: int) -> Reference | None:
+        """The same without any trace of it."""
+        if self._trajectory is not None:
+            return self._trajectory.sample((stamp_ns - self._start_ns) * 1e-9)
+        return Reference.rest(self._stream.q) if self._stream is not None and self._is_stale(now) else self._stream
+
+    def _begin(self, now: float, later: Later) -> None:
+        """The time of that trajectory has come. A stream is not where it was when the trajectory came."""
+        self._later, motion, jumps = None, later.motion, later.jumps
+        if self._trajectory is None and self._stream is not None:
+            present = self._at(now, later.start_ns)
+            assert present is not None
+            try:
+                waypoints, present, jumps = self._joined(later.waypoints or [Waypoint(0.0, present.q)], present, None)
+                motion = self._interpolation(waypoints, present)
+            except RbdError as error:
+                self._rejections.add(Rejected("bad_trajectory", str(error)))
+                return
+        self._trajectory, self._start_ns, self._stamp_ns = motion, later.start_ns, 0
+        self.jumped, self.stale = self.jumped or jumps, False
+
     def accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
                velocity: ArrayLike = (), acceleration: ArrayLike = (), jerk: ArrayLike = (),
                snap: ArrayLike = ()) -> bool:
-        """Take one sample of a stream. Empty velocity and acceleration mean zero, empty jerk and snap unknown."""
+        """Take one sample of a stream. Empty velocity and acceleration mean zero, empty jerk and snap unknown.
+
+        A stamp that goes back is rejected for `ORDERED` s at most, so that one from the far future is not the last.
+        A stream ends a trajectory that has begun; one that begins later takes the stream's place at its time.
+        """
         try:
             self._map_names(names)
-            if 0 < stamp_ns < self._stamp_ns and self.streams(now):
+            if 0 < stamp_ns < self._stamp_ns and self.streams(now) and now - self._received <= ORDERED:
                 raise Rejected("stamp_backwards", f"stamp of the reference went back by "
                                                   f"{(self._stamp_ns - stamp_ns) * 1e-9:.6f} s")
             q = self._map.positions("reference position", position)
@@ -89,23 +140,25 @@ class ReferenceInput:
         except Rejected as error:
             self._rejections.add(error)
             return False
+        if self._trajectory is not None:
+            self._trajectory = self._later = None
         self._stream = Reference(q, zero if v is None else v, zero if a is None else a, *higher)
-        self._trajectory, self._stamp_ns, self._received, self._resting = None, stamp_ns, now, False
-        self._before = None
+        self._stamp_ns, self._received, self._resting = stamp_ns, now, False
         return True
 
-    def accept_trajectory(self, now: float, stamp_ns: int, state_stamp_ns: int, names: Sequence[str],
+    def accept_trajectory(self, now: float, stamp_ns: int, state_ns: int, names: Sequence[str],
                           points: Sequence[Point], measured: Array | None) -> bool:
-        """Take a trajectory that starts at `stamp_ns`, or at the last state if that is 0.
+        """Take a trajectory that starts at `stamp_ns`, or at the last state (`state_ns`) if that is 0.
 
         It starts from the present reference, or from standing still at `measured` (model order) if there is none.
-        A trajectory that runs goes on until the start. Of one that should have started already, the points to come
-        count. Where the robot is not known (None), only one with a stamp and with a first point at time 0 tells its
-        start. Without points it means: stop, and stay there.
+        What runs goes on until the start. Of one that should have started already, the points to come count. Where the
+        robot is not known (None), only one with a stamp and with a first point at time 0 tells its start. Without
+        points it means: stop, and stay there.
         """
-        present = self.sample(now, state_stamp_ns)
-        start_ns = stamp_ns or state_stamp_ns
-        before = None
+        present = self._at(now, state_ns)
+        running = present is not None
+        start_ns = stamp_ns or state_ns
+        jumps = False
         try:
             if measured is None and (present is None if not points else not stamp_ns or points[0].time != 0.0):
                 raise Rejected("bad_trajectory", "there is no fresh joint state that the trajectory could start from")
@@ -114,30 +167,50 @@ class ReferenceInput:
                 self._map_names(names)
                 waypoints = self._waypoints(points)
                 check_times(waypoints)
+                check_speeds(self._model, waypoints)
             if measured is None and points:
                 present = Reference.rest(waypoints[0].q)
             elif present is None:
                 present = Reference.rest(np.asarray(measured))
-            if start_ns > state_stamp_ns:
-                before = self._before or (None if self._trajectory is None else (self._trajectory, self._start_ns))
-                present = before[0].sample((start_ns - before[1]) * 1e-9) if before else Reference.rest(present.q)
-            elif points and start_ns < state_stamp_ns:
-                waypoints = self._to_come(waypoints, (state_stamp_ns - start_ns) * 1e-9, present)
-                start_ns = state_stamp_ns
+            if start_ns > state_ns:
+                if running and self._trajectory is not None:
+                    present = self._trajectory.sample((start_ns - self._start_ns) * 1e-9)
+                else:
+                    present = Reference.rest(present.q)
+            elif points and start_ns < state_ns:
+                waypoints = self._to_come(waypoints, (state_ns - start_ns) * 1e-9, present)
+                start_ns = state_ns
+            wanted, here = waypoints, present.q
             if points:
                 check_points(self._model, waypoints, None if measured is None else present.q)
-                # the short way
-                present = replace(present, q=self._turns.nearest(present.q, waypoints[0].q))
-            trajectory = self._interpolation(waypoints or [Waypoint(0.0, present.q)], present)
+                waypoints, present, jumps = self._joined(waypoints, present, measured)
+            motion = self._interpolation(waypoints or [Waypoint(0.0, present.q)], present)
         except Rejected as error:
             self._rejections.add(error)
             return False
         except RbdError as error:
             self._rejections.add(Rejected("bad_trajectory", str(error)))
             return False
-        self._trajectory, self._start_ns, self._before, self.stale = trajectory, start_ns, before, False
-        self._stamp_ns = 0
+        if start_ns > state_ns:
+            self._later = Later(start_ns, wanted, motion, jumps)
+            if not running:    # stands still until then
+                self._trajectory, self._start_ns, self._stamp_ns = Trajectory([Waypoint(0.0, here)], present), 0, 0
+            return True
+        self._trajectory, self._start_ns, self._later, self.stale = motion, start_ns, None, False
+        self._stamp_ns, self.jumped = 0, jumps and running
         return True
+
+    def _joined(self, waypoints: list[Waypoint], present: Reference, measured: Array | None
+                ) -> tuple[list[Waypoint], Reference, bool]:
+        """Waypoints and start of a motion from the present reference, the short way of continuous joints; whether the
+        first point is a jump, within what is allowed.
+        """
+        near = replace(present, q=self._turns.nearest(present.q, waypoints[0].q))
+        starts = [near.q] if measured is None else [near.q, self._turns.nearest(measured, waypoints[0].q)]
+        if not must_jump(self._model, waypoints[0], starts):
+            return waypoints, near, False
+        first = replace(waypoints[0], time=0.0)
+        return [first, *waypoints[1:]], Reference.rest(first.q), True
 
     def _to_come(self, waypoints: Sequence[Waypoint], passed: float, present: Reference) -> list[Waypoint]:
         """The waypoints after that time (s), in the time since then, from the first one that can be reached in time."""
@@ -145,7 +218,7 @@ class ReferenceInput:
         if not left:
             raise Rejected("bad_trajectory", "trajectory lies in the past: it ended "
                            f"{passed - waypoints[-1].time:.3f} s ago")
-        limit = self._model.velocity_limit
+        limit = velocity_limits(self._model)
         for i, point in enumerate(left):
             speed = np.abs(point.q - self._turns.nearest(present.q, point.q)) / point.time
             if (speed <= limit).all():

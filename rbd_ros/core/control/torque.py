@@ -56,7 +56,8 @@ class TorqueController(ABC, Generic[L]):
     def __init__(self, model: RobotModel, settings: TorqueSettings, rejections: Rejections | None = None) -> None:
         self.model, self.settings = settings.model, settings    # the model with its payload
         self.rejections = rejections or Rejections()
-        self.state = StateInput(model, self.rejections, settings.safety.state_timeout, settings.velocity_cutoff)
+        self.state = StateInput(model, self.rejections, settings.safety.state_timeout, settings.velocity_cutoff,
+                                settings.plausible_velocity)
         self.statistics = CycleStatistics(settings.state_rate)
         self._zero = np.zeros(model.nv)
         self._comparisons, self._compare_at = 0, 0.0
@@ -76,6 +77,7 @@ class TorqueController(ABC, Generic[L]):
         """Use other settings from now on; the state of all inputs remains. The torque goes over to theirs softly."""
         self.model, self.settings = settings.model, settings
         self.state.timeout, self.state.cutoff = settings.safety.state_timeout, settings.velocity_cutoff
+        self.state.allow(settings.plausible_velocity)
         self.safety.use(self.limits(settings), self.make_laws(settings))
 
     @abstractmethod
@@ -95,17 +97,28 @@ class TorqueController(ABC, Generic[L]):
             self._restarts = self.state.restarts
             self.clear()
         self.statistics.received(now)
+        try:
+            self.prepare(now)
+        except Exception:
+            self._stop_by_a_defect()
         return self.safety.update(now, lambda laws: self._asked(now, laws))
+
+    def prepare(self, now: float) -> None:
+        """What has to be done once in a cycle, before laws are asked."""
 
     def _asked(self, now: float, laws: L) -> Command | None:
         try:
             return self.command(now, laws)
         except RbdError:
             self.safety.counts["non_finite_command"] += 1
-        except Exception:    # a defect, maybe in every cycle from now on: there must be an effort all the same
-            self.defect = traceback.format_exc()
-            self.safety.stop()
+        except Exception:
+            self._stop_by_a_defect()
         return None
+
+    def _stop_by_a_defect(self) -> None:
+        """It may be there in every cycle from now on: there must be an effort all the same."""
+        self.defect = traceback.format_exc()
+        self.safety.stop()
 
     def safe(self, laws: L, at_rest: bool) -> list[Array]:
         """What is safe in the last state, one effort per output."""
@@ -180,6 +193,7 @@ class TorqueController(ABC, Generic[L]):
             "model": self.model.name, "mode": self.safety.mode, "rate_hz": self.statistics.rate_hz,
             "latency_p50_us": p50, "latency_p99_us": p99, "deadline_misses": self.statistics.deadline_misses,
             "cycles": self.statistics.cycles, "late_states": self.statistics.late_states,
-            "clock_restarts": self.state.restarts, **self.safety.counts,
+            "clock_restarts": self.state.clock_restarts,
+            "position_restarts": self.state.position_restarts, **self.safety.counts,
             "rejected_total": self.rejections.total}
         return values | {f"rejected_{kind}": count for kind, count in self.rejections.counts.items()}

@@ -70,6 +70,10 @@ TORQUE_TABLE: Table = (
               "repeated, Hz.", lower=1.0, upper=1000.0, read_only=True),
     Parameter("velocity_cutoff", "number", 30.0, "Cut-off of the low-pass on velocities that are estimated because the "
               "joint state has none, Hz; 0: no filter.", lower=0.0, upper=1e5),
+    Parameter("plausible_velocity", "numbers", (2.0,), "Joint and motor states are rejected where a joint is faster, "
+              "or has moved faster, than this multiple of the description's velocity limit (10 rad/s or 2 m/s where "
+              "that is 0 or missing), or where its velocity leaps by more than half of that limit and positions do "
+              "not; inf: whatever they say is taken.", lower=1.0),
     Parameter("ramp_in", "number", 0.5, "Time from the safe output to the command after activation, and of the way to "
               "what changed parameters or a stream that begins elsewhere ask for, s.", lower=0.0, upper=60.0),
     Parameter("ramp_out", "number", 0.5, "Time from the command to the safe output at deactivation and at the end, s.",
@@ -100,6 +104,7 @@ class TorqueSettings:
     compensates: tuple[str, ...]
     safe_damping: float
     velocity_cutoff: float
+    plausible_velocity: Array
     state_rate: float
     gravity_check: bool
 
@@ -116,7 +121,9 @@ class TorqueSettings:
             ramp_in=values["ramp_in"], ramp_out=values["ramp_out"])
         return {"model": loaded(model, values), "joints": joints, "output": output, "safety": safety,
                 "compensates": values["robot_compensates"], "safe_damping": values["safe_output.damping"],
-                "velocity_cutoff": values["velocity_cutoff"], "state_rate": values["state_rate"],
+                "velocity_cutoff": values["velocity_cutoff"],
+                "plausible_velocity": per_joint("plausible_velocity", values["plausible_velocity"], order),
+                "state_rate": values["state_rate"],
                 "gravity_check": values["gravity_check"]}
 
 

@@ -110,7 +110,11 @@ def _slopes(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, a
 
 
 def _pinv(B: Array) -> Array:
-    return np.asarray(np.linalg.pinv(B, rcond=RANK_TOLERANCE)) if B.size else np.swapaxes(B, -1, -2)
+    try:
+        return np.asarray(np.linalg.pinv(B, rcond=RANK_TOLERANCE)) if B.size else np.swapaxes(B, -1, -2)
+    except np.linalg.LinAlgError as error:
+        raise RbdError(f"derivatives of constrained dynamics: {error}: the state is beyond what floating point numbers "
+                       "hold") from None
 
 
 def _shaped(parts: tuple[Any, ...], batch: int | None) -> tuple[Array, ...]:
@@ -134,7 +138,10 @@ def constrained_forward_dynamics_derivatives(
     inverse_A = _pinv(A)
     bias_q, bias_v, load_q, turn_q = _slopes(model, constraints, q, v, a, lam, (inverse_A @ lam[..., None])[..., 0])
     m = A.shape[-2]
-    L = np.linalg.cholesky(by.a)
+    try:
+        L = np.linalg.cholesky(by.a)
+    except np.linalg.LinAlgError:
+        raise given.beyond_numbers() or RbdError(f"model '{model.name}': the mass matrix is singular") from None
     Z = np.linalg.solve(L, At)
     Z_inverse = _pinv(Z)
     null = np.eye(m) - A @ inverse_A    # dependent rows: which λ do not matter
@@ -149,7 +156,9 @@ def constrained_forward_dynamics_derivatives(
         least = np.swapaxes(inverse_A, -1, -2) @ (At @ -needed)    # without what Aᵀ does not see
         parts.append((change, least if turn is None else least + null @ turn))
     flat = _shaped((parts[0][0], parts[1][0], parts[2][0], parts[0][1], parts[1][1], parts[2][1]), given.batch)
-    return ConstrainedForwardDerivatives(*flat)
+    found = ConstrainedForwardDerivatives(*flat)
+    given.finite(**found._asdict())
+    return found
 
 
 def constrained_inverse_dynamics_derivatives(
@@ -181,4 +190,7 @@ def constrained_inverse_dynamics_derivatives(
         effort[:, ~mask] = 0.0
         efforts.append(effort)
         multipliers.append(change)
-    return ConstrainedInverseDerivatives(*_shaped((*efforts, *multipliers), given.batch))
+    flat = _shaped((*efforts, *multipliers), given.batch)
+    found = ConstrainedInverseDerivatives(*flat)
+    given.finite(**found._asdict())
+    return found

@@ -13,8 +13,8 @@ from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
     ARMATURE, GRAVITY, HELICAL, IQ, IV, MASS, MOMENT, NODES, NQ, NV, OFFSET, PITCH, POSITION, PRISMATIC, RATIO,
     ROTATION, SPHERICAL_EXP,
-    column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, put, put_matrix,
-    rates_valid, six, vector, zero,
+    all_finite, column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, put,
+    put_matrix, rates_valid, six, vector, zero,
 )
 from ..model.block import INERTIA as BODY_INERTIA
 from ..model.inertia import Array
@@ -246,7 +246,7 @@ def inverse_directional_recursion(M, q, k, v, a, j, dq, dv, da, D, wrench, dwren
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
        "float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
 def inverse_directional_entry(M, q, v, a, dq, dv, da, D, wrench, dwrench, states, out):
-    """This many states, checked; False where the input is not what the model takes."""
+    """This many states, checked; False where the input is not what the model takes, or the result is not finite."""
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
             and rates_valid(M, dq, states) and rates_valid(M, dv, states) and rates_valid(M, da, states)):
         return False
@@ -255,7 +255,7 @@ def inverse_directional_entry(M, q, v, a, dq, dv, da, D, wrench, dwrench, states
     for s in range(states):
         inverse_directional_recursion(M, q, s * int(M[NQ]), v, a, s * int(M[NV]), dq, dv, da, D, wrench, dwrench,
                                       6 * nodes * s, W, out)
-    return True
+    return all_finite(out)
 
 
 def with_tangent(model: RobotModel, tangent: Tangent, **inputs: Any) -> States:
@@ -280,5 +280,5 @@ def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     if not inverse_directional_entry.call(
             model._block, *given.flat, D, node_wrenches(model, external_wrenches, given.batch),
             node_wrenches(model, tangent.external_wrenches, given.batch), given.count, out.reshape(-1)):
-        given.check_values()
+        given.refuse(derivative=out)
     return out

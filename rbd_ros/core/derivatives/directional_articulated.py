@@ -18,7 +18,7 @@ from ..dynamics.hybrid import hybrid_dynamics, prescribed_mask
 from ..dynamics.mass_matrix import mass_matrix
 from ..model.block import (
     ARMATURE, IQ, IV, MASS, MOMENT, NODES, NQ, NV,
-    dof, kind, matrix, node, parent, positions_valid, rates_valid, six, vector,
+    all_finite, dof, kind, matrix, node, parent, positions_valid, rates_valid, six, vector,
 )
 from ..model.block import INERTIA as BODY_INERTIA
 from ..model.inertia import Array
@@ -229,7 +229,7 @@ def articulated_directional_entry(M, q, v, a, tau, mask, dq, dv, da, dtau, D, wr
                                         wrench, dwrench, 6 * nodes * s, W, zeros, out)
         if found != 0:
             return found
-    return 0
+    return 0 if all_finite(out) else -1
 
 
 _NO_MASK = np.empty(0, dtype=np.bool_)
@@ -247,7 +247,7 @@ def forward_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
         given.check_values()
         a = forward_dynamics(model, q, v, tau, external_wrenches)
         rest = dtau - _moved(model, given, a, np.zeros_like(a), tangent, external_wrenches)
-        return solve_mass_matrix(model, mass_matrix(model, q), rest[..., None])[..., 0]
+        return given.finite(derivative=solve_mass_matrix(model, mass_matrix(model, q), rest[..., None])[..., 0])[0]
     return _run(model, given, (q, v, v, tau), _NO_MASK, (dq, dv, dv, dtau), tangent, external_wrenches)
 
 
@@ -275,7 +275,7 @@ def hybrid_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a
         change = solve_mass_matrix(model, M[..., free, :][..., free], (dtau - moved)[..., free, None])
         out[..., mask] += (M[..., mask, :][..., free] @ change)[..., 0]
         out[..., free] = change[..., 0]
-    return out
+    return given.finite(derivative=out)[0]
 
 
 def _moved(model: RobotModel, given: States, a: Array, da: Array, tangent: Tangent, external_wrenches: Any) -> Array:
@@ -294,7 +294,7 @@ def _run(model: RobotModel, given: States, inputs: tuple[Array, ...], mask: NDAr
         parameter_tangents(model, tangent), node_wrenches(model, external_wrenches, given.batch),
         node_wrenches(model, tangent.external_wrenches, given.batch), given.count, out.reshape(-1))
     if found > 0:
-        raise singular(model, found - 1)
+        raise given.beyond_numbers() or singular(model, found - 1)
     if found < 0:
-        given.check_values()
+        given.refuse(derivative=out)
     return out

@@ -14,11 +14,12 @@ from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
 from ..dynamics.forward import singular_coordinate
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, NODES, NQ, NV, dof, kind, node, parent, positions_valid, put, put_add, rates_valid, six, vector, zero,
+    ARMATURE, NODES, NQ, NV,
+    all_finite, dof, kind, node, parent, positions_valid, put, put_add, rates_valid, six, vector, zero,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, shaped
+from ..model.state import States, node_wrenches, shaped, states
 from .columns import (
     ACCEL, ALPHA, COLUMN, COMPOSITE, FORCE, MOMENT_O, MOMENTUM, NODE_SIZE, TOTAL, C, I, S,
     acceleration_columns, count_columns, motion_sweep, put_pair,
@@ -225,8 +226,8 @@ def forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out):
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
              "float64[:, ::1], float64[:, ::1], float64[:, ::1])")
 def hybrid_derivatives_entry(M, q, v, a, tau, mask, work, by_q, by_v, by_given):
-    """One state, checked; mask empty: forward dynamics. Returns 0, or -1 where the input is not what the model takes,
-    or the singular coordinate + 1.
+    """One state, checked; mask empty: forward dynamics. Returns 0, or -1 where the input is not what the model takes
+    or the result is not finite, or the singular coordinate + 1.
     """
     nv = int(M[NV])
     if mask.shape[0] not in (0, nv) or not (
@@ -240,7 +241,9 @@ def hybrid_derivatives_entry(M, q, v, a, tau, mask, work, by_q, by_v, by_given):
     marks = X[nv * pitch(nv):]
     T = marks[:2 * count + nodes].view(np.int64)
     B = marks[2 * count + nodes:].view(np.int64)
-    return forward_derivatives(M, q, 0, v, a, tau, 0, mask, M[:0], 0, work, L, T, B, H, X, by_q, by_v, by_given)
+    found = forward_derivatives(M, q, 0, v, a, tau, 0, mask, M[:0], 0, work, L, T, B, H, X, by_q, by_v, by_given)
+    finite = all_finite(by_q.reshape(-1)) and all_finite(by_v.reshape(-1)) and all_finite(by_given.reshape(-1))
+    return found if found != 0 or finite else -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
@@ -250,7 +253,8 @@ def hybrid_derivatives_batch(M, q, v, a, tau, mask, wrench, states, out):
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
             and rates_valid(M, tau, states)):
         return -1
-    return forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out)
+    found = forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out)
+    return found if found != 0 or all_finite(out.reshape(-1)) else -1
 
 
 _NO_MASK = np.empty(0, dtype=np.bool_)
@@ -274,19 +278,19 @@ def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
         if found == 0:
             return _new(ForwardDerivatives, (by_q, by_v, by_tau))
         if found > 0:
-            raise singular_coordinate(model, found - 1)
+            raise states(model, q=q, v=v, tau=tau).beyond_numbers() or singular_coordinate(model, found - 1)
     given = shaped(model, q=q, v=v, tau=tau)
     q, v, tau = given.flat
     out = given.empty(3, model.nv, model.nv)
     solved(model, hybrid_derivatives_batch.call(
         model._block, q, v, v, tau, _NO_MASK, node_wrenches(model, external_wrenches, given.batch), given.count,
-        out.reshape(3 * given.count, model.nv, model.nv)), given)
+        out.reshape(3 * given.count, model.nv, model.nv)), given, out)
     return ForwardDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])
 
 
-def solved(model: RobotModel, found: int, given: States) -> None:
+def solved(model: RobotModel, found: int, given: States, out: Array) -> None:
     """Raise `RbdError` unless the kernel returned 0."""
     if found > 0:
-        raise singular_coordinate(model, found - 1)
+        raise given.beyond_numbers() or singular_coordinate(model, found - 1)
     if found < 0:
-        given.check_values()
+        given.refuse(derivatives=out)

@@ -12,7 +12,7 @@ from ..dynamics.forward import singular_coordinate
 from ..dynamics.hybrid import prescribed_mask
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import node_wrenches, shaped
+from ..model.state import node_wrenches, shaped, states
 from .forward import hybrid_derivatives_batch, hybrid_derivatives_entry, solved
 
 
@@ -45,11 +45,11 @@ def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a
         if found == 0 and np.size(prescribed) == model.nv:    # empty, the kernel takes it for forward dynamics
             return HybridDerivatives(by_q, by_v, by_given)
         if found > 0:
-            raise singular_coordinate(model, found - 1)
+            raise states(model, q=q, v=v, a=a, tau=tau).beyond_numbers() or singular_coordinate(model, found - 1)
     mask = prescribed_mask(model, prescribed)
-    states = shaped(model, q=q, v=v, a=a, tau=tau)
-    out = states.empty(3, model.nv, model.nv)
+    given = shaped(model, q=q, v=v, a=a, tau=tau)
+    out = given.empty(3, model.nv, model.nv)
     solved(model, hybrid_derivatives_batch.call(
-        model._block, *states.flat, mask, node_wrenches(model, external_wrenches, states.batch), states.count,
-        out.reshape(3 * states.count, model.nv, model.nv)), states)
+        model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
+        out.reshape(3 * given.count, model.nv, model.nv)), given, out)
     return HybridDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])

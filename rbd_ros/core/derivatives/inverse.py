@@ -13,7 +13,7 @@ from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
 from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, IQ, NODES, NQ, NV, SPHERICAL_EXP,
-    dof, kind, matrix, node, parent, positions_valid, rates_valid, six, vector,
+    all_finite, dof, kind, matrix, node, parent, positions_valid, rates_valid, six, vector,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -156,7 +156,7 @@ def inverse_derivatives_states(M, q, v, a, wrench, states, out):
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], "
              "float64[:, ::1], float64[:, ::1])")
 def inverse_derivatives_entry(M, q, v, a, work, by_q, by_v, by_a):
-    """One state, checked. False where the input is not what the model takes."""
+    """One state, checked. False where the input is not what the model takes, or the result is not finite."""
     if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)):
         return False
     nodes = int(M[NODES])
@@ -164,17 +164,17 @@ def inverse_derivatives_entry(M, q, v, a, work, by_q, by_v, by_a):
     L = work[NODE_SIZE * nodes:]
     T = L[COLUMN * count:(COLUMN + 2) * count + nodes].view(np.int64)
     inverse_derivatives(M, q, 0, v, a, 0, M[:0], 0, work, L, T, by_q, by_v, by_a)
-    return True
+    return all_finite(by_q.reshape(-1)) and all_finite(by_v.reshape(-1)) and all_finite(by_a.reshape(-1))
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[:, :, ::1])",
        nogil=True)
 def inverse_derivatives_batch(M, q, v, a, wrench, states, out):
-    """This many states, checked; out (3·N, nv, nv). False where the input is not what the model takes."""
+    """This many states, checked; out (3·N, nv, nv). Returns as the entry."""
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
         return False
     inverse_derivatives_states(M, q, v, a, wrench, states, out)
-    return True
+    return all_finite(out.reshape(-1))
 
 
 def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
@@ -198,5 +198,5 @@ def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     if not inverse_derivatives_batch.call(
             model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch), given.count,
             out.reshape(3 * given.count, nv, nv)):
-        given.check_values()
+        given.refuse(derivatives=out)
     return InverseDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])

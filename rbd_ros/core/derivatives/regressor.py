@@ -12,7 +12,7 @@ from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, _P, _R, SIZE, node_mot
 from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, sub
 from ..model.block import (
     GRAVITY, IQ, IV, LINK, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, LINKS, NQ, NV,
-    column, dof, kind, matrix, node, parent, positions_valid, put_add, rates_valid, vector,
+    all_finite, column, dof, kind, matrix, node, parent, positions_valid, put_add, rates_valid, vector,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -74,7 +74,7 @@ def regressor_rows(M, q, k, W, out, at):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1])")
 def regressor_entry(M, q, v, a, states, W, out):
-    """This many states, checked; out flat. False where the input is not what the model takes."""
+    """This many states, checked; out flat. False where the input is not what the model takes, or out is not finite."""
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
         return False
     nq = int(M[NQ])
@@ -82,7 +82,7 @@ def regressor_entry(M, q, v, a, states, W, out):
     for s in range(states):
         node_motion(M, q, s * nq, v, a, s * nv, 2, W)
         regressor_rows(M, q, s * nq, W, out, s * PARAMETERS * int(M[LINKS]) * nv)
-    return True
+    return all_finite(out)
 
 
 def inertial_regressor(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
@@ -103,5 +103,5 @@ def inertial_regressor(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
     given = shaped(model, q=q, v=v, a=a)
     out = given.empty(model.nv, PARAMETERS * len(model.body_names))
     if not regressor_entry.call(model._block, *given.flat, given.count, model._work, out.reshape(-1)):
-        given.check_values()
+        given.refuse(regressor=out)
     return out

@@ -13,7 +13,7 @@ from ..compile import entry, kernel
 from ..lie.so3 import quaternion_multiply, quaternion_to_matrix
 from ..lie.spatial import rotate
 from ..model.block import (
-    FREE, IQ, IV, NODES, NQ, NV, OWNER, SPHERICAL, dof, kind, node, positions_valid, rates_valid,
+    FREE, IQ, IV, NODES, NQ, NV, OWNER, SPHERICAL, all_finite, dof, kind, node, positions_valid, rates_valid,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -70,7 +70,9 @@ def step_positions(M, q, k, c, x):
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
 def second_derivatives_entry(M, q, v, a, states, out):
-    """This many states, checked: qq, qv, vv, aq of each, flat. False where the input is not what the model takes."""
+    """This many states, checked: qq, qv, vv, aq of each, flat. False where the input is not what the model takes, or
+    the result is not finite.
+    """
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
         return False
     nodes = int(M[NODES])
@@ -107,7 +109,7 @@ def second_derivatives_entry(M, q, v, a, states, out):
             for i in range(nv):
                 for j in range(nv):
                     out[at + 2 * cube + i * square + j * nv + c] = D[1, i, j].imag / STEP
-    return True
+    return all_finite(out)
 
 
 def inverse_dynamics_second_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike,
@@ -123,5 +125,5 @@ def inverse_dynamics_second_derivatives(model: RobotModel, q: ArrayLike, v: Arra
     nv = model.nv
     out = given.empty(4, nv, nv, nv)
     if not second_derivatives_entry.call(model._block, *given.flat, given.count, out.reshape(-1)):
-        given.check_values()
+        given.refuse(second_derivatives=out)
     return SecondDerivatives(*(out[..., i, :, :, :] for i in range(4)))

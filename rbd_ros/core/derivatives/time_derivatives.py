@@ -16,7 +16,7 @@ from ..dynamics.mass_matrix import SIZE as COMPOSITE_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..errors import RbdError
 from ..model.block import (
-    GRAVITY, NODES, NQ, NV, SHARED, SPHERICAL_EXP, kind, node, positions_valid, rates_valid,
+    GRAVITY, NODES, NQ, NV, SHARED, SPHERICAL_EXP, all_finite, kind, node, positions_valid, rates_valid,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -39,12 +39,14 @@ def has_exponential(M):
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
              "float64[::1], float64[:, ::1])")
 def second_order_entry(M, q, v, a, jerk, snap, W, out):
-    """τ, τ̇, τ̈ of one state, checked; False where the input is not what the model takes, or not this model's case."""
+    """τ, τ̇, τ̈ of one state, checked; False where the input is not what the model takes, or not this model's case,
+    or the result is not finite.
+    """
     if has_exponential(M) or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)
                                   and rates_valid(M, jerk, 1) and rates_valid(M, snap, 1)):
         return False
     second_order_recursion(M, q, 0, v, 0, a, 0, jerk, 0, snap, 0, W, out)
-    return True
+    return all_finite(out.reshape(-1))
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, int64, int64, float64[::1])", nogil=True)
@@ -69,7 +71,7 @@ def inverse_time_derivatives_batch(M, q, rates, wrench, orders, N, states, out):
             for m in range(N + 1):
                 for i in range(nv):
                     out[(s * (N + 1) + m) * nv + i] = y[m, i]
-        return True
+        return all_finite(out)
     W = np.empty(workspace_size(M, N))
     x = np.empty((N + 2) * nv)
     tau = np.empty(nv)
@@ -88,7 +90,7 @@ def inverse_time_derivatives_batch(M, q, rates, wrench, orders, N, states, out):
             taylor_order(M, q, s * nq, x, wrench, 6 * nodes * orders * s, orders, m, N, W, tau)
             for i in range(nv):
                 out[(s * (N + 1) + m) * nv + i] = scale * tau[i]
-    return True
+    return all_finite(out)
 
 
 @routine
@@ -168,7 +170,7 @@ def forward_time_derivatives_batch(M, q, v, tau, wrench, orders, N, states, out)
                 out[(s * (N + 1) + m) * nv + i] = scale * y[i]
             if m < N:
                 taylor_order(M, q, s * nq, x, wrench, 6 * nodes * orders * s, orders, m, N, W, rest)
-    return 0
+    return 0 if all_finite(out) else -1
 
 
 def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *higher: ArrayLike,
@@ -194,7 +196,7 @@ def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
     rates = np.stack(given.arrays[1:], axis=-2).reshape(-1)
     if not inverse_time_derivatives_batch.call(model._block, given.flat[0], rates, wrench, orders, count - 1,
                                                given.count, out.reshape(-1)):
-        given.check_values()
+        given.refuse(effort=out)
     return out
 
 
@@ -213,12 +215,13 @@ def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
     found = forward_time_derivatives_batch.call(model._block, *given.flat[:2], efforts, wrench, orders, count - 1,
                                                 given.count, out.reshape(-1))
     if found == _INDEFINITE:
-        raise RbdError(f"model '{model.name}': the mass matrix is singular or indefinite; a body without inertia or "
-                       "with a broken one moves freely (`rbd doctor` names it)")
+        raise given.beyond_numbers() or RbdError(
+            f"model '{model.name}': the mass matrix is singular or indefinite; a body without inertia or with a broken "
+            "one moves freely (`rbd doctor` names it)")
     if found > 0:
-        raise singular(model, found - 1)
+        raise given.beyond_numbers() or singular(model, found - 1)
     if found < 0:
-        given.check_values()
+        given.refuse(acceleration=out)
     return out
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..compile import UNSUITED
-from ..errors import RbdError
+from ..errors import RbdError, shown
 from ..model.constraints import ConstraintSet, bound_to
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -68,8 +68,6 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
             if excess <= 1.0 or damping > 0.0:
                 return _new(ConstrainedForward, (out[:model.nv], out[model.nv:-INFO], int(rank), residual, condition))
             raise contradiction(model, constraints, out[-INFO:])
-        if found > 0:
-            raise singular(model, found - 1)
     given = shaped(model, q=q, v=v, tau=tau)
     solved = solve(model, constraints, given, None, _NO_MASK, external_wrenches, options)
     return ConstrainedForward(solved[0], *solved[2:])
@@ -85,12 +83,13 @@ def solver_options(damping: float, baumgarte: float | Sequence[float] | None) ->
             if pair.ndim == 0 and pair > 0.0:
                 pair = np.array([1.0 / pair, 1.0 / pair])
             options[ALPHA], options[BETA] = pair
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             options[ALPHA] = np.nan
     if not np.isfinite(options[:2]).all() or (options[:2] < 0.0).any():
-        raise RbdError(f"baumgarte is {baumgarte!r}, expected (α, β) in 1/s, not negative, or a positive time in s")
+        raise RbdError(f"baumgarte is {shown(baumgarte)}, expected (α, β) in 1/s, not negative, or a positive time in "
+                       "s")
     if not 0.0 <= options[DAMPING] < 1.0:
-        raise RbdError(f"damping is {damping!r}, expected a number of 0 … 1, such as 1e-3")
+        raise RbdError(f"damping is {shown(damping)}, expected a number of 0 … 1, such as 1e-3")
     return options
 
 
@@ -111,7 +110,10 @@ def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array
             mask, node_wrenches(model, external_wrenches, given.batch), bound.user_values(q, v), options, given.count,
             acceleration.reshape(-1), effort.reshape(-1), multipliers.reshape(-1), info.reshape(-1))
         if found > 0:
-            raise singular(model, found - 1)
+            raise given.beyond_numbers() or singular(model, found - 1)
+        if found < 0:
+            given.finite(acceleration=acceleration, multipliers=multipliers)
+            given.finite(effort=effort[..., mask] if len(mask) else np.zeros(0))
     bad = ~(info[..., EXCESS] <= 1.0)
     if options[DAMPING] == 0.0 and bad.any():
         index = int(np.argmax(bad))
@@ -148,6 +150,7 @@ def _dense(model: RobotModel, constraints: ConstraintSet, given: States, a: Arra
         effort[s] = np.where(held, M[s] @ acceleration[s] + bias[s] - load, tau[s])
         residuals_entry.call(A[s].reshape(-1), b[s], start[s], acceleration[s], info[s])
         info[s, CONDITION] = condition[0]
+    given.finite(acceleration=out[0], effort=out[1], multipliers=out[2])
 
 
 def contradiction(model: RobotModel, constraints: ConstraintSet, info: Array, mask: NDArray[np.bool_] = _NO_MASK,

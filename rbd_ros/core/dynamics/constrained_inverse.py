@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import RbdError, unknown_name
+from ..errors import RbdError, shown, unknown_name
 from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -86,6 +86,7 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
         raise RbdError("weights are those of efforts: they need minimize='effort'")
     effort = np.where(mask, reference, tau_p)
     effort[..., mask] -= _times(A_a, lam)
+    given.finite(effort=effort, multipliers=lam)
     if given.batch is None:
         return ConstrainedInverse(effort, lam, int(rank), float(left))
     return ConstrainedInverse(effort, lam, rank, left)
@@ -101,7 +102,11 @@ def _pseudoinverse(B: Array, scale: Any) -> tuple[Array, Array, Any]:
     if rows == 0 or columns == 0:
         eye = np.broadcast_to(np.eye(columns), (*B.shape[:-2], columns, columns))
         return np.swapaxes(B, -1, -2), eye, np.zeros(B.shape[:-2], dtype=int)
-    U, s, Vt = np.linalg.svd(B, full_matrices=False)
+    try:
+        U, s, Vt = np.linalg.svd(B, full_matrices=False)
+    except np.linalg.LinAlgError as error:
+        raise RbdError(f"constrained inverse dynamics: {error}: the state is beyond what floating point numbers "
+                       "hold") from None
     kept = s > RANK_TOLERANCE * np.asarray(scale)[..., None]
     s_inv = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
     V = np.swapaxes(Vt, -1, -2)
@@ -116,13 +121,13 @@ def _weights(model: RobotModel, weights: ArrayLike | None, mask: NDArray[np.bool
         return np.ones(count)
     try:
         array = np.asarray(weights, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.zeros(0)
     if array.shape == (model.nv,):
         array = array[mask]
     if array.shape != (count,) or not np.isfinite(array).all() or not (array > 0.0).all():
         raise RbdError(f"weights: expected ({model.nv},) or ({count},) positive numbers, one per coordinate or per "
-                       f"actuated one, got {weights!r}")
+                       f"actuated one, got {shown(weights)}")
     return array
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from ..compile import entry, kernel, quick_entry, sweep
 from ..lie.spatial import add, cross, dot, rotate, scale
 from ..model.block import (
-    IQ, IV, NODES, NQ, NV, RATIO, REVOLUTE, SHARED, column, dof, kind, matrix, node, parent, positions_valid,
-    put_add, rates_valid, vector,
+    IQ, IV, NODES, NQ, NV, RATIO, REVOLUTE, SHARED, all_finite, column, dof, kind, matrix, node, parent,
+    positions_valid, put_add, rates_valid, vector,
 )
 from ..model.constraint_block import ROWS
 from .articulated import _ACCEL, _ALPHA, _OMEGA, _U, SIZE, articulated_accelerations, articulated_factors
@@ -175,7 +175,8 @@ def residuals_entry(A, b, start, out, info):
        "float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1], float64[::1], float64[::1])",
        nogil=True)
 def constrained_entry(M, C, q, v, a, tau, mask, wrench, user, options, states, acceleration, effort, lam, info):
-    """This many states, checked: 0, or −1 where the input is not what the model takes, or the singular node + 1.
+    """This many states, checked: 0, or −1 where the input is not what the model takes or the result is not finite, or
+    the singular node + 1.
 
     mask: empty (forward dynamics; a and effort are not looked at) or (nv,), a and effort as tau.
     """
@@ -187,8 +188,10 @@ def constrained_entry(M, C, q, v, a, tau, mask, wrench, user, options, states, a
     if hybrid and not (mask.shape[0] == nv and rates_valid(M, a, states)):
         return -1
     S = np.empty(work_size(int(M[NODES]), nv, int(C[ROWS])))
-    return constrained_states(M, C, q, v, a, tau, mask, wrench, user, options, states, S, acceleration, effort, lam,
-                              info)
+    found = constrained_states(M, C, q, v, a, tau, mask, wrench, user, options, states, S, acceleration, effort, lam,
+                               info)
+    finite = all_finite(acceleration) and all_finite(lam) and not (hybrid and not all_finite(effort))
+    return found if found != 0 or finite else -1
 
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
@@ -199,8 +202,9 @@ def constrained_forward_entry(M, C, q, v, tau, options, work, out):
     m = int(C[ROWS])
     if M[SHARED] > 0.0 or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
         return -1
-    return constrained_states(M, C, q, v, v, tau, work[:0].view(np.bool_), tau[:0], tau[:0], options, 1, work,
-                              out[:nv], out[:nv], out[nv:nv + m], out[nv + m:])
+    found = constrained_states(M, C, q, v, v, tau, work[:0].view(np.bool_), tau[:0], tau[:0], options, 1, work,
+                               out[:nv], out[:nv], out[nv:nv + m], out[nv + m:])
+    return found if found != 0 or all_finite(out[:nv + m]) else -1
 
 
 @kernel

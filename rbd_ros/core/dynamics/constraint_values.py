@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..compile import entry
 from ..errors import RbdError
-from ..model.block import NODES, NQ, NV, positions_valid, rates_valid
+from ..model.block import NODES, NQ, NV, all_finite, positions_valid, rates_valid
 from ..model.constraint_block import ROWS
 from ..model.constraints import ConstraintSet, FixedContact, bound_to
 from ..model.inertia import Array
@@ -34,7 +34,7 @@ def constraint_rows_entry(M, C, q, v, a, user, states, order, A, f, b):
         node_motion(M, q, s * nq, v, a, s * nv, order, W)
         constraint_rows(M, C, q, s * nq, v, s * nv, a, s * nv, W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0,
                         user, s * each, order, A, f, b, s * rows)
-    return True
+    return all_finite(f) and (order < 1 or all_finite(A)) and (order < 2 or all_finite(b))
 
 
 class ConstraintRows(NamedTuple):
@@ -54,7 +54,7 @@ def evaluate(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, 
     if not constraint_rows_entry.call(model._block, bound.block, q.reshape(-1), v.reshape(-1), a.reshape(-1),
                                       bound.user_values(q, v), int(np.prod(lead)), order, out.jacobian.reshape(-1),
                                       out.value.reshape(-1), out.acceleration.reshape(-1)):
-        shaped(model, q=q, v=v, a=a).check_values()
+        shaped(model, q=q, v=v, a=a).refuse(**dict(list(out._asdict().items())[:order + 1]))
     return out
 
 

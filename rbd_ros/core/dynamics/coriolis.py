@@ -21,8 +21,8 @@ from ..lie.spatial import (
 )
 from ..model.block import (
     INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV, SPHERICAL_EXP,
-    column, dof, joint_twist, kind, matrix, node, parent, positions_valid, put, put_add, put_matrix, rates_valid, six,
-    vector,
+    all_finite, column, dof, joint_twist, kind, matrix, node, parent, positions_valid, put, put_add, put_matrix,
+    rates_valid, six, vector,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -165,7 +165,7 @@ def coriolis_recursion(M, q, k, v, j, W, X, H, at):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
 def coriolis_entry(M, q, v, W, H):
-    """Any number of states, checked; H is (N·nv, nv). False where the input is not what the model takes."""
+    """Any number of states, checked; H is (N·nv, nv). False for wrong input, and where H is not finite."""
     nq = int(M[NQ])
     nv = int(M[NV])
     states = H.shape[0] // max(nv, 1)
@@ -175,7 +175,7 @@ def coriolis_entry(M, q, v, W, H):
     flat = H.reshape(-1)
     for s in range(states):
         coriolis_recursion(M, q, s * nq, v, s * nv, W, X, flat, s * nv * nv)
-    return True
+    return all_finite(flat)
 
 
 def coriolis_matrix(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
@@ -194,5 +194,5 @@ def coriolis_matrix(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     given = shaped(model, q=q, v=v)
     H = given.empty(model.nv, model.nv)
     if not coriolis_entry.call(model._block, *given.flat, model._work, H.reshape(given.count * model.nv, model.nv)):
-        given.check_values()
+        given.refuse(coriolis_matrix=H)
     return H

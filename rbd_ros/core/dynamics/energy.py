@@ -9,7 +9,7 @@ from ..errors import RbdError
 from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, IV, MASS, MOMENT, NODES, NQ, NV,
-    dof, kind, matrix, node, positions_valid, rates_valid, six, vector, zero,
+    all_finite, dof, kind, matrix, node, positions_valid, rates_valid, six, vector, zero,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -63,7 +63,7 @@ def totals(M, q, k, v, j, W, out, at):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
 def totals_entry(M, q, v, W, out):
-    """Any number of states, checked; out is (N, RESULTS)."""
+    """Any number of states, checked; out is (N, RESULTS). False also where that is not finite."""
     nq = int(M[NQ])
     nv = int(M[NV])
     states = out.shape[0]
@@ -72,11 +72,11 @@ def totals_entry(M, q, v, W, out):
     flat = out.reshape(-1)
     for s in range(states):
         totals(M, q, s * nq, v, s * nv, W, flat, RESULTS * s)
-    return True
+    return all_finite(flat)
 
 
-def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice) -> Array:
-    """This part of the results of one state, or of a batch."""
+def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice, name: str) -> Array:
+    """This part of the results of one state, or of a batch, and how to call it in messages."""
     try:
         out = np.empty((1, RESULTS))
         if totals_entry.call(model._block, q, v, model._work, out):
@@ -86,23 +86,23 @@ def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice) ->
     given = shaped(model, q=q, v=v)
     out = given.empty(RESULTS)
     if not totals_entry.call(model._block, *given.flat, model._work, out.reshape(-1, RESULTS)):
-        given.check_values()
+        given.refuse(**{name: out[..., part]})    # the other parts do not matter here
     return out[..., part] if out.ndim > 1 else out[part]
 
 
 def kinetic_energy(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Kinetic energy `½ vᵀ M v` (J), rotors included: a number, or (N,)."""
-    return _totals(model, q, v, _KINETIC)
+    return _totals(model, q, v, _KINETIC, "kinetic_energy")
 
 
 def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
     """Potential energy (J) of the moving bodies: a number or (N,); zero where their centre of mass is at the origin."""
-    return _totals(model, q, getattr(model, "_zeros", ()), _POTENTIAL)
+    return _totals(model, q, getattr(model, "_zeros", ()), _POTENTIAL, "potential_energy")
 
 
 def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
     """Centre of mass of all moving bodies (3,) or (N, 3), m, world axes."""
-    out = _totals(model, q, getattr(model, "_zeros", ()), slice(_MASS, _MOMENT + 3))
+    out = _totals(model, q, getattr(model, "_zeros", ()), slice(_MASS, _MOMENT + 3), "center_of_mass")
     if np.any(out[..., 0] == 0.0):
         raise RbdError(f"model '{model.name}': nothing that moves has mass, so there is no centre of mass")
     return out[..., 1:] / out[..., :1]
@@ -110,4 +110,4 @@ def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
 
 def centroidal_momentum(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Momentum (6,) or (N, 6) of all moving bodies: angular about the centre of mass, then linear, world axes."""
-    return _totals(model, q, v, slice(_ANGULAR, RESULTS))
+    return _totals(model, q, v, slice(_ANGULAR, RESULTS), "centroidal_momentum")

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 
 from ..compile import UNSUITED, entry, quick_entry
 from ..errors import RbdError
-from ..model.block import IV, NODES, NQ, NV, SHARED, positions_valid, rates_valid
+from ..model.block import IV, NODES, NQ, NV, SHARED, all_finite, positions_valid, rates_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, shaped
+from ..model.state import States, node_wrenches, shaped, states
 from .articulated import SINGULAR, SIZE, articulated_recursion
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
@@ -19,11 +19,14 @@ from .mass_matrix import mass_matrix
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
 def forward_dynamics_entry(M, q, v, tau, W, out):
-    """One state, checked: 0, or -1 where the input is not what the model takes, or the singular node + 1."""
+    """One state, checked: 0, or -1 where the input is not what the model takes or the result is not finite, or the
+    singular node + 1.
+    """
     if M[SHARED] > 0.0 or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
         return -1
     mask = W[:0].view(np.bool_)
-    return articulated_recursion(M, q, 0, v, tau, 0, mask, v, W[:0], 0, W, out, out)
+    found = articulated_recursion(M, q, 0, v, tau, 0, mask, v, W[:0], 0, W, out, out)
+    return found if found != 0 or all_finite(out) else -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
@@ -39,7 +42,7 @@ def forward_dynamics_batch(M, q, v, tau, wrench, states, out):
                                       out, out)
         if found != 0:
             return found
-    return 0
+    return 0 if all_finite(out) else -1
 
 
 def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
@@ -59,7 +62,7 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
         if found == 0:
             return out
         if found > 0:
-            raise singular(model, found - 1)
+            raise states(model, q=q, v=v, tau=tau).beyond_numbers() or singular(model, found - 1)
     given = shaped(model, q=q, v=v, tau=tau)
     if model.mimics:
         given.check_values()
@@ -68,9 +71,9 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
     found = forward_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
                                         given.count, out.reshape(-1))
     if found > 0:
-        raise singular(model, found - 1)
+        raise given.beyond_numbers() or singular(model, found - 1)
     if found < 0:
-        given.check_values()
+        given.refuse(acceleration=out)
     return out
 
 
@@ -78,7 +81,7 @@ def solve_dense(model: RobotModel, given: States, external_wrenches: Any) -> Arr
     """`M a = τ − b` solved by Cholesky, for models whose bodies share coordinates."""
     q, v, tau = given.arrays
     rest = (tau - bias_effort(model, q, v, external_wrenches))[..., None]
-    return solve_mass_matrix(model, mass_matrix(model, q), rest)[..., 0]
+    return given.finite(acceleration=solve_mass_matrix(model, mass_matrix(model, q), rest)[..., 0])[0]
 
 
 def solve_mass_matrix(model: RobotModel, matrix: Array, rest: Array) -> Array:

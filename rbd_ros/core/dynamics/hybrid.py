@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..compile import UNSUITED, entry, quick_entry
-from ..errors import RbdError
-from ..model.block import NODES, NQ, NV, SHARED, positions_valid, rates_valid
+from ..errors import RbdError, shown
+from ..model.block import NODES, NQ, NV, SHARED, all_finite, positions_valid, rates_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, not_a_model, shaped
+from ..model.state import States, node_wrenches, not_a_model, shaped, states
 from .articulated import SIZE, articulated_recursion
 from .forward import singular, solve_mass_matrix
 from .inverse import bias_effort
@@ -36,13 +36,16 @@ def hybrid_dynamics_entry(M, q, v, a, tau, mask, W, acceleration, effort):
     if M[SHARED] > 0.0 or mask.shape[0] != int(M[NV]) or not (
             positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1) and rates_valid(M, tau, 1)):
         return -1
-    return articulated_recursion(M, q, 0, v, tau, 0, mask, a, W[:0], 0, W, acceleration, effort)
+    found = articulated_recursion(M, q, 0, v, tau, 0, mask, a, W[:0], 0, W, acceleration, effort)
+    return found if found != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
        "float64[::1], float64[::1])", nogil=True)
 def hybrid_dynamics_batch(M, q, v, a, tau, mask, wrench, states, acceleration, effort):
-    """This many states, checked: 0, or -1 where the input is not what the model takes, or the singular node + 1."""
+    """This many states, checked: 0, or -1 where the input is not what the model takes or the result is not finite, or
+    the singular node + 1.
+    """
     nq = int(M[NQ])
     nv = int(M[NV])
     if M[SHARED] > 0.0 or mask.shape[0] != nv or not (
@@ -56,7 +59,7 @@ def hybrid_dynamics_batch(M, q, v, a, tau, mask, wrench, states, acceleration, e
         found = articulated_recursion(M, q, s * nq, v, tau, j, mask, a, wrench, 6 * nodes * s, W, acceleration, effort)
         if found != 0:
             return found
-    return 0
+    return 0 if all_finite(acceleration) and all_finite(effort) else -1
 
 
 def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
@@ -78,7 +81,7 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         if found == 0:
             return _new(HybridResult, (acceleration, effort))
         if found > 0:
-            raise singular(model, found - 1)
+            raise states(model, q=q, v=v, a=a, tau=tau).beyond_numbers() or singular(model, found - 1)
     mask = prescribed_mask(model, prescribed)
     given = shaped(model, q=q, v=v, a=a, tau=tau)
     if model.mimics:
@@ -89,9 +92,9 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
         result.acceleration.reshape(-1), result.effort.reshape(-1))
     if found > 0:
-        raise singular(model, found - 1)
+        raise given.beyond_numbers() or singular(model, found - 1)
     if found < 0:
-        given.check_values()
+        given.refuse(**result._asdict())
     return result
 
 
@@ -110,7 +113,7 @@ def prescribed_mask(model: RobotModel, prescribed: ArrayLike | Sequence[str]) ->
     if array.size == 0:
         return mask
     if array.ndim != 1 or array.dtype.kind != "U":
-        raise RbdError(f"prescribed: expected a mask of {model.nv} bools or names of joints, got {prescribed!r}")
+        raise RbdError(f"prescribed: expected a mask of {model.nv} bools or names of joints, got {shown(prescribed)}")
     for name in array.tolist():
         if name in model.velocity_names:
             mask[model.velocity_names.index(name)] = True
@@ -131,4 +134,4 @@ def _dense(model: RobotModel, given: States, mask: NDArray[np.bool_], external_w
     if free.any():
         acceleration[..., free] = solve_mass_matrix(model, M[..., free, :][..., free], rest[..., None])[..., 0]
     effort[..., mask] = ((M @ acceleration[..., None])[..., 0] + bias)[..., mask]
-    return HybridResult(acceleration, effort)
+    return HybridResult(*given.finite(acceleration=acceleration, effort=effort))

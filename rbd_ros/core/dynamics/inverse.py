@@ -15,8 +15,8 @@ from ..compile import UNSUITED, entry, kernel, quick_entry
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV, RATIO, REVOLUTE,
-    dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, project, put, put_add,
-    put_matrix, rates_valid, six, vector, zero,
+    all_finite, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, project, put,
+    put_add, put_matrix, rates_valid, six, vector, zero,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -101,23 +101,23 @@ def inverse_dynamics_recursion(M, q, k, v, a, j, wrench, e, W, tau):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
 def inverse_dynamics_entry(M, q, v, a, W, tau):
-    """One state, checked; False where the input is not what the model takes."""
+    """One state, checked; False where the input is not what the model takes, or the result is not finite."""
     if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)):
         return False
     inverse_dynamics_recursion(M, q, 0, v, a, 0, W[:0], 0, W, tau)
-    return True
+    return all_finite(tau)
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
 def inverse_dynamics_batch(M, q, v, a, wrench, states, tau):
-    """This many states one after another, checked, with wrenches (empty: none) in node frames."""
+    """This many states one after another, checked, with wrenches (empty: none) in node frames; returns as the entry."""
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
         return False
     nodes = int(M[NODES])
     W = np.empty(SIZE * nodes)
     for s in range(states):
         inverse_dynamics_recursion(M, q, s * int(M[NQ]), v, a, s * int(M[NV]), wrench, 6 * nodes * s, W, tau)
-    return True
+    return all_finite(tau)
 
 
 def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
@@ -126,7 +126,8 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
 
     q (nq,) or (N, nq); v, a (nv,) or (N, nv); rad, m, s. external_wrenches: `{body: (6,)}` or (nb, 6), moment first,
     acting on the body, in its URDF link frame; a batch adds a leading axis. Rotor inertia of the model is included,
-    joint friction is not (`friction_effort`). Raises `RbdError` for wrong shapes, names or non-finite numbers.
+    joint friction is not (`friction_effort`). Raises `RbdError` for wrong shapes, names or non-finite numbers,
+    and, as every function does, for states so large that the result is beyond what floating point numbers hold.
     """
     if external_wrenches is None:
         try:
@@ -139,7 +140,7 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     tau = given.empty(model.nv)
     if not inverse_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
                                        given.count, tau.reshape(-1)):
-        given.check_values()
+        given.refuse(effort=tau)
     return tau
 
 

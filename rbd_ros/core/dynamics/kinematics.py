@@ -5,12 +5,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import UNSUITED, kernel, quick_entry
-from ..errors import RbdError
+from ..errors import RbdError, shown
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
     IQ, IV, LINK, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, LINKS, NODES, NQ, NV,
-    column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, put, put_matrix,
-    rates_valid, vector,
+    all_finite, column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, put,
+    put_matrix, rates_valid, vector,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -66,13 +66,14 @@ def node_motion(M, q, k, v, a, j, order, W):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, :, ::1])")
 def poses_entry(M, q, W, poses):
-    """Any number of states, checked; poses is (N·links, 4, 4)."""
+    """Any number of states, checked; poses is (N·links, 4, 4). False also where they are not finite."""
     nq = int(M[NQ])
     links = int(M[LINKS])
     states = poses.shape[0] // links
     if not positions_valid(M, q, states):
         return False
     out = poses.reshape(-1)
+    finite = True
     for s in range(states):
         node_motion(M, q, s * nq, M, M, 0, 0, W)
         for i in range(links):
@@ -85,6 +86,7 @@ def poses_entry(M, q, W, poses):
                 R = compose(R_h, R)
                 p = add(rotate(R_h, p), vector(W, SIZE * h + _P))
             k = 16 * (s * links + i)
+            finite &= (R[0] - R[0]) + (R[4] - R[4]) + (p[0] - p[0]) + (p[1] - p[1]) + (p[2] - p[2]) == 0.0
             for r in range(3):
                 out[k + 4 * r] = R[3 * r]
                 out[k + 4 * r + 1] = R[3 * r + 1]
@@ -92,7 +94,7 @@ def poses_entry(M, q, W, poses):
                 out[k + 4 * r + 3] = p[r]
                 out[k + 12 + r] = 0.0
             out[k + 15] = 1.0
-    return True
+    return finite
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[:, ::1])")
@@ -127,7 +129,7 @@ def motions_entry(M, q, v, a, order, W, motions):
                 accel = add(vector(W, w + _ACCEL), add(cross(alpha, p), cross(omega, cross(omega, p))))
                 put(out, k, rotate_back(R, alpha))
                 put(out, k + 3, rotate_back(R, sub(accel, cross(omega, velo))))
-    return True
+    return all_finite(out)
 
 
 @kernel
@@ -169,7 +171,7 @@ def jacobian_recursion(M, q, k, link, frame, J, at):
 
 @quick_entry("boolean(float64[::1], float64[::1], int64, int64, float64[:, ::1])")
 def jacobian_entry(M, q, link, frame, J):
-    """Any number of states, checked; J is (N·6, nv)."""
+    """Any number of states, checked; J is (N·6, nv). False also where it is not finite."""
     nq = int(M[NQ])
     nv = int(M[NV])
     states = J.shape[0] // 6
@@ -178,7 +180,7 @@ def jacobian_entry(M, q, link, frame, J):
     flat = J.reshape(-1)
     for s in range(states):
         jacobian_recursion(M, q, s * nq, link, frame, flat, s * 6 * nv)
-    return True
+    return all_finite(flat)
 
 
 def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
@@ -192,7 +194,7 @@ def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
     given = shaped(model, q=q)
     out = given.empty(len(model.body_names), 4, 4)
     if not poses_entry.call(model._block, *given.flat, model._work, out.reshape(-1, 4, 4)):
-        given.check_values()
+        given.refuse(poses=out)
     return out
 
 
@@ -219,7 +221,7 @@ def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order:
     given = shaped(model, q=q, v=v, a=a)
     out = given.empty(len(model.body_names), 6)
     if not motions_entry.call(model._block, *given.flat, order, model._work, out.reshape(-1, 6)):
-        given.check_values()
+        given.refuse(**{"velocities" if order == 1 else "accelerations": out})
     return out
 
 
@@ -234,7 +236,7 @@ def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") ->
     """
     choice = FRAMES.get(frame)
     if choice is None:
-        raise RbdError(f"frame is {frame!r}, expected one of {', '.join(FRAMES)}")
+        raise RbdError(f"frame is {shown(frame)}, expected one of {', '.join(FRAMES)}")
     try:
         J = np.empty((6, model.nv))
         if jacobian_entry.call(model._block, q, model.body_index(body), choice, J):
@@ -245,5 +247,5 @@ def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") ->
     index = model.body_index(body)
     J = given.empty(6, model.nv)
     if not jacobian_entry.call(model._block, *given.flat, index, choice, J.reshape(given.count * 6, model.nv)):
-        given.check_values()
+        given.refuse(jacobian=J)
     return J

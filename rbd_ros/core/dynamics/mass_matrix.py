@@ -94,16 +94,20 @@ def mass_matrix_recursion(M, q, k, W, H, at):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1])")
 def mass_matrix_entry(M, q, W, H):
-    """Any number of states, checked; H is (N·nv, nv). False where the input is not what the model takes."""
+    """Any number of states, checked; H is (N·nv, nv). False for wrong input, and where H is not finite."""
     nq = int(M[NQ])
     nv = int(M[NV])
     states = H.shape[0] // max(nv, 1)
     if not positions_valid(M, q, states):
         return False
     flat = H.reshape(-1)
+    finite = True
     for s in range(states):
         mass_matrix_recursion(M, q, s * nq, W, flat, s * nv * nv)
-    return True
+        for i in range(nv):    # where these are, all are
+            x = flat[s * nv * nv + i * (nv + 1)]
+            finite &= x - x == 0.0
+    return finite
 
 
 def mass_matrix(model: RobotModel, q: ArrayLike) -> Array:
@@ -120,5 +124,5 @@ def mass_matrix(model: RobotModel, q: ArrayLike) -> Array:
     given = shaped(model, q=q)
     H = given.empty(model.nv, model.nv)
     if not mass_matrix_entry.call(model._block, *given.flat, model._work, H.reshape(given.count * model.nv, model.nv)):
-        given.check_values()
+        given.refuse(mass_matrix=H)
     return H

@@ -46,7 +46,7 @@ def project(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: Arra
     if bound_to(model, constraints).size == 0:
         return Projected(q.copy(), v.copy())
     q, rows = _positions(model, constraints, q)
-    return Projected(q, velocity(model, constraints, q, v, rows.jacobian, mass_weighted))
+    return Projected(*given.finite(q=q, v=velocity(model, constraints, q, v, rows.jacobian, mass_weighted)))
 
 
 def _positions(model: RobotModel, constraints: ConstraintSet, q: Array) -> tuple[Array, ConstraintRows]:
@@ -81,7 +81,7 @@ def velocity(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, 
         return np.asarray(v - A.T @ least_norm(A, A @ v))
     M = mass_matrix(model, q)
     X = solve_mass_matrix(model, M, np.ascontiguousarray(A.T))
-    Z = np.linalg.solve(np.linalg.cholesky(M), A.T).T
+    Z = np.linalg.solve(np.linalg.cholesky(M), A.T).T    # which `solve_mass_matrix` has seen to exist
     return np.asarray(v - X @ least_norm(Z, A @ v))
 
 

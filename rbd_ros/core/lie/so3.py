@@ -177,7 +177,7 @@ def checked(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
     wanted = f"(…, {', '.join(map(str, shape))})"
     try:
         array = np.asarray(value).astype(np.float64, casting="same_kind")
-    except (TypeError, ValueError) as reason:
+    except (TypeError, ValueError, OverflowError) as reason:
         raise RbdError(f"{name}: expected real numbers of shape {wanted}; {reason}") from None
     if array.ndim < len(shape) or array.shape[array.ndim - len(shape):] != shape:
         raise RbdError(f"{name}: expected shape {wanted}, got {array.shape}")

@@ -213,8 +213,13 @@ def project(M, o, q, k, n, f, out, j):
 
 @kernel
 def all_finite(x):
+    return finite_range(x, 0, x.shape[0])
+
+
+@kernel
+def finite_range(x, start, end):
     finite = True
-    for i in range(x.shape[0]):
+    for i in range(start, end):
         finite &= x[i] - x[i] == 0.0
     return finite
 

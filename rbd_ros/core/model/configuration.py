@@ -10,7 +10,8 @@ from ..lie.so3 import (
 )
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
 from .block import (
-    FREE, IQ, IV, NODES, NQ, NV, OWNER, SPHERICAL, dof, kind, node, positions_valid, put, rates_valid, vector,
+    FREE, IQ, IV, NODES, NQ, NV, OWNER, SPHERICAL,
+    all_finite, dof, kind, node, positions_valid, put, rates_valid, vector,
 )
 
 
@@ -60,18 +61,18 @@ def integrate_state(M, q, k, dv, j, out):
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64)")
 def integrate_entry(M, q, dv, out, states):
-    """This many states, checked; False where the input is not what the model takes."""
+    """This many states, checked; False where the input is not what the model takes, or out is not finite."""
     if not (positions_valid(M, q, states) and rates_valid(M, dv, states)):
         return False
     nq = int(M[NQ])
     for s in range(states):
         integrate_state(M, q, s * nq, dv, s * int(M[NV]), out)
-    return True
+    return all_finite(out)
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64)")
 def difference_entry(M, q0, q1, out, states):
-    """This many states, checked; False where the input is not what the model takes."""
+    """This many states, checked; False where the input is not what the model takes, or out is not finite."""
     if not (positions_valid(M, q0, states) and positions_valid(M, q1, states)):
         return False
     nq = int(M[NQ])
@@ -98,4 +99,4 @@ def difference_entry(M, q0, q1, out, states):
             else:
                 for c in range(dof(t)):
                     out[j + c] = q1[k + c] - q0[k + c]
-    return True
+    return all_finite(out)

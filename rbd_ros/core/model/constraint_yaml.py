@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import RbdError, unknown_name
+from ..errors import RbdError, shown, unknown_name
 from .constraints import Constraint, ConstraintSet, FixedContact, JointCoupling, LoopClosure
 from .robot_model import RobotModel
 from .yaml_text import read_yaml
@@ -41,7 +41,7 @@ def load_constraints(path_or_text: str | os.PathLike[str], model: RobotModel) ->
         name = entry.get("name") if isinstance(entry, Mapping) else None
         where = f"{source}: constraint {index}" + (f" ('{name}')" if name else "")
         if not isinstance(entry, Mapping):
-            raise RbdError(f"{where}: expected keys and values, got {entry!r}")
+            raise RbdError(f"{where}: expected keys and values, got {shown(entry)}")
         try:
             found.append(_constraint(entry))
         except RbdError as error:
@@ -69,12 +69,14 @@ def _constraint(entry: Mapping[Any, Any]) -> Constraint:
             continue
         if key not in ("name", *required, *optional):
             raise unknown_name("key", key, ["name", "type", *required, *optional])
+        if _has_truth(value):
+            raise RbdError(f"{key}: expected no true or false, got {shown(value)}")
         options[key] = _frame(key, value) if key in _FRAMES else value
         if key in ("name", "predecessor", "successor", "link", "kind") and not isinstance(value, str):
-            raise RbdError(f"{key}: expected a name, got {value!r}")
+            raise RbdError(f"{key}: expected a name, got {shown(value)}")
         if key == "axes" and not isinstance(value, str) and not (
                 isinstance(value, list) and all(isinstance(axis, str) for axis in value)):
-            raise RbdError(f"axes: expected a list of names or a joint's name, got {value!r}")
+            raise RbdError(f"axes: expected a list of names or a joint's name, got {shown(value)}")
     missing = [key for key in required if key not in options]
     if missing:
         raise RbdError(f"a {kind} needs {', '.join(missing)}")
@@ -82,9 +84,16 @@ def _constraint(entry: Mapping[Any, Any]) -> Constraint:
     return constraint
 
 
+def _has_truth(value: Any) -> bool:
+    """Whether true or false stands anywhere in a value, which would count as 1 or 0."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
+
+
 def _frame(key: str, value: Any) -> Any:
     if not isinstance(value, Mapping):
-        raise RbdError(f"{key}: expected {{xyz: […], rpy: […]}}, got {value!r}")
+        raise RbdError(f"{key}: expected {{xyz: […], rpy: […]}}, got {shown(value)}")
     for part in value:
         if part not in ("xyz", "rpy"):
             raise unknown_name(f"key of {key}", part, ("xyz", "rpy"))

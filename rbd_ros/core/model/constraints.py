@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import COMPILED
-from ..errors import RbdError, unknown_name
+from ..errors import RbdError, shown, unknown_name
 from ..lie import se3
 from .constraint_block import WORK_NODE, coupling_record, pose_record, user_record
 from .inertia import Array, finite, read_only
@@ -35,10 +35,10 @@ def frame_pose(value: Frame, what: str) -> Array:
         return read_only(np.eye(4))
     try:
         array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.zeros(0)
     if array.shape not in ((3,), (2, 3), (4, 4)) or not np.isfinite(array).all():
-        raise RbdError(f"{what}: expected xyz (3,), (xyz, rpy) or a pose (4, 4), got {value!r}")
+        raise RbdError(f"{what}: expected xyz (3,), (xyz, rpy) or a pose (4, 4), got {shown(value)}")
     if array.shape == (4, 4):
         return read_only(se3.checked_pose(what, array).copy())
     return read_only(se3.pose(array) if array.ndim == 1 else se3.pose(array[0], array[1]))
@@ -82,7 +82,7 @@ class LoopClosure:
             if axis not in AXES:
                 raise unknown_name("constrained axis", axis, AXES)
         if not axes or len(set(axes)) != len(axes):
-            raise RbdError(f"axes: expected some of {', '.join(AXES)}, each once, got {self.axes!r}")
+            raise RbdError(f"axes: expected some of {', '.join(AXES)}, each once, got {shown(self.axes)}")
         object.__setattr__(self, "axes", tuple(axis for axis in AXES if axis in axes))
         for end in ("predecessor", "successor"):
             pose = frame_pose(getattr(self, f"{end}_frame"), f"{end}_frame of '{self.name or self.successor}'")
@@ -142,15 +142,15 @@ class JointCoupling:
 
     def __post_init__(self) -> None:
         if not isinstance(self.terms, Mapping) or not self.terms:
-            raise RbdError(f"terms of a joint coupling: expected {{joint: factor}}, got {self.terms!r}")
+            raise RbdError(f"terms of a joint coupling: expected {{joint: factor}}, got {shown(self.terms)}")
         checked = {}
         for joint, value in self.terms.items():
             try:
                 array = np.atleast_1d(np.asarray(value, dtype=float))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 array = np.zeros(0)
             if array.ndim != 1 or not array.size or not np.isfinite(array).all():
-                raise RbdError(f"joint coupling: '{joint}' expects a number, or those of q, q², …; got {value!r}")
+                raise RbdError(f"joint coupling: '{joint}' expects a number, or those of q, q², …; got {shown(value)}")
             checked[joint] = tuple(array.tolist())
         object.__setattr__(self, "terms", checked)
         object.__setattr__(self, "constant", float(finite(self.constant, (), "constant of a joint coupling")))
@@ -180,7 +180,7 @@ class UserConstraint:
         if not all(callable(part) for part in (self.f, self.A, self.gamma)):
             raise RbdError("user constraint: f, A and gamma must be functions")
         if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
-            raise RbdError(f"user constraint: size is {self.size!r}, expected the number of its rows")
+            raise RbdError(f"user constraint: size is {shown(self.size)}, expected the number of its rows")
 
     def rows(self) -> tuple[str, ...]:
         """A name per row."""

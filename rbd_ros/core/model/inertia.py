@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import RbdError
+from ..errors import RbdError, shown
 
 Array = NDArray[np.float64]
 
@@ -23,10 +23,10 @@ def finite(value: object, shape: tuple[int, ...], what: str) -> Array:
     expected = {(): "one finite number", (3,): "three finite numbers"}.get(shape, f"finite numbers of shape {shape}")
     try:
         array = read_only(value)
-    except (TypeError, ValueError):
-        raise RbdError(f"{what}: expected {expected}, got {value!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise RbdError(f"{what}: expected {expected}, got {shown(value)}") from None
     if array.shape != shape or not np.isfinite(array).all():
-        raise RbdError(f"{what}: expected {expected}, got {value!r}")
+        raise RbdError(f"{what}: expected {expected}, got {shown(value)}")
     return array
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import RbdError, unknown_name
+from ..errors import RbdError, shown, unknown_name
 from . import block
 from .inertia import Array, finite, read_only
 
@@ -79,10 +79,10 @@ def unit(axis: object, joint: str) -> tuple[float, float, float]:
     """The axis at length one; an axis already within rounding of it is left alone."""
     a = finite(axis, (3,), f"joint '{joint}': axis")
     if np.abs(a).max() > 1e12:
-        raise RbdError(f"joint '{joint}': axis {axis!r} is far from a unit vector")
+        raise RbdError(f"joint '{joint}': axis {shown(axis)} is far from a unit vector")
     length = float(np.linalg.norm(a))
     if length < 1e-9:
-        raise RbdError(f"joint '{joint}': axis {axis!r} has length zero")
+        raise RbdError(f"joint '{joint}': axis {shown(axis)} has length zero")
     if abs(length - 1.0) > 1e-15:
         a = a / length
     return (float(a[0]), float(a[1]), float(a[2]))
@@ -119,13 +119,13 @@ def per_coordinate(value: object, count: int, default: float, what: str) -> Arra
     limit = what.endswith("limit")
     try:
         array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.full(1, np.nan)
     if array.ndim == 0:
         array = np.full(count, float(array))
     if array.shape != (count,) or np.isnan(array).any() or not (limit or np.isfinite(array).all()):
         raise RbdError(f"{what}: expected one number{f', or {count},' if count > 1 else ''} "
-                       f"{'not NaN' if limit else 'finite'}; got {value!r}")
+                       f"{'not NaN' if limit else 'finite'}; got {shown(value)}")
     return array
 
 

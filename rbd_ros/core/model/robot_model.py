@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..compile import COMPILED, UNSUITED
-from ..errors import RbdError, unknown_name
+from ..errors import RbdError, shown, unknown_name
 from . import block
 from .assembly import Assembly, Description, assemble
 from .configuration import difference_entry, integrate_entry
@@ -187,7 +187,7 @@ class RobotModel:
         given = shaped(self, q=q, dv=dv)
         out = given.empty(self.nq)
         if not integrate_entry.call(self._block, *given.flat, out.reshape(-1), given.count):
-            given.check_values()
+            given.refuse(q=out)
         return out
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
@@ -201,7 +201,7 @@ class RobotModel:
         given = shaped(self, q0=q0, q1=q1)
         out = given.empty(self.nv)
         if not difference_entry.call(self._block, *given.flat, out.reshape(-1), given.count):
-            given.check_values()
+            given.refuse(difference=out)
         return out
 
     def with_(self, *, gravity: Sequence[float] | Array | None = None, **coordinates: ArrayLike | None) -> RobotModel:
@@ -247,7 +247,7 @@ class RobotModel:
         """A copy in which every mass and inertia is multiplied by `factor`."""
         factor = float(finite(factor, (), "mass factor"))
         if factor <= 0.0:
-            raise RbdError(f"mass factor must be positive, got {factor!r}")
+            raise RbdError(f"mass factor must be positive, got {shown(factor)}")
         links = {name: Inertia(factor * old.mass, old.com, factor * old.matrix)
                  for name, old in self.description.links.items()}
         return RobotModel.from_description(dataclasses.replace(self.description, links=links))

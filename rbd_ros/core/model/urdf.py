@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ..errors import RbdError, RbdWarning, unknown_name
+from ..errors import RbdError, RbdWarning, shown, unknown_name
 from ..lie.so3 import from_rpy
 from .assembly import Description
 from .inertia import Array, Inertia
@@ -158,10 +158,10 @@ def _described(error: Exception) -> str:
 def _finite(values: Any, what: str, source: str, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
     try:
         array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise RbdError(f"{source}: {what} must be {count} number(s), got {values!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise RbdError(f"{source}: {what} must be {count} number(s), got {shown(values)}") from None
     if array.shape != (count,) or not np.isfinite(array).all():
-        raise RbdError(f"{source}: {what} must be {count} finite number(s), got {values!r}")
+        raise RbdError(f"{source}: {what} must be {count} finite number(s), got {shown(values)}")
     return array
 
 

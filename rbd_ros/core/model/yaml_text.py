@@ -1,50 +1,106 @@
-"""YAML from a file or a text, with errors that say which."""
+"""YAML from a file or a text, with errors that say which, and limits that no file of people reaches."""
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from typing import Any
 
-from ..errors import RbdError
+from ..errors import RbdError, shortened, shown
+
+MAX_CHARACTERS = 200_000
+MAX_DEPTH = 20
+MAX_NODES = 50_000       # with every alias written out
+MAX_SCALAR = 1000        # characters of a name or number
+KINDS = {f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "str", "int", "float", "bool", "null", "merge")}
 
 
 def read_yaml(path_or_text: str | os.PathLike[str], what: str) -> tuple[Any, str]:
     """The content of a YAML file, or of a text (which has a line break or a colon), and how to call it in messages.
 
-    what: what it holds, "constraints" for instance. Raises `RbdError` where it cannot be read, is not YAML, or says
-    something twice.
+    Mappings with names as keys, lists, numbers, texts, true, false and null. what: what it holds, "constraints" for
+    instance. Raises `RbdError` where it cannot be read, is not YAML, says something twice, or has anything else in it.
     """
     text, source = _read(path_or_text, what)
     try:
         import yaml
     except ImportError:
         raise RbdError(f"reading {what} needs the package pyyaml, which is not installed") from None
+    if len(text) > MAX_CHARACTERS:
+        raise RbdError(f"{source} has more than {MAX_CHARACTERS} characters: these are no {what}")
     try:
-        _check_once(yaml.compose(text, yaml.SafeLoader), source)
+        root = yaml.compose(text, yaml.SafeLoader)
+        if root is not None:
+            _Check(source, yaml.constructor.SafeConstructor()).size(root, "", 0)
         return yaml.safe_load(text), source
-    except yaml.YAMLError as error:
+    except RbdError:
+        raise
+    except RecursionError:
+        raise RbdError(f"{source} is nested too deeply, expected at most {MAX_DEPTH} levels") from None
+    except Exception as error:    # YAMLError, and what pyyaml lets pass from values that only look like some kind
         raise RbdError(f"{source} is not YAML: {' '.join(str(error).split())}") from None
 
 
-def _check_once(root: Any, source: str) -> None:
-    """Raise `RbdError` for a key that a mapping has twice, of which YAML's own reader would take the last."""
-    nodes, seen = [root], set()
-    while nodes:
-        node = nodes.pop()
-        if node is None or id(node) in seen:    # nothing, or an alias
-            continue
-        seen.add(id(node))
+class _Check:
+    """Walks the nodes before anything is made of them."""
+
+    def __init__(self, source: str, constructor: Any) -> None:
+        self._source, self._constructor = source, constructor
+        self._sizes: dict[int, int] = {}    # node → nodes below it, all aliases written out; 0 while it is looked at
+
+    def size(self, node: Any, key: str, depth: int) -> int:
+        """How many nodes there are, with all aliases written out; key: where it stands, for messages."""
+        if id(node) in self._sizes:
+            if self._sizes[id(node)] == 0:
+                raise self._error(node, key, "an alias stands within what it is an alias of")
+            return self._sizes[id(node)]
+        if depth > MAX_DEPTH:
+            raise self._error(node, key, f"nested too deeply, expected at most {MAX_DEPTH} levels")
+        if node.tag not in KINDS:
+            name = node.tag.rpartition(":")[2] if isinstance(node.tag, str) else node.tag
+            raise self._error(node, key, f"expected text, a number, a list or keys and values, got one of type "
+                              f"{shown(name)}; quote it if it is a text")
+        self._sizes[id(node)] = 0
+        total = 1
+        for below, child in self._children(node, key):
+            total += self.size(child, below, depth + 1)
+            if total > MAX_NODES:
+                raise self._error(node, key, f"more than {MAX_NODES} values, aliases written out")
+        self._sizes[id(node)] = total
+        return total
+
+    def _children(self, node: Any, key: str) -> list[tuple[str, Any]]:
+        if isinstance(node.value, str):
+            self._check_scalar(node, key)
+            return []
+        if node.tag.endswith(":seq"):
+            return [(f"{key}[{i}]", item) for i, item in enumerate(node.value)]
         lines: dict[str, int] = {}
-        for item in node.value if isinstance(node.value, list) else ():
-            if not isinstance(item, tuple):
-                nodes.append(item)
-                continue
-            key, line = item[0].value, item[0].start_mark.line + 1
-            if isinstance(key, str) and key in lines:
-                raise RbdError(f"{source}, line {line}: '{key}' is given twice, first on line {lines[key]}; which one "
-                               "counts?")
-            lines[str(key)] = line
-            nodes.append(item[1])
+        found = []
+        for name, value in node.value:
+            line = name.start_mark.line + 1
+            if not isinstance(name.value, str) or not name.tag.endswith((":str", ":merge")):
+                given = shown(name.value) if isinstance(name.value, str) else "a list or mapping"
+                raise self._error(name, key, f"expected a name as key, got {given}; quote it if it is a name")
+            self._check_scalar(name, key)
+            if name.value in lines:
+                raise RbdError(f"{self._source}, line {line}: '{name.value}' is given twice, first on line "
+                               f"{lines[name.value]}; which one counts?")
+            lines[name.value] = line
+            found.append((f"{key}.{name.value}" if key else name.value, value))
+        return found
+
+    def _check_scalar(self, node: Any, key: str) -> None:
+        if len(node.value) > MAX_SCALAR:
+            raise self._error(node, key, f"a value of {len(node.value)} characters, expected at most {MAX_SCALAR}")
+        try:
+            if not node.tag.endswith(":merge"):
+                self._constructor.construct_object(node)
+        except Exception:    # pyyaml lets pass whatever the conversion raises
+            raise self._error(node, key, f"{shown(node.value)} is no {node.tag.rpartition(':')[2]}") from None
+
+    def _error(self, node: Any, key: str, text: str) -> RbdError:
+        where = f", '{shortened(key, 120)}'" if key else ""
+        return RbdError(f"{self._source}, line {node.start_mark.line + 1}{where}: {text}")
 
 
 def _read(path_or_text: str | os.PathLike[str], what: str) -> tuple[str, str]:
@@ -52,8 +108,9 @@ def _read(path_or_text: str | os.PathLike[str], what: str) -> tuple[str, str]:
         raise RbdError(f"expected a YAML file's path or its text, got {type(path_or_text).__name__}")
     if isinstance(path_or_text, str) and ("\n" in path_or_text or ":" in path_or_text):
         return path_or_text, f"{what} text"
+    path = shortened(str(path_or_text), 200)
     try:
-        return Path(path_or_text).read_text(encoding="utf-8"), f"'{path_or_text}'"
+        with Path(path_or_text).open(encoding="utf-8") as file:
+            return file.read(MAX_CHARACTERS + 1), f"'{path}'"
     except (OSError, ValueError) as error:
-        raise RbdError(f"cannot read {what} '{path_or_text}': "
-                       f"{getattr(error, 'strerror', None) or error}") from None
+        raise RbdError(f"cannot read {what} '{path}': {getattr(error, 'strerror', None) or error}") from None

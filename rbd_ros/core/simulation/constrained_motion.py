@@ -28,9 +28,26 @@ class ConstrainedMotion:
         self.multipliers = found.multipliers
         return found.acceleration
 
-    def back(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """The state on the manifold next to (q, v)."""
-        return project(self.model, self.constraints, q, v)
+    def back(self, q: Array, v: Array, mass_weighted: bool = False) -> tuple[Array, Array]:
+        """The state on the manifold next to (q, v); mass_weighted: velocities as impulses of the constraints leave."""
+        return project(self.model, self.constraints, q, v, mass_weighted=mass_weighted)
+
+    def jacobian(self, q: Array, v: Array, h: float) -> Array:
+        """A (m, nv) where the robot will be in the middle of a step of h (s)."""
+        return constraint_jacobian(self.model, self.constraints, self.model.integrate(q, 0.5 * h * v))
+
+    def projector(self, A: Array, W: Any) -> tuple[Array, Array]:
+        """What of velocities and of W (nv, nv), velocities that impulses give, the constraints leave."""
+        AW = A @ W
+        Z = A @ np.linalg.cholesky(W)
+        lam = np.stack([least_norm(Z, column) for column in np.column_stack([A, AW]).T], axis=1)
+        n = W.shape[0]
+        return (np.ascontiguousarray(np.eye(n) - AW.T @ lam[:, :n]),
+                W - AW.T @ lam[:, n:] + SHARE * np.diag(np.diag(W)))
+
+    def multipliers_of(self, A: Array, effort: Array) -> Array:
+        """λ (m,) of least norm with Aᵀ λ = effort (nv,)."""
+        return least_norm(A, A @ effort)
 
     def inverse_inertia(self, q: Array, W: Any, v: Any, kept: Array) -> tuple[Array, Array]:
         """`W − W Aᵀ (A W Aᵀ)⁺ A W`, the velocities that impulses give through the constraints, for the unconstrained

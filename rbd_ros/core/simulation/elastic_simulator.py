@@ -12,7 +12,7 @@ from ..actuation.actuation import Actuation
 from ..actuation.flatness import motor_reference
 from ..dynamics.inverse import gravity_effort
 from ..dynamics.mass_matrix import mass_matrix
-from ..errors import RbdError
+from ..errors import RbdError, shown
 from ..model.inertia import Array
 from ..model.state import real, states
 from .simulator import Effort, Simulator, _view
@@ -27,13 +27,14 @@ class ElasticSimulator:
     """State of a simulated robot with `actuation`: links `q`, `v` (nv,), motors `motor_position`, `motor_velocity`
     (nm,) in the order of `actuation.motor_names`, `time` (s); `step` advances it.
 
-    step: s; by default a quarter of the time constant of the stiffest mode at the start. integrator: `semi_implicit`
-    (order 1, springs and damping implicit: stable however stiff) or `rk4` (order 4; refused, here or on the way, where
-    the step is too long for the stiffest spring). Friction of motors and links is not smoothed, links stop at their
-    limits, external wrenches act on links: all as in `Simulator`, which does the work.
+    step: s; by default a quarter of the time constant of the stiffest mode at the start. integrator: `variational`
+    (order 2) or `semi_implicit` (order 1), springs and damping implicit: stable however stiff; or `rk4` (order 4;
+    refused, here or on the way, where the step is too long for the stiffest spring). Friction of motors and links is
+    not smoothed, links stop at their limits, external wrenches act on links: all as in `Simulator`, which does the
+    work.
     """
 
-    def __init__(self, actuation: Actuation, *, step: float | None = None, integrator: str = "semi_implicit",
+    def __init__(self, actuation: Actuation, *, step: float | None = None, integrator: str = "variational",
                  limits: bool = True, q: ArrayLike | None = None, v: ArrayLike | None = None,
                  motor_position: ArrayLike | None = None, motor_velocity: ArrayLike | None = None) -> None:
         self.actuation, self.model = actuation, actuation.model
@@ -54,8 +55,10 @@ class ElasticSimulator:
         """Put the robot into a state at time zero: q (nv,), by default neutral (within the limits); v (nv,), 0; motors
         (nm,), by default carrying the weight of the resting links, each moving as its link does.
         """
-        self._simulator.reset(*self._state(q, v, motor_position, motor_velocity, self._limits))
-        self._check_step()
+        x, rate = self._state(q, v, motor_position, motor_velocity, self._limits)
+        if self.integrator == "rk4":
+            self._check_rate(x)    # before anything is changed
+        self._simulator.reset(x, rate)
 
     def _state(self, q: Any, v: Any, z: Any, z_rate: Any, limits: bool) -> tuple[Array, Array]:
         """Coordinates (links, rotors) and their rates."""
@@ -79,7 +82,7 @@ class ElasticSimulator:
         array = real(values, name, f"({nm},)")
         if array.shape != (nm,) or not np.isfinite(array).all():
             raise RbdError(f"{name}: expected {nm} finite numbers, one per motor "
-                           f"({', '.join(self.actuation.motor_names)}), got {values!r}")
+                           f"({', '.join(self.actuation.motor_names)}), got {shown(values)}")
         return array
 
     # ---- state
@@ -147,11 +150,15 @@ class ElasticSimulator:
         else:
             effort = self._efforts(motor_effort)
         if n < 1 or int(n) != n:
-            raise RbdError(f"n must be a positive number of steps, got {n!r}")
+            raise RbdError(f"n must be a positive number of steps, got {shown(n)}")
         left = int(n)
         while left:
             chunk = min(left, CHECK_EVERY - self.steps % CHECK_EVERY)
-            self._simulator.step(effort, chunk, wrenches)
+            try:
+                self._simulator.step(effort, chunk, wrenches)
+            except np.linalg.LinAlgError as error:
+                raise RbdError(f"simulation diverged at {self.time:g} s: {error}; smaller efforts or a smaller step "
+                               f"than {self.step_size:g} s may help") from None
             left -= chunk
             if self.steps % CHECK_EVERY == 0:
                 self._check_step()
@@ -178,22 +185,32 @@ class ElasticSimulator:
         """A bound (1/s) of the rates of all modes of springs and dampers at x, and the coordinate that moves most in
         the stiffest one: |λ| ≤ (d + √(d² + 4ω²))/2, with d and ω² the largest rates of damping and of springs.
         """
-        inverse = np.linalg.inv(np.linalg.cholesky(mass_matrix(self._full, x)))
-        squares, modes = np.linalg.eigh(inverse @ self._springs.stiffness(x) @ inverse.T)
-        damping = self._springs.damping + np.diag(self._full.damping)
-        d = float(np.linalg.eigvalsh(inverse @ damping @ inverse.T)[-1])
-        rate = 0.5 * (d + math.sqrt(d * d + 4.0 * max(float(squares[-1]), 0.0)))
+        try:
+            inverse = np.linalg.inv(np.linalg.cholesky(mass_matrix(self._full, x)))
+            squares, modes = np.linalg.eigh(inverse @ self._springs.stiffness(x) @ inverse.T)
+            damping = self._springs.damping + np.diag(self._full.damping)
+            d = float(np.linalg.eigvalsh(inverse @ damping @ inverse.T)[-1])
+            rate = 0.5 * (d + math.hypot(d, 2.0 * math.sqrt(max(float(squares[-1]), 0.0))))
+        except np.linalg.LinAlgError:    # of what is singular or no number
+            rate = math.nan
+        if not math.isfinite(rate):
+            raise RbdError(f"springs and inertias of model '{self.model.name}' have no modes of finite rate at links "
+                           f"{x[:self.model.nv]}, motors {x[self._springs.motors]}: its mass matrix is singular there, "
+                           "or the state is beyond what floating point numbers hold")
         return rate, int(np.argmax(np.abs(modes[:, -1])))
 
     def _check_step(self) -> None:
         if self.integrator != "rk4":
             return
-        rate, at = self._stiffest(np.asarray(self._simulator.q))
+        self._check_rate(np.asarray(self._simulator.q))
+
+    def _check_rate(self, x: Array) -> None:
+        rate, at = self._stiffest(x)
         if rate * self.step_size > STABILITY:
             joint = self._full.joint_names[at].split("/")[0]
             raise RbdError(f"step {self.step_size:g} s is too long for rk4 at {self.time:g} s: springs and inertias "
                            f"move at {rate:.3g} 1/s about joint '{joint}'; use at most {STABILITY / rate:.1e} s, or "
-                           "the integrator semi_implicit")
+                           "the integrator variational")
 
 
 def _round_down(time: float) -> float:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry
+from ..compile import entry, routine
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1])")
-def impulses_entry(W, low, high, v):
-    """v (n,) in: velocity without the impulses; out: with them. W (n·n): inverse inertia; low, high (n,): the boxes.
+@routine
+def impulses(W, low, high, v, p):
+    """v (n,) in: velocity without the impulses; out: with them, p. W (n·n): inverse inertia; low, high (n,): the boxes.
 
     Projected Gauss–Seidel finds which coordinates rest; their impulses are then solved exactly.
     Returns the number of rounds, or −1 where the last round still left a box (the result is dissipative even so).
     """
     n = v.shape[0]
-    p = np.zeros(n)
+    p[:] = 0.0
     free = v.copy()
     rest = 1e-13 * (1.0 + np.max(np.abs(v)))
     for turn in range(1, 51):
@@ -72,3 +72,9 @@ def impulses_entry(W, low, high, v):
         if solved:
             return turn
     return -1
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1])")
+def impulses_entry(W, low, high, v):
+    """`impulses` without their values."""
+    return impulses(W, low, high, v, np.empty(v.shape[0]))

@@ -51,3 +51,5 @@ def runge_kutta_4(model: RobotModel, acceleration: Acceleration, q: Array, v: Ar
 INTEGRATORS: dict[str, Integrator] = {"semi_implicit": semi_implicit_euler, "rk4": runge_kutta_4}
 # When `acceleration` is asked, one call after another, in steps from the beginning of the step.
 NODES: dict[str, tuple[float, ...]] = {"semi_implicit": (0.0,), "rk4": (0.0, 0.5, 0.5, 1.0)}
+# Names that users choose from; `variational` keeps momentum, not accelerations, and is a file of its own.
+NAMES = ("variational", *INTEGRATORS)

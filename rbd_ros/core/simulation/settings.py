@@ -15,7 +15,7 @@ from ..errors import RbdError
 from ..model.constraints import ConstraintSet
 from ..model.robot_model import RobotModel
 from ..model.samples import constraints_from
-from .integrators import INTEGRATORS
+from .integrators import NAMES
 
 Array = NDArray[np.float64]
 
@@ -33,8 +33,9 @@ SIMULATOR_TABLE: Table = (
               "are then efforts of the motors, whose states are published on motor_states. Empty: rigid joints.",
               read_only=True),
     Parameter("step", "number", 0.001, "Integration step, s.", lower=1e-6, upper=0.1, read_only=True),
-    Parameter("integrator", "string", "semi_implicit", "semi_implicit: order 1, stable with stiff damping; rk4: order "
-              "4.", choices=tuple(INTEGRATORS), read_only=True),
+    Parameter("integrator", "string", "variational", "variational: order 2, keeps momentum and bounds the error of "
+              "energy; semi_implicit: order 1; both stable with stiff damping and springs; rk4: order 4, explicit.",
+              choices=NAMES, read_only=True),
     Parameter("publish_rate", "number", 500.0, "Joint states per simulated second, Hz; the step rate divided by a "
               "whole number.", lower=1e-2, upper=1e6, read_only=True),
     Parameter("real_time_factor", "number", 1.0, "Simulated over elapsed time; 0: as fast as possible.", lower=0.0,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.friction import Friction
 from ..dynamics.energy import kinetic_energy, potential_energy
@@ -20,9 +20,12 @@ from ..model.robot_model import RobotModel
 from ..model.state import states
 from .constrained_motion import ConstrainedMotion
 from .impulses import impulses_entry
-from .integrators import INTEGRATORS, NODES, move
+from .integrators import INTEGRATORS, NAMES, NODES, move, semi_implicit_euler
+from .modes import Modes
 from .springs import ArmSprings
+from .variational import Unsolved, Variational
 
+NOWHERE = np.empty(0, dtype=np.intp)
 Effort = ArrayLike | Callable[[float], ArrayLike]
 
 
@@ -30,30 +33,32 @@ class Simulator:
     """State of a simulated robot: `q` (nq,), `v` (nv,), `time` (s); `step` advances it.
 
     model: its `damping` (viscous) and `friction` (Coulomb) act on the joints; `model.with_` changes them.
-    step: s. integrator: `semi_implicit` (order 1, damping implicit: stable however stiff it is) or `rk4` (order 4).
+    step: s. integrator: `variational` (order 2: keeps momentum to rounding and the error of energy bounded),
+    `semi_implicit` (order 1), both with implicit damping, stable however stiff it is, or `rk4` (order 4).
     limits: whether joints stop, inelastically, at their position limits. constraints: loops and contacts, kept by
     multipliers and by projecting each state onto them; `multipliers` are those of the last step.
 
-    Friction is not smoothed: after each step, impulses bring a coordinate to rest or oppose it (`impulses`), so a
-    joint sticks without creeping, and neither friction nor stops ever add kinetic energy, at any step. friction: a
-    law for it with Stribeck's effect, instead of the model's; its level is that of the speed before the step.
+    Friction is not smoothed: impulses in each step bring a coordinate to rest or oppose it (`impulses`), so a joint
+    sticks without creeping, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are
+    modes with events in between (`modes`), but for closed loops. friction: a law for it with Stribeck's effect,
+    instead of the model's; its level is that of the speed before the step (rk4: of the speed).
 
-    springs: between coordinates of the model (`ElasticSimulator`); with semi_implicit they are implicit, too.
+    springs: between coordinates of the model (`ElasticSimulator`); implicit as damping is.
     """
 
-    def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "semi_implicit",
+    def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "variational",
                  limits: bool = True, q: ArrayLike | None = None, v: ArrayLike | None = None,
                  constraints: ConstraintSet | None = None, springs: ArmSprings | None = None,
                  friction: Friction | None = None) -> None:
         if not (np.isfinite(step) and step > 0.0):
             raise RbdError(f"step must be a positive time in seconds, got {step!r}")
-        if integrator not in INTEGRATORS:
-            raise unknown_name("integrator", integrator, INTEGRATORS)
+        if integrator not in NAMES:
+            raise unknown_name("integrator", integrator, NAMES)
         self.model = model
         self.step_size = float(step)
         self.integrator = integrator
         self._constrained = ConstrainedMotion(model, constraints) if constraints is not None else None
-        self._integrate = INTEGRATORS[integrator]
+        self._integrate = INTEGRATORS.get(integrator, semi_implicit_euler)    # unless `variational`
         self._implicit = integrator == "semi_implicit"
         self._damped = bool(model.damping.any())
         self._law = friction or Friction(coulomb=model.friction, breakaway=model.friction)
@@ -67,6 +72,10 @@ class Simulator:
         self._lower = model.position_lower[self._plain_q] if limits else np.full(len(plain), -np.inf)
         self._upper = model.position_upper[self._plain_q] if limits else np.full(len(plain), np.inf)
         self._bounded = bool(np.isfinite(self._lower).any() or np.isfinite(self._upper).any())
+        self._modes = Modes(model, self._law.level, self._plain_q, self._plain_v, self._lower, self._upper) if (
+            integrator == "rk4" and constraints is None and (self._rubs or self._bounded)) else None
+        self._variational = Variational(model, self._law.level if self._rubs else None, self._stops, springs,
+                                        self._constrained) if integrator == "variational" else None
         self.reset(q, v)
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
@@ -84,8 +93,12 @@ class Simulator:
             if not low - slack <= q[i] <= high + slack:
                 raise RbdError(f"joint '{self._owner(i, 'q')}' starts at {q[i]:g}, outside its limits "
                                f"{low:g} … {high:g}")
-        if not self._implicit:
+        if self.integrator == "rk4":
             self._check_damping(q)
+        if self._variational is not None:
+            self._variational.forget()
+        if self._modes is not None:
+            self._modes.forget()
         self._q, self._v = q, v
         self._steps = 0
 
@@ -149,9 +162,19 @@ class Simulator:
 
     def _advance(self, given: Array | Callable[[float], ArrayLike], wrenches: Any) -> tuple[Array, Array]:
         model, h, springs = self.model, self.step_size, self._springs
+        if self._variational is not None:
+            middle = self._checked(given(self.time + 0.5 * h)) if callable(given) else given
+            try:
+                return self._variational.advance(self._q, self._v, h, middle, wrenches)
+            except Unsolved:
+                raise self._diverged("v", int(np.argmax(np.abs(self._v)))) from None
         damping = model.damping
         explicit = self._damped and not self._implicit
         nodes = iter(NODES[self.integrator])
+        if self._modes is not None:
+            found = self._modes.advance(self._q, self._v, self.time, h, self._smooth_effort(given), wrenches)
+            if found is not None:
+                return found
 
         def acceleration(q: Array, v: Array) -> Array:
             if not math.isfinite(q @ q + v @ v):
@@ -174,12 +197,22 @@ class Simulator:
             M_implicit = M + np.diag(h * damping)
             if springs is not None:
                 M_implicit += h * (springs.damping + h * springs.stiffness(self._q))
-        W = np.linalg.inv(M_implicit if implicit else M)
+        W: Any = np.linalg.inv(M_implicit if implicit else M)
         free = W @ (M @ v) if implicit else v
         if constrained is not None:
             W, free = constrained.inverse_inertia(self._q, W, free, v)
         q, v = self._with_impulses(np.ascontiguousarray((W + W.T) / 2), q, v, free)
         return (q, v) if constrained is None else constrained.back(q, v)
+
+    def _smooth_effort(self, given: Array | Callable[[float], ArrayLike]) -> Callable[[Array, Array, float], Array]:
+        """All efforts but dry friction, by state and time."""
+        def effort(q: Array, v: Array, t: float) -> Array:
+            if not math.isfinite(q @ q + v @ v):
+                self._check_finite(q, v)
+            tau = self._checked(given(t)) if callable(given) else given
+            tau = tau - self.model.damping * v if self._damped else tau
+            return tau if self._springs is None else tau + self._springs.effort(q, v)
+        return effort
 
     def _with_impulses(self, W: Array, q_free: Array, v_free: Array, v: Array) -> tuple[Array, Array]:
         """Positions and velocities after friction and stops; q_free, v_free: without damping and impulses, v: without
@@ -222,6 +255,13 @@ class Simulator:
         plain = q[self._plain_q]
         return (plain < self._lower) | (plain > self._upper)
 
+    def _stops(self, q: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Velocity coordinates whose positions lie below and above the limits."""
+        if not self._bounded:
+            return NOWHERE, NOWHERE
+        plain = q[self._plain_q]
+        return self._plain_v[plain < self._lower], self._plain_v[plain > self._upper]
+
     def _start(self) -> Array:
         q = self.model.neutral()
         q[self._plain_q] = np.clip(q[self._plain_q], self._lower, self._upper)
@@ -231,11 +271,13 @@ class Simulator:
         for kind, array in (("v", v), ("q", q)):
             finite = np.isfinite(array)
             if not finite.all():
-                i = int(np.argmin(finite))
-                what = "velocity" if kind == "v" else "position"
-                raise RbdError(f"simulation diverged at {self.time:g} s: {what} of joint '{self._owner(i, kind)}' is "
-                               f"{array[i]}; smaller efforts or a smaller step than "
-                               f"{self.step_size:g} s may help")
+                raise self._diverged(kind, int(np.argmin(finite)), array)
+
+    def _diverged(self, kind: str, i: int, array: Array | None = None) -> RbdError:
+        value = (self._v if array is None else array)[i]
+        return RbdError(f"simulation diverged at {self.time:g} s: {'velocity' if kind == 'v' else 'position'} of joint "
+                        f"'{self._owner(i, kind)}' is {value}; smaller efforts or a smaller step than "
+                        f"{self.step_size:g} s may help")
 
     def _check_damping(self, q: Array) -> None:
         rate = self.step_size * self.model.damping * np.diag(np.linalg.inv(mass_matrix(self.model, q)))
@@ -243,7 +285,7 @@ class Simulator:
             i = int(np.argmax(rate))
             raise RbdError(f"damping {self.model.damping[i]:g} of joint '{self._owner(i, 'v')}' is too stiff for rk4 "
                            f"with step {self.step_size:g} s: use at most {self.step_size / rate[i]:.1e} s, or "
-                           "the integrator semi_implicit")
+                           "the integrator variational")
 
     def _owner(self, index: int, kind: str) -> str:
         starts = [(joint.idx_q if kind == "q" else joint.idx_v, joint.name) for joint in self.model.joints]

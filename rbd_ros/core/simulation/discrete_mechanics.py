@@ -1,0 +1,215 @@
+"""Kernels of the variational integrator: the equations of one step.
+
+The discrete Lagrangian is `h L(q_m, ξ)` at the middle q_m of the step from q_0 to q_1, ξ the constant velocity that
+leads there: `R_m = R_0 exp(h ω/2)`, `R_1 = R_m exp(h ω/2)` for rotations, sums for all else. A floating base moves its
+rotation so and its position x in a straight line, `x_1 = x_0 + h R_m u`, which is equivariant as exp of SE(3) is.
+With p = M(q) v at the ends, rotated into the axes of the middle, the discrete Euler–Lagrange equations are
+
+    p_1 = p_0 + h g(q_m, ξ),      M(q_m) ξ = ½ (J(−θ) p_0 + J(θ) p_1),      θ = h ω/2,
+
+g (`lagrangian`): ∂L/∂q along the group plus efforts, J: right Jacobian of rotations, 1 for all other coordinates
+(Marsden, West 2001; Bou-Rabee, Marsden 2009). Symmetric, so of order 2; Noether: momenta of symmetries at (q, v) are
+constant, for any ξ.
+
+A floating robot is described by its centre of mass, which moves in a parabola, and all else as seen from there: then
+angular momentum about the centre of mass is constant, too, also in free fall.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile import entry, kernel, routine
+from ..dynamics.mass_matrix import SIZE as MASS_SIZE
+from ..dynamics.mass_matrix import mass_matrix_recursion
+from ..lie.so3 import quaternion_to_matrix
+from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
+from ..model.block import NODES, NV, ZERO, put, vector
+from .impulses import impulses
+from .lagrangian import SIZE, half_step, lagrangian, mean_momentum, turn_axes
+
+ITERATIONS = 60      # of the equations of one step; about six are the rule
+CLOSE = 1e-9         # relative change below which an iteration that no longer gains has reached rounding
+CLOSE_IF_CLOSED = 1e-6    # with constraints, whose impulses on joints that they connect rigidly are nearly dependent
+
+
+@routine
+def mass_of(M, q, W, H):
+    """H: mass matrix at q."""
+    mass_matrix_recursion(M, q, 0, W, H.reshape(-1), 0)
+
+
+@routine
+def leave_center(q, H, p, v, frame):
+    """Momentum p and velocity v (nv,) of a floating robot as seen from its centre of mass; frame (9,) takes its
+    position and velocity, world axes. H: mass matrix at q.
+    """
+    R = quaternion_to_matrix(q[3], q[4], q[5], q[6])
+    f = (p[3] / H[3, 3], p[4] / H[3, 3], p[5] / H[3, 3])
+    put(frame, 0, add(vector(q, 0), rotate(R, center(H))))
+    put(frame, 3, rotate(R, f))
+    for i in range(p.shape[0]):
+        p[i] -= H[i, 3] * f[0] + H[i, 4] * f[1] + H[i, 5] * f[2]
+    put(p, 3, ZERO)
+    put(v, 3, sub(vector(v, 3), f))
+
+
+@kernel
+def center(H):
+    """Centre of mass in the axes of the floating base, from the mass matrix."""
+    return (-H[1, 5] / H[3, 3], H[0, 5] / H[3, 3], -H[0, 4] / H[3, 3])
+
+
+@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "
+       "float64[::1], float64[:, :, ::1], float64[::1], boolean)")
+def prepare_entry(M, q, v, h, damping, stiffness, p, xi, out, frame, known):
+    """At the start of a step: momentum p (nv,) in the parents' axes, a first guess xi (nv,), and `out` (4, nv, nv):
+    the inverse of the equations' slope; the velocities that half an impulse gives, both with damping and springs;
+    their factor `h D M̃⁻¹`; M at the middle.
+
+    damping, stiffness: (nv, nv), or (0, 0) for none. frame: see `leave_center`; (0,): the robot is not seen from there.
+    known: p and frame are those that the step before left.
+    """
+    n = int(M[NV])
+    W = np.empty(max(SIZE, MASS_SIZE) * int(M[NODES]))
+    g = np.empty(n)
+    H = np.empty((n, n))
+    xi[:] = v
+    if known:
+        if frame.shape[0] > 0:
+            R = quaternion_to_matrix(q[3], q[4], q[5], q[6])
+            put(xi, 3, sub(vector(v, 3), rotate_back(R, vector(frame, 3))))
+    else:
+        lagrangian(M, q, v, g[:0], W, p, g)
+        if frame.shape[0] > 0:
+            mass_of(M, q, W, H)
+            leave_center(q, H, p, xi, frame)
+        turn_axes(M, p, q, False, p)
+    middle = np.empty(q.shape[0])
+    half_step(M, q, xi, 0.5 * h, True, middle)
+    mass_of(M, middle, W, H)
+    out[3] = H
+    if stiffness.shape[0] > 0:
+        H = H + 0.25 * h * h * stiffness
+    inverse = np.linalg.inv(H)
+    inverse = 0.5 * (inverse + inverse.T)
+    if damping.shape[0] == 0:
+        out[0] = inverse
+        out[1] = inverse
+        out[2] = 0.0
+        return
+    C = h * damping
+    out[2] = C @ inverse
+    out[0] = np.linalg.inv(H + C + 0.5 * (out[2] @ C))
+    response = out[0] @ (np.eye(n) + out[2])
+    out[1] = 0.5 * (response + response.T)
+
+
+@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64, float64[::1], float64[::1], "
+       "float64[:, ::1], float64[:, ::1], float64[:, :, ::1], float64[:, ::1], float64[::1], "
+       "float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[::1])")
+def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, free, low, high, xi, q1, out, frame):
+    """Solve a step for xi (nv,), in: a guess; out: the positions q1 at its end, and out (3, nv): the momentum there
+    (parents' axes) but for the impulses of friction and stops in the second half; the impulses of the first half; those
+    of constraints, in half a step.
+
+    given, frame: from `prepare_entry`; free: projector onto what constraints leave free, or (0, 0); low, high: boxes of
+    the impulses of the first half, or empty. effort includes springs at the displacement `offset` from q. False where
+    the iteration does not converge.
+    """
+    n = int(M[NV])
+    W = np.empty(SIZE * int(M[NODES]))
+    middle = np.empty(q.shape[0])
+    g, P, start, end, mean = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    rest = np.empty(n)
+    response = np.ascontiguousarray(given[1]).reshape(-1)
+    half = 0.5 * h
+    last = np.inf
+    close = CLOSE if free.shape[0] == 0 else CLOSE_IF_CLOSED
+    solved = False
+    for _ in range(ITERATIONS):
+        half_step(M, q, xi, half, True, middle)
+        lagrangian(M, middle, xi, wrench, W, P, g)
+        turn_axes(M, p, middle, True, start)
+        for i in range(n):
+            g[i] += effort[i]
+        if damping.shape[0] > 0:
+            g -= damping @ xi
+        if stiffness.shape[0] > 0:
+            g -= stiffness @ (half * xi - offset)
+        if frame.shape[0] > 0:    # the centre of mass falls, and takes its share of other forces
+            m = given[3, 3, 3]
+            a = (g[3] / m, g[4] / m, g[5] / m)
+            for i in range(n):
+                g[i] -= given[3, i, 3] * a[0] + given[3, i, 4] * a[1] + given[3, i, 5] * a[2]
+            put(g, 3, ZERO)
+            put(g, 0, sub(vector(g, 0), cross(vector(P, 3), vector(xi, 3))))    # of no momentum, but for rounding
+            put(frame, 6, rotate(quaternion_to_matrix(middle[3], middle[4], middle[5], middle[6]), a))
+        for i in range(n):
+            end[i] = start[i] + h * g[i]
+        mean_momentum(M, start, end, xi, half, mean)
+        for i in range(n):
+            rest[i] = mean[i] - P[i]
+        if damping.shape[0] > 0:
+            ahead = end - P
+            if stiffness.shape[0] > 0:
+                ahead += half * half * (stiffness @ xi)
+            rest += 0.5 * (given[2] @ ahead)
+        new = xi + given[0] @ rest
+        size = np.max(np.abs(new))    # before impulses: of what they bring to rest, rounding remains
+        if free.shape[0] > 0:
+            new = free @ new
+        out[1] = 0.0
+        if low.shape[0] > 0:
+            impulses(response, low, high, new, out[1])
+        change = 0.0
+        for i in range(n):
+            change = max(change, abs(new[i] - xi[i]))
+            xi[i] = new[i]
+        if not (change < np.inf and size < np.inf):
+            return False
+        if change <= 1e-15 * size or (change <= close * size and change >= 0.5 * last):
+            solved = True
+            break
+        last = change
+    if not solved:
+        return False
+    half_step(M, q, xi, half, True, middle)
+    half_step(M, middle, xi, half, False, q1)
+    for i in range(n):
+        start[i] = h * g[i] + out[1, i]
+    if free.shape[0] > 0:    # impulses of constraints, in both halves of the step
+        reaction = np.linalg.solve(np.eye(n) + given[2], -rest) - out[1]
+        out[2] = reaction
+        start += 2.0 * reaction
+    turn_axes(M, start, middle, False, end)
+    for i in range(n):
+        out[0, i] = p[i] + end[i]
+    return True
+
+
+@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[::1], float64[::1], float64[:, ::1], "
+       "float64[::1], float64[::1])")
+def finish_entry(M, q, p, h, low, high, H, v, frame):
+    """v (nv,): velocity at the end of a step with momentum p (parents' axes), and with impulses in the boxes low, high
+    (empty: none), which are added to p; H takes the mass matrix there. A floating robot (frame) goes on along the path
+    of its centre of mass.
+    """
+    W = np.empty(MASS_SIZE * int(M[NODES]))
+    mass_of(M, q, W, H)
+    turn_axes(M, p, q, True, v)
+    v[:] = np.linalg.solve(H, v)
+    if low.shape[0] > 0:
+        inverse = np.linalg.inv(H)
+        impulse = np.empty(p.shape[0])
+        impulses((0.5 * (inverse + inverse.T)).reshape(-1), low, high, v, impulse)
+        turn_axes(M, impulse, q, False, impulse)
+        for i in range(p.shape[0]):
+            p[i] += impulse[i]
+    if frame.shape[0] > 0:
+        R = quaternion_to_matrix(q[3], q[4], q[5], q[6])
+        a = vector(frame, 6)
+        moved = add(vector(frame, 0), scale(h, add(vector(frame, 3), scale(0.5 * h, a))))
+        put(frame, 0, moved)
+        put(frame, 3, add(vector(frame, 3), scale(h, a)))
+        put(q, 0, sub(moved, rotate(R, center(H))))
+        put(v, 3, add(vector(v, 3), rotate_back(R, vector(frame, 3))))

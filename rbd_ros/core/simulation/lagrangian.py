@@ -1,0 +1,168 @@
+"""Momentum and force of a tree from its Lagrangian, and motion of its state on the group: kernels of the variational
+integrator.
+"""
+from __future__ import annotations
+
+from ..compile import kernel, routine
+from ..lie.so3 import quaternion_to_matrix, right_jacobian, right_jacobian_dot
+from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
+from ..model.block import (
+    ARMATURE, FREE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NV, OWNER, SPHERICAL, SPHERICAL_EXP, ZERO,
+    dof, joint_pose, joint_twist, kind, matrix, node, parent, project, put, put_add, put_matrix, six, vector,
+)
+from ..model.configuration import _turn
+
+# workspace of one node: pose in the parent, twist of the parent and of the node, gravity, momentum, wrench; node axes
+_R, _P, _OMEGA_P, _V_P, _OMEGA, _V, _G, _N, _F, _TORQUE, _FORCE, SIZE = 0, 9, 12, 15, 18, 21, 24, 27, 30, 33, 36, 39
+
+
+@kernel
+def lagrangian_recursion(M, q, v, wrench, W, p, g):
+    """p = ∂L/∂v = M v and g = ∂L/∂q along the group plus `Sᵀ` wrenches: what moves p but for its change of axes.
+
+    A composite body with momentum H behind a joint with columns S, seen from a parent of twist V, adds `(ad_V S)ᵀ H`
+    to g: all that a motion of the joint changes is in which axes the parent's twist arrives.
+    """
+    n = int(M[NODES].real)
+    for i in range(n):
+        o = node(i)
+        w = SIZE * i
+        iq = int(M[o + IQ].real)
+        R, x = joint_pose(M, o, q, iq)
+        h = parent(M, o)
+        omega = ZERO
+        velo = ZERO
+        gravity = vector(M, GRAVITY)
+        if h >= 0:
+            above = vector(W, SIZE * h + _OMEGA)
+            omega = rotate_back(R, above)
+            velo = rotate_back(R, add(vector(W, SIZE * h + _V), cross(above, x)))
+            gravity = vector(W, SIZE * h + _G)
+        gravity = rotate_back(R, gravity)
+        put_matrix(W, w + _R, R)
+        put(W, w + _P, x)
+        put(W, w + _OMEGA_P, omega)
+        put(W, w + _V_P, velo)
+        omega_r, velo_r = joint_twist(M, o, q, iq, v, int(M[o + IV].real))
+        omega = add(omega, omega_r)
+        velo = add(velo, velo_r)
+        put(W, w + _OMEGA, omega)
+        put(W, w + _V, velo)
+        put(W, w + _G, gravity)
+        m = M[o + MASS]
+        c = vector(M, o + MOMENT)
+        put(W, w + _N, add(symmetric_times(six(M, o + INERTIA), omega), cross(c, velo)))
+        put(W, w + _F, sub(scale(m, velo), cross(c, omega)))
+        torque = cross(c, gravity)
+        force = scale(m, gravity)
+        if wrench.shape[0] > 0:
+            torque = add(torque, vector(wrench, 6 * i))
+            force = add(force, vector(wrench, 6 * i + 3))
+        put(W, w + _TORQUE, torque)
+        put(W, w + _FORCE, force)
+    for i in range(int(M[NV].real)):
+        p[i] = 0.0
+        g[i] = 0.0
+    for i in range(n - 1, -1, -1):
+        o = node(i)
+        w = SIZE * i
+        iq = int(M[o + IQ].real)
+        iv = int(M[o + IV].real)
+        t = kind(M, o)
+        N = vector(W, w + _N)
+        F = vector(W, w + _F)
+        torque = vector(W, w + _TORQUE)
+        force = vector(W, w + _FORCE)
+        omega = vector(W, w + _OMEGA_P)
+        velo = vector(W, w + _V_P)
+        if t == SPHERICAL_EXP:    # plain coordinates: the joint's own twist counts, and S depends on q
+            omega = vector(W, w + _OMEGA)
+            put_add(g, iv, rotate_back(right_jacobian_dot(vector(q, iq), vector(v, iv)), N))
+        project(M, o, q, iq, N, F, p, iv)
+        project(M, o, q, iq, add(torque, add(cross(N, omega), cross(F, velo))), add(force, cross(F, omega)), g, iv)
+        if t == FREE:    # at a given velocity of the position, not of the body
+            put_add(g, iv, cross(F, vector(v, iv + 3)))
+        for c in range(dof(t)):
+            p[iv + c] += M[o + ARMATURE + c] * v[iv + c]
+        if t in (FREE, SPHERICAL):    # rotors add inertia to the coordinates, no gyroscopic moments
+            spin = vector(v, iv)
+            for c in range(0, dof(t), 3):
+                a = (M[o + ARMATURE + c] * v[iv + c], M[o + ARMATURE + c + 1] * v[iv + c + 1],
+                     M[o + ARMATURE + c + 2] * v[iv + c + 2])
+                put_add(g, iv + c, cross(spin, a))
+        h = parent(M, o)
+        if h >= 0:
+            R = matrix(W, w + _R)
+            x = vector(W, w + _P)
+            y = SIZE * h
+            f = rotate(R, F)
+            put_add(W, y + _F, f)
+            put_add(W, y + _N, add(rotate(R, N), cross(x, f)))
+            f = rotate(R, force)
+            put_add(W, y + _FORCE, f)
+            put_add(W, y + _TORQUE, add(rotate(R, torque), cross(x, f)))
+
+
+@kernel
+def half_step(M, q, v, half, first, out):
+    """`out`: q moved by v (axes of the middle) over `half` (s), the first or the second half of a step."""
+    for i in range(int(M[NODES].real)):
+        o = node(i)
+        if M[o + OWNER].real == 0.0:
+            continue
+        t = kind(M, o)
+        iq = int(M[o + IQ].real)
+        iv = int(M[o + IV].real)
+        if t == FREE:
+            x, y, z, w = q[iq + 3], q[iq + 4], q[iq + 5], q[iq + 6]
+            _turn(q, iq + 3, scale(half, vector(v, iv)), out)
+            if first:
+                x, y, z, w = out[iq + 3], out[iq + 4], out[iq + 5], out[iq + 6]
+            put(out, iq, add(vector(q, iq), scale(half, rotate(quaternion_to_matrix(x, y, z, w), vector(v, iv + 3)))))
+        elif t == SPHERICAL:
+            _turn(q, iq, scale(half, vector(v, iv)), out)
+        else:
+            for c in range(dof(t)):
+                out[iq + c] = q[iq + c] + half * v[iv + c]
+
+
+@kernel
+def turn_axes(M, p, q, back, out):
+    """Momentum p from the axes of the bodies at q to those of their parents, or back. What is kept between steps is
+    in the axes of the parents: there it is constant by itself, and rounding does not add up.
+    """
+    for i in range(int(M[NODES].real)):
+        o = node(i)
+        if M[o + OWNER].real == 0.0:
+            continue
+        t = kind(M, o)
+        iv = int(M[o + IV].real)
+        if t in (FREE, SPHERICAL):
+            k = int(M[o + IQ].real) + (3 if t == FREE else 0)
+            R = quaternion_to_matrix(q[k], q[k + 1], q[k + 2], q[k + 3])
+            for c in range(0, dof(t), 3):
+                a = vector(p, iv + c)
+                put(out, iv + c, rotate_back(R, a) if back else rotate(R, a))
+        else:
+            for c in range(dof(t)):
+                out[iv + c] = p[iv + c]
+
+
+@kernel
+def mean_momentum(M, p0, p1, v, half, out):
+    """`½ (J(−θ) p_0 + J(θ) p_1)`."""
+    for i in range(int(M[NV].real)):
+        out[i] = 0.5 * (p0[i] + p1[i])
+    for i in range(int(M[NODES].real)):
+        o = node(i)
+        t = kind(M, o)
+        if t in (FREE, SPHERICAL) and M[o + OWNER].real != 0.0:
+            iv = int(M[o + IV].real)
+            theta = scale(half, vector(v, iv))
+            J = right_jacobian(theta)
+            put(out, iv, scale(0.5, add(rotate_back(J, vector(p0, iv)), rotate(J, vector(p1, iv)))))
+
+
+@routine
+def lagrangian(M, q, v, wrench, W, p, g):
+    lagrangian_recursion(M, q, v, wrench, W, p, g)

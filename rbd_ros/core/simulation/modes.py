@@ -1,0 +1,187 @@
+"""Dry friction and stops of explicit integration as modes: coordinates slide, or are held, until an event.
+
+While a coordinate slides, friction is the smooth effort `−sign(v) F(v)`. A coordinate at rest is held, its acceleration
+prescribed as zero, as long as the effort this takes is one that friction and stops can give. Events are a velocity that
+comes to zero, a held coordinate that breaks away, and a position at its stop; the step ends there (found to rounding),
+impulses of stops act, modes are chosen anew, and the rest of the step follows: the order of the integrator holds
+between events and through them.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dynamics.forward import forward_dynamics
+from ..dynamics.hybrid import hybrid_dynamics
+from ..dynamics.mass_matrix import mass_matrix
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from .impulses import impulses_entry
+from .integrators import runge_kutta_4
+
+Mask = NDArray[np.bool_]
+FINEST = 1e-12    # of the step: how closely events are found
+CLOSE = 1e-4      # of the step: events that follow each other so closely may go on so without end
+PAUSE = 20        # steps not tried after one with such events: stops of coaxial joints kick each other for long
+ROUNDING = 1e-11  # of the efforts: by how much a held coordinate may ask for more
+TURNS = 70        # of the search for one
+
+
+class Mode(NamedTuple):
+    """Of each coordinate (nv,): direction of sliding (0: no friction, or held), whether it is held, and between which
+    efforts friction and stops hold it.
+    """
+
+    sign: Array
+    held: Mask
+    low: Array
+    high: Array
+
+
+class Modes:
+    """Steps of one robot by RK4. effort: (q, v, t) to the smooth efforts (nv,), without dry friction; level: dry
+    friction (nv,) at velocities; plain_q, plain_v: coordinates that can stop, at lower and upper (len(plain_q),).
+    """
+
+    def __init__(self, model: RobotModel, level: Callable[[Array], Array], plain_q: NDArray[np.intp],
+                 plain_v: NDArray[np.intp], lower: Array, upper: Array) -> None:
+        self.model, self._level = model, level
+        self._plain_q, self._plain_v, self._lower, self._upper = plain_q, plain_v, lower, upper
+        self._breakaway = np.broadcast_to(level(np.zeros(model.nv)), model.nv)
+        self._rubs = self._breakaway > 0.0
+        self._pause: int = 0
+
+    def advance(self, q: Array, v: Array, t: float, h: float, effort: Callable[[Array, Array, float], Array],
+                wrenches: Any) -> tuple[Array, Array] | None:
+        """The state h (s) after t; None where events follow each other without end, and for some
+        steps after that."""
+        if self._pause:
+            self._pause -= 1
+            return None
+        left = h
+        released = np.zeros(self.model.nv)
+        close = 0
+        for _ in range(2 * self.model.nv + 6):
+            v = self._impact(q, v)
+            mode = self._mode(q, v, t, effort, wrenches, released)
+            end, gone = self._try(q, v, t, left, effort, wrenches, mode)
+            if not (gone > 0.0).any():
+                return end
+            q, v, s, released = self._until(q, v, t, left, effort, wrenches, mode)
+            t += s
+            left -= s
+            close += s < CLOSE * h
+            if close > 1:
+                break
+            if left <= FINEST * h:
+                return q, self._impact(q, v)
+        self._pause = PAUSE
+        return None
+
+    def forget(self) -> None:
+        """The state was set from outside."""
+        self._pause = 0
+
+    # ---- modes
+
+    def _at_stops(self, q: Array) -> tuple[Mask, Mask]:
+        """Which velocity coordinates stand at their lower and upper stops."""
+        low, high = np.zeros((2, self.model.nv), dtype=bool)
+        plain = q[self._plain_q]
+        low[self._plain_v] = plain <= self._lower
+        high[self._plain_v] = plain >= self._upper
+        return low, high
+
+    def _impact(self, q: Array, v: Array) -> Array:
+        """Velocities after the impulses of stops, inelastic; friction has no impulse in no time."""
+        low, high = self._at_stops(q)
+        if not ((low & (v < 0.0)) | (high & (v > 0.0))).any():
+            return v
+        v = np.array(v)
+        impulses_entry(self._inverse(q), np.where(high, -np.inf, 0.0), np.where(low, np.inf, 0.0), v)
+        return v
+
+    def _inverse(self, q: Array) -> Array:
+        W = np.linalg.inv(mass_matrix(self.model, q))
+        return np.ascontiguousarray(0.5 * (W + W.T)).reshape(-1)
+
+    def _mode(self, q: Array, v: Array, t: float, effort: Callable[[Array, Array, float], Array],
+              wrenches: Any, released: Array) -> Mode:
+        """released: directions (nv,) in which coordinates break away just now, 0: none."""
+        sign = np.where(self._rubs, np.where(v == 0.0, released, np.sign(v)), 0.0)
+        at_low, at_high = self._at_stops(q)
+        rest = (v == 0.0) & (released == 0.0) & (self._rubs | at_low | at_high)
+        low = np.where(rest, np.where(at_high, -np.inf, -self._breakaway), 0.0)
+        high = np.where(rest, np.where(at_low, np.inf, self._breakaway), 0.0)
+        if not rest.any():
+            return Mode(sign, rest, low, high)
+        a = forward_dynamics(self.model, q, v, effort(q, v, t) - sign * self._level(v), wrenches)
+        impulses_entry(self._inverse(q), low, high, a)
+        return Mode(np.where(rest & self._rubs, np.sign(a), sign), rest & (a == 0.0), low, high)
+
+    # ---- motion in one mode
+
+    def _try(self, q: Array, v: Array, t: float, s: float, effort: Callable[[Array, Array, float], Array],
+             wrenches: Any, mode: Mode) -> tuple[tuple[Array, Array], Array]:
+        """The state after s (s) in this mode; and how far each coordinate is gone beyond what the mode allows, positive
+        where it is: (3 nv,) of velocity, effort of what is held, position.
+        """
+        model, held = self.model, mode.held
+        nodes = iter((0.0, 0.5, 0.5, 1.0))
+        none, any_held = np.zeros(model.nv), bool(held.any())
+
+        def acceleration(q: Array, v: Array) -> Array:
+            tau = effort(q, v, t + s * next(nodes))
+            tau = tau - mode.sign * self._level(v) if self._rubs.any() else tau
+            if any_held:
+                return hybrid_dynamics(model, q, v, none, tau, held, wrenches).acceleration
+            return forward_dynamics(model, q, v, tau, wrenches)
+
+        q, v = runge_kutta_4(model, acceleration, q, v, s)
+        gone = np.full(3 * model.nv, -1.0)
+        gone[:model.nv] = np.where(mode.sign != 0.0, -mode.sign * v, -1.0)
+        if any_held:
+            tau = effort(q, v, t + s) - mode.sign * self._level(v)
+            taken = hybrid_dynamics(model, q, v, none, tau, held, wrenches).effort - tau
+            slack = ROUNDING * (1.0 + np.abs(tau).max() + np.abs(taken).max())
+            gone[model.nv:2 * model.nv] = np.where(held, np.maximum(taken - mode.high, mode.low - taken) - slack, -1.0)
+        plain = q[self._plain_q]
+        free = ~held[self._plain_v]
+        gone[2 * model.nv + self._plain_v] = np.where(free, np.maximum(plain - self._upper, self._lower - plain), -1.0)
+        return (q, v), gone
+
+    def _until(self, q: Array, v: Array, t: float, s: float, effort: Callable[[Array, Array, float], Array],
+               wrenches: Any, mode: Mode) -> tuple[Array, Array, float, Array]:
+        """The state just at the first event, by false position (Illinois) and bisection, when it is, and the directions
+        in which held coordinates break away there.
+        """
+        begin, end, last = 0.0, s, 0
+        state, gone = self._try(q, v, t, s, effort, wrenches, mode)
+        after = float(gone.max())
+        before = -after    # not known: the first guess is the middle
+        for turn in range(TURNS):
+            if end - begin <= FINEST * s:
+                break
+            at = 0.5 * (begin + end) if turn > 12 else end - (end - begin) * after / (after - before)
+            at = min(max(at, begin + 0.4 * FINEST * s), end - 0.4 * FINEST * s)
+            new, found = self._try(q, v, t, at, effort, wrenches, mode)
+            value = float(found.max())
+            if value > 0.0:
+                before *= 0.5 if last > 0 else 1.0
+                end, state, gone, after, last = at, new, found, value, 1
+            else:
+                after *= 0.5 if last < 0 else 1.0
+                begin, before, last = at, min(value, -1e-300), -1
+        n = self.model.nv
+        q1, v1 = np.array(state[0]), np.array(state[1])
+        v1[gone[:n] > 0.0] = 0.0
+        over = gone[2 * n + self._plain_v] > 0.0
+        at_q = self._plain_q[over]
+        q1[at_q] = np.clip(q1[at_q], self._lower[over], self._upper[over])
+        broken = gone[n:2 * n] > 0.0
+        tau = effort(q1, v1, t + end) - mode.sign * self._level(v1)
+        taken = hybrid_dynamics(self.model, q1, v1, np.zeros(n), tau, mode.held, wrenches).effort - tau
+        return q1, v1, end, np.where(broken, np.where(taken > mode.high, -1.0, 1.0), 0.0)

@@ -1,0 +1,157 @@
+"""The variational integrator with friction, stops, springs and constraints: what one step of `Simulator` does.
+
+`discrete_mechanics` has its equations. What is not conservative enters them as impulses of the two halves of the step:
+
+- Viscous damping D takes `h D ξ` in all, so that energy lost is work done. The second half takes half of `h D v_1`:
+  order 2, and v_1 = v_0/(1 + x + x²/2), x = h d/m, of a mass alone, which decays however stiff D is.
+- Friction and stops have boxes in each half: the first can bring ξ to zero, the second v_1, so nothing creeps.
+- Springs act at the middle. Those too stiff for the step get damping `½ h K h²(4 M + h² K)⁻¹ K` besides, of third
+  order in h, that makes the stiffest act as at the end of the step: their modes die out, and the others hardly notice.
+- Constraints keep `A(q_m) ξ = 0`, with the same impulse in both halves; then the state is projected onto them.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dynamics.forward import forward_dynamics
+from ..dynamics.mass_matrix import mass_matrix
+from ..model.block import FREE, GRAVITY, MASS, PARENT, TYPE, node
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+from ..model.state import node_wrenches
+from .constrained_motion import ConstrainedMotion
+from .discrete_mechanics import finish_entry, prepare_entry, solve_entry
+from .springs import ArmSprings
+
+HALVINGS = 8        # of a step whose equations are not solved: at absurd speeds
+SPRING_TURNS = 20   # linearisations of springs in one step
+NONE, NOTHING = np.empty((0, 0)), np.empty(0)
+
+Beyond = Callable[[Array], tuple[NDArray[np.intp], NDArray[np.intp]]]
+
+
+class Unsolved(Exception):
+    """The equations of a step have no solution near."""
+
+
+class Variational:
+    """Steps of one robot. friction: level (nv,) of dry friction at velocities, None: none. beyond: which velocity
+    coordinates lie below and above their stops.
+    """
+
+    def __init__(self, model: RobotModel, friction: Callable[[Array], Array] | None, beyond: Beyond,
+                 springs: ArmSprings | None, constrained: ConstrainedMotion | None) -> None:
+        self.model, self._friction, self._beyond = model, friction, beyond
+        self._springs, self._constrained = springs, constrained
+        damping = np.diag(model.damping)
+        if springs is not None:
+            damping = damping + springs.damping
+        self._damping = np.ascontiguousarray(damping) if damping.any() else NONE
+        self._block, self._gravity = model._block, np.zeros(3)
+        self._central = constrained is None and _floats_alone(model, friction)
+        if self._central:    # as seen from the centre of mass, nothing falls
+            self._block = model._block.copy()
+            self._gravity = model._block[GRAVITY:GRAVITY + 3].copy()
+            self._block[GRAVITY:GRAVITY + 3] = 0.0
+        self.forget()
+
+    def forget(self) -> None:
+        """The state was set from outside: momentum is that of its velocities."""
+        self._known: tuple[Array, Array] | None = None
+
+    def advance(self, q: Array, v: Array, h: float, effort: Array, wrenches: Any) -> tuple[Array, Array]:
+        """The state after h (s) under an effort (nv,) and wrenches; `Unsolved` where there is none."""
+        wrench = node_wrenches(self.model, wrenches, None)
+        return self._halved(q, v, h, effort, wrench, HALVINGS)
+
+    def _halved(self, q: Array, v: Array, h: float, effort: Array, wrench: Array, left: int) -> tuple[Array, Array]:
+        known = self._known
+        try:
+            return self._step(q, v, h, effort, wrench)
+        except (Unsolved, np.linalg.LinAlgError) as error:
+            if not left:
+                forward_dynamics(self.model, q, v, effort)    # names the joint where the mass matrix is singular
+                raise Unsolved from error
+        self._known = known
+        q, v = self._halved(q, v, 0.5 * h, effort, wrench, left - 1)
+        return self._halved(q, v, 0.5 * h, effort, wrench, left - 1)
+
+    def _step(self, q: Array, v: Array, h: float, effort: Array, wrench: Array) -> tuple[Array, Array]:
+        n, block = self.model.nv, self._block
+        springs, constrained = self._springs, self._constrained
+        damping, stiffness, offset = self._damping, NONE, NOTHING
+        if springs is not None:
+            offset = 0.5 * h * v
+            stiffness = np.ascontiguousarray(springs.stiffness(q + offset))
+            damping = np.ascontiguousarray((damping if damping.size else 0.0) + _stiff_damping(
+                mass_matrix(self.model, q), stiffness, h))
+        known = self._known is not None
+        p, frame = (x.copy() for x in self._known) if self._known else (
+            np.empty(n), np.zeros(9 if self._central else 0))
+        guess, given = np.empty(n), np.empty((4, n, n))
+        prepare_entry(block, q, v, h, damping, stiffness, p, guess, given, frame, known)
+        free = NONE
+        if constrained is not None:
+            A = constrained.jacobian(q, v, h)
+            free, given[1] = constrained.projector(A, given[1])
+        low = high = NOTHING
+        if self._friction is not None:
+            high = 0.5 * h * self._friction(v)
+            low = -high
+        q1, out, xi = np.empty(self.model.nq), np.empty((3, n)), np.empty(n)
+        for _ in range(n + 1):    # a stop that the impulses of others make necessary is added, then all is solved again
+            xi[:] = guess
+            given_effort = effort
+            for _ in range(SPRING_TURNS):
+                if springs is not None:
+                    given_effort = effort + springs.effort(q + offset, None)
+                if not solve_entry(block, q, p, given_effort, h, wrench, offset, damping, stiffness, given, free, low,
+                                   high, xi, q1, out, frame):
+                    raise Unsolved
+                if springs is None:
+                    break
+                moved = 0.5 * h * xi - offset
+                gap = springs.effort(q + offset + moved, None) - springs.effort(q + offset, None) + stiffness @ moved
+                offset = offset + moved
+                if np.abs(gap).max() <= 1e-12 * (1.0 + np.abs(given_effort).max()):
+                    break
+            below, above = self._beyond(q1)
+            if not (below.size or above.size):
+                break
+            if not low.size:
+                low, high = np.zeros(n), np.zeros(n)
+            high[below] = np.inf
+            low[above] = -np.inf
+        p1, v1 = out[0], np.empty(n)
+        if frame.size:
+            frame[6:] += self._gravity
+        finish_entry(block, q1, p1, h, low, high, given[3], v1, frame)
+        if not math.isfinite(q1 @ q1 + v1 @ v1):
+            raise Unsolved
+        if constrained is None:
+            self._known = p1, frame
+            return q1, v1
+        constrained.multipliers = constrained.multipliers_of(A, out[2] / (0.5 * h))
+        return constrained.back(q1, v1, mass_weighted=True)
+
+
+def _floats_alone(model: RobotModel, friction: Callable[[Array], Array] | None) -> bool:
+    """Whether all hangs on one floating base with mass, on which nothing but wrenches and efforts act."""
+    block = model._block
+    rows = [node(i) for i in range(len(model._node_rows))]
+    roots = [o for o in rows if block[o + PARENT] < 0]
+    if len(roots) != 1 or block[roots[0] + TYPE] != FREE or sum(block[o + MASS] for o in rows) <= 0.0:
+        return False
+    rubs = friction is not None and friction(np.zeros(model.nv))[:6].any()
+    return not (rubs or model.damping[:6].any() or np.asarray(model.armature)[:6].any())
+
+
+def _stiff_damping(M: Array, K: Array, h: float) -> Array:
+    X = h * h * K
+    found = 0.5 / h * X @ np.linalg.solve(4.0 * M + X, X)
+    return np.asarray(0.5 * (found + found.T))

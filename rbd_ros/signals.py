@@ -1,0 +1,59 @@
+"""What SIGINT and SIGTERM do to programs that have something to clean up."""
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+LONGEST_END = 4.0    # s: the run-down of torque_node; `ros2 launch` sends SIGTERM after 5 s
+
+
+def hangs(signals: int, seconds: float) -> bool:
+    """Whether a process does not end, from the number of signals and the time since the first one.
+
+    Ctrl-C pressed twice under `ros2 launch` is three signals at once: then a node that ramps out goes on with that.
+    """
+    return signals >= 3 and seconds > LONGEST_END
+
+
+def ignore_signals() -> None:
+    """For the last lines of a program.
+
+    While it ends, the interpreter puts default handlers back, and a signal would kill the process; Ctrl-C in a terminal
+    comes twice, also from `ros2 launch`. What is ignored stays ignored.
+    """
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let the first signal raise `KeyboardInterrupt`, with its number, and the next ones not disturb the cleaning up.
+
+    A process that `hangs` then ends. In other threads than the main one this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    count, begin = 0, 0.0
+
+    def interrupt(number: int, frame: Any) -> None:
+        nonlocal count, begin
+        count += 1
+        if count == 1:
+            begin = time.monotonic()
+            raise KeyboardInterrupt(number)
+        if hangs(count, time.monotonic() - begin):
+            os._exit(128 + number)
+
+    before = {number: signal.signal(number, interrupt) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

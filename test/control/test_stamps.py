@@ -1,0 +1,69 @@
+"""Clocks of stamps against steady time: what is a leap, and what only looks like one."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.arm import NAMES, Q, arm
+
+from rbd_ros.core.control.inputs import Rejections, StateInput
+from rbd_ros.core.control.plausibility import CONFIRMED
+
+MS = 1_000_000
+
+
+def taken(times, timeout=0.05):
+    """The input after states of a resting arm: (steady time, stamp), both in s; and which of them were accepted."""
+    state = StateInput(arm(), Rejections(), timeout, 30.0, 2.0)
+    return state, [state.accept(now, 10**18 + round(stamp * 1e9), NAMES, Q, [0.0, 0.0]) for now, stamp in times]
+
+
+def regular(count, h=1e-3, pace=1.0):
+    return [(1.0 + i * h / pace, 1.0 + i * h) for i in range(count)]
+
+
+def late(times):
+    """Two stalls of 40 ms: after the first all messages come in a burst, after the second only the newest."""
+    return [(max(now, 1.24), stamp) if 1.2 < now < 1.24 else (1.64, stamp) if round(now, 4) == 1.6 else (now, stamp)
+            for now, stamp in times if not 1.6005 < now < 1.64]
+
+
+PASSES = {
+    "regular": regular(2000), "50 Hz": regular(200, h=0.02), "stalls": late(regular(2000)),
+    "fast": regular(2000, pace=20.0), "slow": regular(500, pace=0.1), "as fast as possible": [
+        (1.0 + t, 1.0 + 1e-3 * i) for i, t in enumerate(np.cumsum(np.random.default_rng(1).exponential(1e-4, 3000)))],
+    "fast with drops": [x for i, x in enumerate(regular(4000, pace=10.0)) if i < 100 or i % 200 > 50],
+    "lockstep": [(1.0 + 1e-4 * i + 5.0 * (i // 300), 1.0 + 0.01 * i) for i in range(1500)],
+    "drift": [(now, 1.0 + 1.0005 * (stamp - 1.0)) for now, stamp in regular(3000)],
+    "coarse": [(now, np.floor(100.0 * stamp) / 100.0) for now, stamp in regular(2000)],
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_what_is_no_leap(name):
+    state, accepted = taken(PASSES[name], 0.05 if name != "lockstep" else 10.0)
+    assert all(accepted), accepted.index(False)
+    assert state.restarts == 0
+
+
+@pytest.mark.parametrize("leap", [0.01, 0.1, 0.9, 1.1, 1e5])
+@pytest.mark.parametrize("pace", [0.1, 1.0, 10.0])
+def test_a_step_of_the_clock_is_a_restart(leap, pace):
+    """In a slow simulation only if it is more than its time within a second."""
+    leap += 0.0 if pace >= 1.0 else 0.1
+    times = regular(1000, pace=pace)
+    state, accepted = taken([(now, stamp + leap * (i >= 900)) for i, (now, stamp) in enumerate(times)])
+    assert [i for i, good in enumerate(accepted) if not good] == list(range(900, 900 + CONFIRMED - 1))
+    assert state.clock_restarts == state.restarts == 1
+
+
+@pytest.mark.parametrize("leap", [0.01, 0.9, 5.0, -0.005, -5.0])
+def test_single_stamps_that_leap_change_nothing(leap):
+    times = regular(1000)
+    state, accepted = taken([(now, stamp + leap * (i % 10 == 5 and i > 20)) for i, (now, stamp) in enumerate(times)])
+    assert accepted == [not (i % 10 == 5 and i > 20) for i in range(1000)] and state.restarts == 0
+
+
+def test_a_simulation_that_goes_on_with_longer_steps():
+    times = [*regular(100), *((1.1 + 1e-3 * i, 1.1 + 0.02 * i) for i in range(1, 100))]
+    state, accepted = taken(times)
+    assert accepted.count(False) == CONFIRMED - 1 and state.clock_restarts == 1

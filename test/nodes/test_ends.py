@@ -1,0 +1,139 @@
+"""Every executable ends as promised, whenever signals come: exit code 0 or a clear one, and no traceback."""
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import harness
+import pytest
+import rbd_executables
+
+import rbd_ros as rbd
+from rbd_interfaces.srv import Reset, Step
+
+ROOT = Path(__file__).parents[2]
+URDF = str(rbd.sample_path("two_link"))
+NODES = [name for name, value in vars(rbd_executables).items() if callable(value) and name.islower()
+         and not name.startswith("_") and name != "rbd"]
+HANDLED = 1 << (signal.SIGTERM - 1)    # in the masks of /proc
+
+
+def start(*arguments, **options):
+    """An executable that has come to its first line; before that, signals are the interpreter's."""
+    process = subprocess.Popen([sys.executable, "-m", "rbd_executables", *arguments], cwd=ROOT, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    status = Path(f"/proc/{process.pid}/status")
+    while process.poll() is None and not int(status.read_text().split("SigCgt:")[1].split()[0], 16) & HANDLED:
+        pass
+    return process
+
+
+def ended(process, patience=harness.PATIENCE):
+    """Exit code and standard error; a process that hangs is a failure."""
+    try:
+        _, errors = process.communicate(timeout=patience)
+    finally:
+        process.kill()
+    return process.returncode, errors
+
+
+def signals_after(process, delays, kinds):
+    """Send signals that long after each other, as far as there is still somebody to hear them."""
+    for delay, kind in zip(delays, kinds, strict=True):
+        try:
+            process.wait(delay)
+            return
+        except subprocess.TimeoutExpired:
+            process.send_signal(kind)
+
+
+@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize("seed", range(int(os.environ.get("RBD_TEST_WALKS", "3"))))
+def test_a_node_ends_well_whenever_signals_come(name, seed):
+    rng = random.Random(f"{name} {seed}")
+    process = start(name, "--ros-args", "-p", f"robot_description_file:={URDF}", "-p", "ramp_out:=0.2")
+    count = rng.randint(1, 3)
+    first = rng.uniform(0.0, 3.0 if seed % 2 else 1.0)    # s: a node takes one or two to start
+    signals_after(process, [first, *(rng.uniform(0.0, 0.3) for _ in range(count - 1))],
+                  rng.choices([signal.SIGTERM, signal.SIGINT], k=count))
+    code, errors = ended(process)
+    assert code == 0 and "Traceback" not in errors, errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_many_signals_to_the_very_end(number):
+    process = start("feedforward", "--ros-args", "-p", f"robot_description_file:={URDF}")
+    while process.poll() is None:
+        process.send_signal(number)
+    code, errors = ended(process)
+    assert code == 0 and not errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("command", [["doctor", URDF], ["compile", "--quiet"]], ids=lambda command: command[0])
+@pytest.mark.parametrize("seed", range(2))
+def test_rbd_ends_with_the_code_of_the_signal(command, number, seed):
+    process = start("rbd", *command)
+    signals_after(process, [random.Random(seed).uniform(0.0, 1.0)], [number])
+    code, errors = ended(process)
+    assert code in (0, 128 + number) and "Traceback" not in errors, errors
+
+
+@pytest.mark.parametrize("numbers", [(signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)], ids=["one", "two"])
+def test_the_demo_takes_its_nodes_along(numbers, tmp_path):
+    process = start("rbd", "demo", "--duration", "60", "--output", str(tmp_path))
+    log = tmp_path / "logs" / "pd" / "feedforward.log"
+    while not (log.is_file() and "active" in log.read_text()):
+        assert process.poll() is None, process.stderr.read()
+    for number in numbers:
+        process.send_signal(number)
+    code, errors = ended(process)
+    assert code == 128 + numbers[0] and "Traceback" not in errors, errors
+    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(tmp_path) in _text(path)]
+
+
+def _text(path):
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def test_the_executables_are_those_of_the_package():
+    lines = (ROOT / "setup.py").read_text().split('"console_scripts": [')[1].split("]")[0].split(",")
+    scripts = dict(line.strip().strip('"').split(" = ") for line in lines if line.strip())
+    assert list(scripts) == sorted(scripts, key=lambda name: (name != "rbd", name)) and {*NODES, "rbd"} == set(scripts)
+    for name, value in scripts.items():
+        assert EntryPoint(name, value, "console_scripts").load() is getattr(rbd_executables, name)
+
+
+def test_nothing_heavy_is_imported_before_signals_are_handled():
+    code = "import sys; before = set(sys.modules); import rbd_executables; print(*set(sys.modules) - before)"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, check=True, stdout=subprocess.PIPE)
+    assert not {name.split(".")[0] for name in found.stdout.split()} - sys.stdlib_module_names - {"rbd_executables"}
+
+
+@pytest.mark.parametrize("node", ["simulator", "mujoco_plant"])
+def test_endless_steps_end_with_the_node(private_domain, start_node, node):
+    if node == "mujoco_plant":
+        pytest.importorskip("mujoco")
+    process = start_node(node, robot_description_file=URDF, paused=True, publish_rate=1e-2, step=1e-5)
+    with harness.Peer(node) as peer:
+        client = peer.node.create_client(Step, f"{node}/step")
+        peer.call(Reset, f"{node}/reset", Reset.Request())
+        peer.spin_until(client.service_is_ready, "service")
+        future = client.call_async(Step.Request(steps=2**32 - 1))
+        peer.spin_until(lambda: peer.node.count_publishers("joint_states"), "publisher")
+        for _ in range(50):    # until the request is there
+            peer.executor.spin_once(timeout_sec=0.01)
+        assert process.end(signal.SIGTERM) == 0    # within the patience of a test, not after 4e9 steps
+        assert "Traceback" not in process.output()
+        peer.spin_until(future.done, "answer", patience=5.0)
+        answer = future.result()
+        assert not answer.success and "of 4294967295 steps" in answer.message
+        assert answer.time.sec < 1000

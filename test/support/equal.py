@@ -1,0 +1,35 @@
+"""Whether two controllers are equal, for tests of what must leave no trace."""
+from __future__ import annotations
+
+import types
+
+import numpy as np
+
+import rbd_ros as rbd
+from rbd_ros.core.control.inputs import JointMap, Rejections
+
+# said to users; suspects until the next valid state, which forgets them; the last order of motors; what is made of the
+# points of a trajectory when it is needed
+IGNORED = {"refused", "foreign", "_suspect", "_suspects", "_names", "_indices", "_segments"}
+
+
+def same(one, other, path=""):
+    """The first difference of two objects, "" without any; counters and cached orders of names do not count."""
+    if type(one) is not type(other):
+        return path
+    if one is other or isinstance(one, (Rejections, JointMap, rbd.RobotModel, types.FunctionType, types.MethodType)):
+        return ""
+    if isinstance(one, np.ndarray):
+        return "" if np.array_equal(one, other, equal_nan=one.dtype.kind == "f") else path
+    if isinstance(one, dict):
+        if one.keys() != other.keys():
+            return f"{path} keys"
+        return next(filter(None, (same(one[k], other[k], f"{path}[{k}]") for k in one if k not in IGNORED)), "")
+    if isinstance(one, (list, tuple)):
+        if len(one) != len(other):
+            return f"{path} length"
+        pairs = enumerate(zip(one, other, strict=True))
+        return next(filter(None, (same(a, b, f"{path}[{i}]") for i, (a, b) in pairs)), "")
+    if hasattr(one, "__dict__"):
+        return same(vars(one), vars(other), f"{path}.{type(one).__name__}")
+    return "" if one == other or (one != one and other != other) else path
