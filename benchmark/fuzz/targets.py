@@ -48,7 +48,7 @@ COMMON = {
     "safe_output.hold": RAMP, "safe_output.fallback_ramp": RAMP, "safe_output.fallback": [0.5],
     "safe_output.damping": 5.0, "velocity_cutoff": 30.0, "effort_limits.maximum": [math.inf],
     "effort_limits.rate": [math.inf], "gravity_check": True, "friction.damping": True, "friction.coulomb": True,
-    "payload.body": "", "payload.mass": 0.0, "payload.com": [0.0, 0.0, 0.0]}
+    "plausible_velocity": [2.0], "payload.body": "", "payload.mass": 0.0, "payload.com": [0.0, 0.0, 0.0]}
 VALID = (
     ("state_timeout", 0.02), ("state_timeout", LONGEST), ("reference_timeout", 0.0), ("reference_timeout", LONGEST),
     ("wrench_timeout", 0.0), ("wrench_timeout", 1e6), ("ramp_in", 0.0), ("ramp_in", LONGEST), ("ramp_out", 0.0),
@@ -58,14 +58,16 @@ VALID = (
     ("effort_limits.maximum", [0.0]), ("effort_limits.maximum", [1e300]), ("effort_limits.rate", [300.0]),
     ("effort_limits.rate", [1e300]), ("gravity_check", False), ("friction.damping", False),
     ("friction.coulomb", False), ("friction.smoothing", 1e-6), ("friction.smoothing", 100.0),
-    ("payload.mass", 0.0), ("payload.com", [0.1, -0.2, 0.3]))
+    ("plausible_velocity", [math.inf]), ("plausible_velocity", [1.0]), ("payload.mass", 0.0),
+    ("payload.com", [0.1, -0.2, 0.3]))
 INVALID = (
     ("state_timeout", 0.0), ("state_timeout", math.nan), ("state_timeout", "soon"), ("ramp_in", -1.0),
     ("ramp_out", math.inf), ("safe_output.fallback", [math.nan]), ("safe_output.fallback", [1.0] * 40),
     ("safe_output.hold", -1e-9), ("effort_limits.maximum", [-1.0]), ("effort_limits.maximum", math.nan),
     ("effort_limits.rate", [0.0]), ("payload.body", "nothing"), ("payload.mass", -1.0), ("payload.com", [1.0]),
     ("robot_compensates", ["everything"]), ("adapters", ["lbr"]), ("joints", ["a"]), ("gravity", [0.0, 0.0, 1e300]),
-    ("velocity_cutoff", -1.0), ("no_such_parameter", 1.0), ("gains.kp", [math.inf]), ("gains.kp", math.nan))
+    ("velocity_cutoff", -1.0), ("plausible_velocity", [0.5]),
+    ("no_such_parameter", 1.0), ("gains.kp", [math.inf]), ("gains.kp", math.nan))
 GAINS = (("gains.kp", [0.0]), ("gains.kp", [200.0]), ("gains.kp", [1e9]), ("gains.kd", [0.0]), ("gains.kd", [1e9]))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain, combinations, pairwise
 from typing import Any
 
-ALWAYS = frozenset({"stamp_backwards"})    # may be found before what else is wrong
+ALWAYS = frozenset({"stamp_backwards", "stamp_leap", "implausible"})    # may be found before what else is wrong
 
 
 class Verdict(frozenset):

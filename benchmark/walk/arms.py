@@ -39,12 +39,14 @@ COMMON: Values = {
     "safe_output.hold": 0.05, "safe_output.fallback_ramp": 0.1, "safe_output.fallback": [0.5],
     "safe_output.damping": 5.0, "gravity_check": False, "friction.smoothing": 0.1}
 OTHERS: tuple[tuple[str, tuple[Any, ...]], ...] = (
-    ("ramp_in", (0.0, 0.02, 0.1, LONGEST)), ("ramp_out", (0.0, 0.02, 0.1, LONGEST)), ("state_timeout", (0.03, 0.05, 0.1)),
+    ("ramp_in", (0.0, 0.02, 0.1, LONGEST)), ("ramp_out", (0.0, 0.02, 0.1, LONGEST)),
+    ("state_timeout", (0.03, 0.05, 0.1)),
     ("reference_timeout", (0.05, 0.1)), ("wrench_timeout", (0.05, 0.1)), ("safe_output.hold", (0.0, 0.05, 0.1)),
     ("safe_output.fallback_ramp", (0.0, 0.1)), ("safe_output.fallback", ([0.0], [0.5], [-3.0], [1e6])),
     ("safe_output.damping", (0.0, 5.0, 50.0)), ("effort_limits.maximum", ([math.inf], [10.0], [4.0], [1.0], [0.0])),
     ("effort_limits.rate", ([math.inf], [math.inf], [1000.0], [4000.0])), ("velocity_cutoff", (0.0, 30.0, 100.0)),
-    ("payload.mass", (0.0, 0.5, 2.0)), ("payload.com", ([0.0, 0.0, 0.0], [0.1, 0.0, 0.2])),
+    ("plausible_velocity", ([2.0], [math.inf])), ("payload.mass", (0.0, 0.5, 2.0)),
+    ("payload.com", ([0.0, 0.0, 0.0], [0.1, 0.0, 0.2])),
     ("friction.damping", (True, False)), ("friction.coulomb", (True, False)), ("friction.smoothing", (0.05, 0.1, 1.0)))
 RIGID = (("gains.kp", ([0.0], [20.0], [60.0])), ("gains.kd", ([0.0], [2.0], [6.0])),
          ("robot_compensates", ([""], ["gravity"], ["friction"])))
@@ -68,8 +70,9 @@ def arm(name: str) -> Arm:
                    common | {"gains.kp": [20.0], "gains.kd": [2.0]}, (*OTHERS, *RIGID))
     drives = rbd.load_actuation(ACTUATION, model).drives
     actuation = rbd.load_actuation(ACTUATION, model)
-    own = (("mode", ("feed_forward", "feed_forward_pd", "feedback_linearization")), ("motor_gains.kp", ([0.0], [20.0, 20.0, 0.0])),
-           ("motor_gains.kd", ([0.0], [1.0, 1.0, 0.0])), ("poles", ([30.0], [100.0])), ("stiffness", ([300.0], [200.0], [600.0])),
+    own = (("mode", ("feed_forward", "feed_forward_pd", "feedback_linearization")),
+           ("motor_gains.kp", ([0.0], [20.0, 20.0, 0.0])), ("motor_gains.kd", ([0.0], [1.0, 1.0, 0.0])),
+           ("poles", ([30.0], [100.0])), ("stiffness", ([300.0], [200.0], [600.0])),
            ("motor_effort_limits.maximum", ([-1.0], [8.0], [2.0])),
            ("motor_effort_limits.rate", ([math.inf], [math.inf], [1000.0])))
     return Arm(name, model, lambda values: ElasticSettings.from_drives(values, model, drives),

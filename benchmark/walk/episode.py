@@ -17,6 +17,7 @@ from .recorder import Recorder
 BEGIN = 1000 * 1_000_000_000    # ns
 SMOOTH = {"feedforward": 2500.0, "flatness": 500.0, "elastic": 2500.0}    # N m/s of undisturbed torques, at most
 QUIET, COMPARED = 1.2, 20       # s until a disturbed controller is as a fresh one; cycles that are compared then
+STEPS = 800                     # cycles with events, usually
 EVENTS = {"outlier": 5, "gap": 3, "long_gap": 2, "stamp": 2, "pause": 3, "elsewhere": 3, "jump": 2, "trajectory": 2,
           "wrench": 2, "parameters": 10, "stop": 1, "leave": 2, "malformed": 2, "bare": 2, "plain": 1}
 ODDS = np.cumsum(list(EVENTS.values())) / sum(EVENTS.values())
@@ -29,7 +30,7 @@ class Episode:
     def __init__(self, name: str, seed: int, number: int) -> None:
         self._arm: Arm = arm(name)
         self._rng = np.random.default_rng([seed, number, len(name)])
-        self._values = dict(self._arm.values)
+        self._values = self._arm.values | {"plausible_velocity": [float(self._rng.choice([2.0, np.inf]))]}
         self._controller = self._arm.controller(self._arm.settings(self._values))
         self._judge = Judge(self._controller, Recorder(self._controller), SMOOTH[name])
         self._recorder = self._judge.recorder
@@ -54,7 +55,7 @@ class Episode:
     def seen(self) -> Counter[str]:
         return self._judge.seen
 
-    def run(self, steps: int) -> None:
+    def run(self, steps: int = STEPS) -> None:
         self._activate()
         for _ in range(steps):
             self._now += float(self._rng.choice([1e-3, 2e-3, 4e-3]))
@@ -179,6 +180,7 @@ class Episode:
             points.append(Point(0.3 * (k + 1), goal, () if self._rng.random() < 0.5 else 0.0 * goal))
         if self._controller.on_trajectory(now, 0, self._names, points):
             self._trajectory = True
+            self._judge.soft(now)
         self._judge.jumped(now)
         self._pause_until = now + float(self._rng.uniform(0.0, 0.5))
         self._moving_until = max(self._pause_until, now + 0.3 * count) + 0.05
@@ -252,7 +254,7 @@ class Episode:
 
     def _rest(self) -> None:
         """No events: after `QUIET` the answers are those of a controller that knows nothing of what was before."""
-        judge, controller = self._judge, self._controller
+        judge = self._judge
         self._stopped_until = self._away_until = self._silent_until = self._pause_until = 0.0
         self._plain_until = self._bare_until = 0.0
         if judge.leaving:

@@ -193,6 +193,9 @@ class Judge:
         cycle = Cycle(np.array(output), values, dict(self._limits[at].alive), self._settings[at].rate_limit, elapsed,
                       shares)
         before, self._last[at] = self._before[at], cycle.output
+        if not values:
+            self._note(now, f"output {at}", f"{output}, though nothing was asked that it could be made of")
+            return cycle
         if cycle.alone is not None and not rules.exact(cycle, cycle.alone) and before is not None \
                 and before.alone is not None and before.values.keys() == values.keys() and np.isfinite(output).all():
             return cycle    # nothing but one law, as in the cycle before: no rule can be broken

@@ -1,4 +1,4 @@
-"""What holds for the outputs of a torque controller in every cycle, as functions of what its laws said (docs/safety.md).
+"""What holds in every cycle for the outputs of a torque controller (docs/safety.md), given what its laws said.
 
 They know nothing of the controller: `Cycle` has what the laws and safe efforts were before any limit, and which limits
 may count. Each rule returns "" or what is wrong.
@@ -53,7 +53,7 @@ class Cycle:
 
 
 def limits(cycle: Cycle, last: Array | None) -> str:
-    """Finite, and within the newest limits; where a rate limit holds, at most as far beyond a lowered one as it must."""
+    """Finite and within the limits; where a rate limit holds, at most as far beyond a lowered one as it must."""
     if not np.isfinite(cycle.output).all():
         return f"output {cycle.output} is not finite"
     most = np.max([*cycle.limits.values()], axis=0)
