@@ -1,4 +1,4 @@
-"""A sourced ROS brings plug-ins for pytest, which do not go together with every pytest: they stay out of these tests."""
+"""A sourced ROS brings plug-ins for pytest, some of which end a newer pytest: they stay out of these tests."""
 from __future__ import annotations
 
 import os
@@ -11,7 +11,8 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[1]
 # As the packages of Jazzy register them; a hook that pytest does not have is what pytest 9 finds in launch_testing.
-ENTRY_POINTS = {"launch_testing": "launch_testing", "launch_testing_ros": "launch_ros", "launch_pytest": "launch_pytest"}
+ENTRY_POINTS = {"launch_testing": "launch_testing", "launch_testing_ros": "launch_ros",
+                "launch_pytest": "launch_pytest"}
 PLUGIN = "def pytest_hook_of_another_version(path, parent):\n    pass\n"
 
 
