@@ -272,8 +272,7 @@ class Simulator:
 
     def _check_finite(self, q: Array, v: Array) -> None:
         for kind, array in (("v", v), ("q", q)):
-            finite = np.isfinite(array)
-            if not finite.all():
+            if not (finite := np.isfinite(array)).all():
                 raise self._diverged(kind, int(np.argmin(finite)), array)
 
     def _diverged(self, kind: str, i: int, array: Array | None = None) -> RbdError:
