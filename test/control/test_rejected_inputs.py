@@ -92,7 +92,8 @@ def test_motor_states_that_are_rejected_change_nothing():
             messages = [
                 (MOTORS, Z + FAR, W, 0), (MOTORS, Z, [0.5, 40.0, 3.0], 0), (MOTORS, Z, W, 900 * MS),
                 (MOTORS, Z, W, -MS), (MOTORS, Z, [NAN, 0.0, 0.0], 0), (MOTORS, Z[:2], W, 0),
-                (MOTORS[:2], Z[:2], W[:2], 0), (MOTORS[::-1], Z, [50.0, 0.0, 0.0], 0), (["shoulder", *MOTORS], [0.0, *Z], [0.0, *W], 0)]
+                (MOTORS[:2], Z[:2], W[:2], 0), (MOTORS[::-1], Z, [50.0, 0.0, 0.0], 0),
+                (["shoulder", *MOTORS], [0.0, *Z], [0.0, *W], 0)]
             names, z, w, leap = messages[rng.integers(len(messages))]
             before = copy.deepcopy(made)
             assert not made.on_motor_state(now + 1e-4, stamp + 100 + leap, names, z, w)
