@@ -68,6 +68,8 @@ class States:
                           for what, given in zip(self.names, inputs, strict=True))
         index = at if single else at[1:]
         where = f"{name}[{', '.join(map(str, index))}]" if index else name
+        if len(index) == 1 and array.shape[-1] == self.model.nv:
+            where += f" of joint '{_owner(self.model, index[0], False)}'"
         of = "" if single else f" of state {at[0]}"
         return BeyondNumbers(f"{where}{of} is {array[tuple(at)]}: the state is beyond what floating point numbers hold "
                              f"({sizes})")
