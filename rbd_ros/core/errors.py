@@ -20,6 +20,10 @@ class RbdError(ValueError):
         super().__init__(shortened(str(message)))
 
 
+class BeyondNumbers(RbdError):
+    """A result that floating point numbers do not hold."""
+
+
 class RbdWarning(UserWarning):
     """Something a user should look at, though the computation goes on."""
 

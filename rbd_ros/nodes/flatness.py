@@ -36,10 +36,10 @@ from ..core.model.robot_model import RobotModel
 from .adapters import EffortOutput, EffortRateOutput
 from .conversions import nanoseconds
 from .following_node import FollowingNode
+from .model_node import BEST_EFFORT
 from .motor_outputs import MotorEffortOutput, MotorReferenceOutput
 from .output import Output
 from .spin import run
-from .torque_node import BEST_EFFORT
 
 
 class FlatnessNode(FollowingNode):

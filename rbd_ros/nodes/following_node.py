@@ -16,7 +16,8 @@ from rbd_interfaces.msg import JointReference, NamedWrenches
 
 from ..core.control.following import FollowingController
 from .conversions import named_wrenches, nanoseconds, trajectory_points
-from .torque_node import BEST_EFFORT, RELIABLE, TorqueNode
+from .model_node import BEST_EFFORT, RELIABLE
+from .torque_node import TorqueNode
 
 
 class FollowingNode(TorqueNode):

@@ -3,14 +3,15 @@
 What the controller makes of it (ros2_controllers 4 to 6):
 - It takes `effort` only with command interface `effort`, or `position` and `effort`, and rejects it otherwise. With
   `effort` alone it adds its own PID on the error to `positions` and `velocities`. These are the measured ones here, so
-  that the PID has next to nothing to do: feedback belongs in one place, the gains of this node.
+  that the PID has next to nothing to do while this node is there: feedback belongs in one place, this node's gains.
 - The stamp stays 0, which means now: a stamp of the joint state would lie in the past, and a trajectory that ends in
   the past is rejected. With `time_from_start` 0 the effort counts in the controller's next cycle; with more it is
   approached linearly from the present command within that time.
 - `velocities` that are not 0 are rejected unless its allow_nonzero_velocity_at_trajectory_end is true. Without
   velocities its derivative gain damps every motion.
 - Its joints must all be there, by name, in any order.
-- Cancel, hold and its `cmd_timeout` set the effort to 0: an arm that does not compensate gravity itself sags.
+- Without messages it keeps the last point: its effort, and gains about its position. Its `cmd_timeout` sets the effort
+  to 0 instead: an arm that does not compensate gravity itself sags by gravity / p, or falls.
 """
 from __future__ import annotations
 

@@ -59,12 +59,17 @@ def shared(message: Any, field: str, count: int) -> Array:
 
 def message_type(adapter: str, package: str, name: str) -> Any:
     """The class of a message whose package only this adapter needs; `RbdError` if it is not there."""
+    return interface_type(f"adapter '{adapter}' publishes", package, "msg", name)
+
+
+def interface_type(use: str, package: str, kind: str, name: str) -> Any:
+    """The class of a message or service (`kind`: msg, srv) that not every user needs; `use` says what needs it."""
     try:
-        return getattr(importlib.import_module(f"{package}.msg"), name)
+        return getattr(importlib.import_module(f"{package}.{kind}"), name)
     except ImportError:
-        raise RbdError(f"adapter '{adapter}' publishes {package}/{name}, but there is no package '{package}' here: "
+        raise RbdError(f"{use} {package}/{name}, but there is no package '{package}' here: "
                        f"install it (Debian, Ubuntu: apt install ros-$ROS_DISTRO-{package.replace('_', '-')}, or "
                        "build it in your workspace), source it, and start the node again") from None
     except AttributeError:
-        raise RbdError(f"adapter '{adapter}' publishes {package}/{name}, which the '{package}' that is installed here "
+        raise RbdError(f"{use} {package}/{name}, which the '{package}' that is installed here "
                        "does not have: it needs a newer one") from None

@@ -4,7 +4,8 @@ Each look takes some tens of µs: for slow timers.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from rclpy.node import Node
 
@@ -37,6 +38,14 @@ def silence(node: Node, topic: str) -> str:
     if not count:
         return f"nobody publishes on {topic}"
     return f"nothing arrives on {topic}, though it has {count} publisher{'s' * (count > 1)}"
+
+
+def no_state(node: Node, topic: str, state: Any, names: Sequence[str]) -> str:
+    """Why no joint state with these joints was accepted yet; `state`: a `StateInput`."""
+    if state.refused:
+        return f"{topic} is rejected: {state.refused}"
+    return f"{topic} has {', '.join(state.foreign)}, none of {', '.join(names)}" if state.foreign else silence(
+        node, topic)
 
 
 def rivals(node: Node, topics: Iterable[str]) -> str:

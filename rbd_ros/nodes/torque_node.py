@@ -20,7 +20,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from rclpy.callback_groups import CallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -34,12 +33,11 @@ from .adapters import EffortOutput, Output, make_outputs
 from .control_loop import ControlLoop
 from .conversions import nanoseconds
 from .emergency_stop import EmergencyStopInput
-from .model_node import BEST_EFFORT, LATCHED, RELIABLE, ModelNode
-from .surroundings import Reminder, rivals, silence
+from .handover import Handover, make_handover
+from .model_node import BEST_EFFORT, ModelNode
+from .surroundings import Reminder, no_state, rivals
 
 LONGEST_RUN_DOWN = 3.0    # s
-
-__all__ = ["BEST_EFFORT", "LATCHED", "RELIABLE", "TorqueNode"]
 
 
 class TorqueNode(ModelNode, ABC):
@@ -53,6 +51,7 @@ class TorqueNode(ModelNode, ABC):
         self._states: Any = None
         self._watchdog: Any = None
         self._loop: ControlLoop | None = None
+        self._handover: Handover | None = None
         self._stopped = False    # by an emergency stop that came before the configuration, or outlives it
         self._stops = EmergencyStopInput(self, self._on_emergency_stop)
         self._stateless = Reminder(self.get_logger().warning)
@@ -92,13 +91,13 @@ class TorqueNode(ModelNode, ABC):
         self.controller.warm_up()
         if self._stopped:
             self.controller.safety.stop()
-        unlimited = np.flatnonzero(np.isinf(settings.safety.effort_limit))
-        if len(unlimited):
-            self.get_logger().warning("no limit for the effort of " + ", ".join(model.joint_names[i] for i in unlimited)
-                                      + ": neither the robot description nor 'effort_limits.maximum' has one")
+        if settings.unlimited:
+            self.get_logger().warning(f"no limit for the effort of {', '.join(settings.unlimited)}: neither the robot "
+                                      "description nor 'effort_limits.maximum' has one")
         self._outputs = [self.effort_output(settings), *self.further_outputs(),
                          *make_outputs(self, model, settings, values)]
-        self.undo += [output.destroy for output in self._outputs]
+        self._handover = make_handover(self, values)
+        self.undo += [each.destroy for each in (*self._outputs, self._handover) if each is not None]
         self.serve(Trigger, "~/reset", self._on_reset)
         self.create_inputs()
         watchdog = self._watchdog = self.create_timer(1.0 / values["watchdog_rate"], self._on_watchdog,
@@ -124,7 +123,7 @@ class TorqueNode(ModelNode, ABC):
     def tear_down(self) -> None:
         self._stopped = self.controller.safety.latched if self.controller is not None else self._stopped
         self._outputs = []
-        self.controller = self._states = self._watchdog = self._loop = None
+        self.controller = self._states = self._watchdog = self._loop = self._handover = None
 
     def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
         self.make_settings(values, model)
@@ -135,8 +134,7 @@ class TorqueNode(ModelNode, ABC):
             self.controller.apply(settings)
 
     def report(self) -> Mapping[str, Any]:
-        report: Mapping[str, Any] = self.controller.report()
-        return report
+        return dict(self.controller.report())
 
     def look_around(self, now: float) -> str:
         self._stops.hear_latched()
@@ -154,11 +152,7 @@ class TorqueNode(ModelNode, ABC):
         with self.lock:
             if not self.active or self.controller.safety.output is not None:
                 return ""
-            state, topic = self.controller.state, self._states.topic_name
-            if state.refused:
-                return f"{topic} is rejected: {state.refused}"
-            names = ", ".join(self.controller.model.joint_names)
-            return f"{topic} has {', '.join(state.foreign)}, none of {names}" if state.foreign else silence(self, topic)
+            return no_state(self, self._states.topic_name, self.controller.state, self.controller.model.joint_names)
 
     # ---- life cycle
 
@@ -183,25 +177,33 @@ class TorqueNode(ModelNode, ABC):
         super().stop()
 
     def _run_down(self) -> None:
-        """Ramp to the safe effort, still following the joint states, and publish it last. An emergency stop ends the
-        ramp.
+        """Ramp to the safe effort, still following the joint states, and publish it last; before that, let another
+        controller have the arm, if there is one. An emergency stop ends the ramp.
         """
         controller, settings = self.controller, self.controller.settings.safety
         self._watchdog.cancel()
+        begin = time.monotonic()
+        if self._handover is not None and controller.safety.output is not None:
+            self._handover.run(self._go_on)
         with self.lock:
             controller.deactivate()
         # Longer only for the rate limit, and not so long that `ros2 launch` loses patience (5 s) and kills. States may
         # have ceased already: a simulation's long timeout must not keep the process alive.
-        deadline = time.monotonic() + max(settings.ramp_out, LONGEST_RUN_DOWN) + min(2.0 * settings.state_timeout, 1.0)
+        deadline = min(2.0 * settings.state_timeout, 1.0) + max(time.monotonic() + settings.ramp_out,
+                                                                begin + LONGEST_RUN_DOWN)
         while not controller.finished and time.monotonic() < deadline:
-            self._stops.take()    # as this callback keeps the executor from it
-            if not self._take_state():
-                with self.lock:
-                    self._publish(controller.watchdog(time.monotonic()))
-                time.sleep(1e-3)
+            self._go_on()
         with self.lock:
             self._publish(controller.finish(time.monotonic()))
             self.active, self.status = False, "inactive"
+
+    def _go_on(self) -> None:
+        """What executor and watchdog do otherwise, while a callback keeps them from it."""
+        self._stops.take()
+        if not self._take_state():
+            with self.lock:
+                self._publish(self.controller.watchdog(time.monotonic()))
+            time.sleep(1e-3)
 
     # ---- control
 
@@ -247,9 +249,8 @@ class TorqueNode(ModelNode, ABC):
 
     def _publish(self, effort: Any) -> None:
         if effort is not None:
-            state = self.controller.state
             for output in self._outputs:
-                output.publish(self._stamp, state.q, state.v, effort)
+                output.publish(self._stamp, self.controller.state.q, self.controller.state.v, effort)
 
     def _take_state(self) -> bool:
         """Handle a joint state that waits in the subscription, if no thread of its own does that."""

@@ -9,6 +9,7 @@ import yaml
 from support.robots import urdf_paths
 
 import rbd_ros as rbd
+from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings
 from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from rbd_ros.core.control.parameters import validate
 from rbd_ros.core.control.torque_settings import load_model
@@ -19,7 +20,10 @@ LBR = {f"lbr_A{i + 1}": name for i, name in enumerate(rbd.sample("iiwa").joint_n
 # for another model of the same arm
 ARMS = [("franka", "panda_description/panda", {"fr3_": "panda_"}), ("iiwa_lbr", "iiwa", LBR),
         ("ur", "ur_description/ur5_robot", {}), ("ur", "ur_description/ur10_robot", {}),
-        ("generic_effort", "z1_description/z1", {'locked.joints: [""]': "locked.joints: [jointGripper]"})]
+        *((name, "z1_description/z1", {'locked.joints: [""]': "locked.joints: [jointGripper]"})
+          for name in ("generic_effort", "generic_jtc", "generic_annotator"))]
+TRAJECTORIES = ("generic_jtc", "generic_annotator")    # joint_trajectory_controller behind the node
+ANNOTATED = "generic_annotator"    # its node is effort_annotator, not feedforward
 each_arm = pytest.mark.parametrize(("arm", "description", "names"), ARMS,
                                    ids=[f"{arm}-{description.split('/')[-1]}" for arm, description, _ in ARMS])
 
@@ -43,7 +47,7 @@ def path_of(description):
 def loaded(arm, description, names):
     """(values, model)"""
     given = read(CONFIG / f"{arm}.yaml", names)["/**"]["ros__parameters"]
-    values = validate(FEEDFORWARD_TABLE, given)
+    values = validate(ANNOTATOR_TABLE if arm == ANNOTATED else FEEDFORWARD_TABLE, given)
     model, _ = load_model(values, str(path_of(description)))
     return values, model
 
@@ -58,8 +62,11 @@ def test_every_configuration_of_an_arm_is_tested():
 
 @pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 @each_arm
-def test_the_node_can_be_configured_and_holds_the_arm(loaded):
+def test_the_node_can_be_configured_and_holds_the_arm(arm, loaded):
     values, model = loaded
+    if arm == ANNOTATED:
+        AnnotatorSettings.from_values(values, model)
+        return
     settings = FeedforwardSettings.from_values(values, model)
     assert set(values["joints"]) == set(model.joint_names)
     assert np.isfinite(settings.safety.effort_limit).all()
@@ -85,7 +92,9 @@ def test_the_controller_has_the_same_joints_in_the_same_order(arm, description, 
     types = {name: value["type"] for name, value in manager.items() if isinstance(value, dict)}
     assert set(files) <= set(types) and "joint_state_broadcaster" in types
     assert manager["update_rate"] == node.get("state_rate", manager["update_rate"])
-    if node["adapters"] == ["forward_command"]:
+    if arm in TRAJECTORIES:
+        return
+    if "forward_command" in node["adapters"]:
         name = node["forward_command.controller"]
         assert types[name] == "forward_command_controller/ForwardCommandController"
         assert files[name] == {"interface_name": "effort", "joints": node["joints"]}
@@ -96,11 +105,38 @@ def test_the_controller_has_the_same_joints_in_the_same_order(arm, description, 
         assert types["lbr_torque_command_controller"] == "lbr_ros2_control/LBRTorqueCommandController"
 
 
-def test_the_trajectory_controller_takes_what_adapter_jtc_sends():
-    files = read(CONFIG / "controllers" / "generic_effort.yaml")
+@pytest.mark.parametrize("arm", TRAJECTORIES)
+def test_the_trajectory_controller_takes_effort_and_holds_the_arm(arm):
+    """With cmd_timeout it sets the effort to 0 after every trajectory; the arm sags then, and falls without gains."""
+    node = read(CONFIG / f"{arm}.yaml")["/**"]["ros__parameters"]
+    files = read(CONFIG / "controllers" / f"{arm}.yaml")
     own = files["effort_trajectory_controller"]["ros__parameters"]
-    assert own["joints"] == read(CONFIG / "generic_effort.yaml")["/**"]["ros__parameters"]["joints"]
+    holds(own, node["joints"])
+    assert own["cmd_timeout"] == 0.0
+    if arm == "generic_jtc":
+        assert node["adapters"] == ["jtc"] and node["jtc.controller"] in files
+        assert own["allow_nonzero_velocity_at_trajectory_end"]    # else it rejects all but an arm at rest
+
+
+def test_the_controller_that_takes_over_is_there_and_holds_the_arm():
+    node = read(CONFIG / "generic_effort.yaml")["/**"]["ros__parameters"]
+    files = read(CONFIG / "controllers" / "generic_effort.yaml")
+    assert node["handover.deactivate"] == [node["forward_command.controller"]]
+    [name] = node["handover.activate"]
+    assert "jtc" in node["adapters"] and node["jtc.controller"] == name    # it gets the torque from the node then
+    own = files[name]["ros__parameters"]
+    holds(own, node["joints"])
+    assert own["allow_nonzero_velocity_at_trajectory_end"] and own["cmd_timeout"] == 0.0
+    for gains in own["gains"].values():    # where nobody sends it efforts, only the integral takes the weight
+        assert gains["i"] > 0.0 and 0.0 < gains["i_clamp_max"] == -gains["i_clamp_min"]
+
+
+def holds(own, joints):
+    """A joint_trajectory_controller of ros2_controllers 4 to 6 with gains of its own for every joint."""
+    assert own["joints"] == joints
     assert own["command_interfaces"] == ["effort"] and own["state_interfaces"] == ["position", "velocity"]
-    assert own["allow_nonzero_velocity_at_trajectory_end"]    # else it rejects all but an arm at rest
-    assert own["cmd_timeout"] > own["constraints"]["goal_time"]    # else it ignores the timeout
-    assert set(own["gains"]) == set(own["joints"])
+    assert set(own["gains"]) == set(joints)
+    for gains in own["gains"].values():
+        assert gains["p"] > 0.0 and gains["d"] > 0.0
+        # 4 has "legacy" by default, which it deprecates, as `i_clamp`; 5 has neither
+        assert gains["antiwindup_strategy"] == "none" and "i_clamp" not in gains

@@ -86,6 +86,15 @@ def test_stamps_that_begin_are_another_clock():
     assert accepted == [False] * (CONFIRMED - 1) + [True] and unstamped.clock_restarts == 1
 
 
+def test_a_simulation_that_begins_at_time_zero(state):
+    """Its first states have stamp 0, repeated while it stands still, and are no other clock than those that follow."""
+    for i in range(30):
+        assert state.accept(0.5 * i, 0, NAMES, Q, V) and not state.unstamped
+    for i in range(1, 30):
+        assert state.accept(15.0 + 1e-3 * i, 2 * i * MS, NAMES, Q, V) and state.time_ns == 2 * i * MS
+    assert state.restarts == 0
+
+
 def test_clock_that_was_reset_is_accepted_when_the_state_is_stale(state):
     assert state.accept(0.0, 100 * MS, NAMES, Q, V)
     assert state.accept(0.1, MS, NAMES, Q, V)

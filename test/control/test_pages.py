@@ -29,7 +29,12 @@ def test_parameters_exist(page):
 def test_files_exist(page):
     text = (ROOT / "docs" / f"{page}.md").read_text()
     for link in re.findall(r"\]\(([^)]+)\)", text):
-        assert (ROOT / "docs" / link).is_file(), link
+        name, _, heading = link.partition("#")
+        target = ROOT / "docs" / (name or f"{page}.md")
+        assert target.is_file(), link
+        headings = [re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").lower()).replace(" ", "-")
+                    for line in target.read_text().splitlines() if line.startswith("#")]
+        assert not heading or heading in headings, link
     for path in re.findall(r"`((?:config|test|rbd_ros|docs)/[\w/]+\.\w+)`", text):
         assert (ROOT / path).is_file(), path
 

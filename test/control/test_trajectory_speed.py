@@ -8,6 +8,7 @@ from support.arm import NAMES, Q, arm
 import rbd_ros as rbd
 from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.core.control.inputs import UNSTAMPED
 from rbd_ros.core.control.reference import Point
 from rbd_ros.core.control.velocity_limits import START
 
@@ -87,11 +88,12 @@ def test_a_stream_goes_on_until_a_later_trajectory_begins(made):
     np.testing.assert_allclose(made.reference.sample(now, 5 * SECOND).q, Q, rtol=0, atol=1e-12)
 
 
-def test_states_without_stamps_follow_trajectories_by_the_time_of_reception(made):
+def test_states_without_stamps_follow_trajectories_by_the_time_of_reception():
     model = rbd.sample("two_link")
     made = FeedforwardController(model, FeedforwardSettings.from_values({"ramp_in": 0.0}, model))
     made.activate(0.0)
-    state(made, 5.0, stamp=0)
+    for i in range(UNSTAMPED):
+        state(made, 4.93 + 0.01 * i, stamp=0)
     assert not made.on_trajectory(5.0, 6 * SECOND, NAMES, [Point(1.0, Q + 0.5)]) and "stamp 0" in made.rejections.last
     assert made.on_trajectory(5.0, 0, NAMES, [Point(1.0, Q + 0.5)])
     for i in range(60):

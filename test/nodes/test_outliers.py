@@ -21,8 +21,8 @@ def peer(tmp_path, private_domain):
                           **PARAMETERS)
     try:
         with Peer() as peer:
-            gravity = rbd.gravity_effort(rbd.sample("two_link"), Q)
-            peer.command = gravity + 100.0 * np.array([0.01, -0.01])
+            peer.gravity = rbd.gravity_effort(rbd.sample("two_link"), Q)
+            peer.command = peer.gravity + 100.0 * np.array([0.01, -0.01])
             peer.answer_close_to(peer.command, NAMES, Q, REST,
                                  repeat=lambda: peer.send_reference(NAMES, Q + np.array([0.01, -0.01])))
             yield peer
@@ -32,7 +32,7 @@ def peer(tmp_path, private_domain):
 
 
 def stays(peer, disturb, key):
-    """The command, in every effort while a disturbance comes before each 3rd state, until it is counted five times."""
+    """The command is every effort while each 3rd message is a disturbance, until it is counted five times."""
     before, count = int(peer.diagnostics.get(key, 0)), 0
     peer.efforts.clear()
 
@@ -49,6 +49,7 @@ def stays(peer, disturb, key):
     for effort in peer.efforts:
         np.testing.assert_allclose(effort.effort, peer.command, rtol=0, atol=1e-9)
     assert peer.diagnostics["clock_restarts"] == peer.diagnostics["position_restarts"] == "0"
+    assert peer.diagnostics["rejected_stamp_backwards"] == "0"
 
 
 def ahead(peer, seconds):
@@ -57,19 +58,30 @@ def ahead(peer, seconds):
     return Time(sec=ns // 1_000_000_000, nanosec=ns % 1_000_000_000)
 
 
-def test_single_outliers_and_stamps_and_trajectories_out_of_reach(peer):
-    for _ in range(20):    # the period of the states is known
-        peer.answer(NAMES, Q, REST)
-    stays(peer, lambda: peer.send_state(NAMES, Q, [400.0, 0.0]), "rejected_implausible")
-    stays(peer, lambda: peer.send_state(NAMES, Q + np.array([2.0, 0.0]), REST), "rejected_implausible")
-    stays(peer, lambda: peer.send_state(NAMES, Q, REST, stamp=ahead(peer, 0.9)), "rejected_stamp_leap")
-    stays(peer, lambda: peer.send_state(NAMES, [0.1], stamp=ahead(peer, 5.0)), "rejected_wrong_size")
-    trajectories = peer.node.create_publisher(JointTrajectory, "feedforward/joint_trajectory", RELIABLE)
-    peer.spin_until(lambda: trajectories.get_subscription_count() > 0, "subscription")
-    far = JointTrajectory(joint_names=NAMES, points=[
+DISTURBANCES = {
+    "velocity": (lambda peer: peer.send_state(NAMES, Q, [400.0, 0.0]), "rejected_implausible"),
+    "position": (lambda peer: peer.send_state(NAMES, Q + np.array([2.0, 0.0]), REST), "rejected_implausible"),
+    "stamp": (lambda peer: peer.send_state(NAMES, Q, REST, stamp=ahead(peer, 0.9)), "rejected_stamp_leap"),
+    "malformed, stamp ahead": (lambda peer: peer.send_state(NAMES, Q, REST, [1.0], stamp=ahead(peer, 5.0)),
+                               "rejected_wrong_size"),
+    "trajectory": (lambda peer: peer.trajectories.publish(JointTrajectory(joint_names=NAMES, points=[
         JointTrajectoryPoint(positions=list(Q + 0.8)),
-        JointTrajectoryPoint(positions=list(Q), time_from_start=Duration(sec=3))])
-    stays(peer, lambda: trajectories.publish(far), "rejected_bad_trajectory")
+        JointTrajectoryPoint(positions=list(Q), time_from_start=Duration(sec=3))])), "rejected_bad_trajectory")}
+
+
+@pytest.mark.parametrize("disturbance", DISTURBANCES)
+def test_the_effort_stays(peer, disturbance):
+    disturb, key = DISTURBANCES[disturbance]
+    peer.trajectories = peer.node.create_publisher(JointTrajectory, "feedforward/joint_trajectory", RELIABLE)
+    peer.spin_until(lambda: peer.trajectories.get_subscription_count() > 0, "subscription")
+    goal = np.array([0.02, -0.02])
+    near = JointTrajectory(joint_names=NAMES, points=[
+        JointTrajectoryPoint(positions=list(Q + goal), time_from_start=Duration(nanosec=20_000_000))])
+    peer.command = peer.gravity + 100.0 * goal
+    peer.answer_close_to(peer.command, NAMES, Q, REST, repeat=lambda: peer.trajectories.publish(near))
+    for _ in range(30):    # trajectories on their way are over, and the period of the states is known
+        peer.answer(NAMES, Q, REST)
+    stays(peer, lambda: disturb(peer), key)
 
 
 def test_a_robot_that_is_elsewhere(peer):

@@ -30,6 +30,8 @@ OUTPUTS = {
     **{f"multi_dof.{name}": f"{ADAPTERS}::test_multi_dof" for name in ("controller", "joints")},
     **{f"joint_command.{name}": f"{ADAPTERS}::test_joint_command" for name in ("topic", "joints")},
     **{f"lbr.{name}": f"{ADAPTERS}::test_lbr_parameters" for name in ("command_topic", "state_topic", "joints")},
+    **{f"handover.{name}": "nodes/test_handover.py::test_handover_parameters" for name in (
+        "controller_manager", "activate", "deactivate", "timeout")},
 }
 ELSEWHERE: dict[str, dict[str, str]] = {"feedforward": OUTPUTS, "flatness": OUTPUTS}
 SHOWN_HERE = [(program, row) for program in TABLES for row in TABLES[program]

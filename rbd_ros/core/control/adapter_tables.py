@@ -1,4 +1,4 @@
-"""Parameters of those outputs of a torque node that belong to one controller or driver."""
+"""Parameters of what a torque node does for one controller, driver or controller manager."""
 from __future__ import annotations
 
 from .parameters import Parameter, Table
@@ -30,4 +30,13 @@ LBR_TABLE: Table = (
     Parameter("lbr.state_topic", "string", "state", "Topic of lbr_fri_idl/LBRState: torque is sent only while its "
               "session_state is 4.", read_only=True),
     Parameter("lbr.joints", "strings", (), "The joints A1 to A7 in this order. Empty: `joints`.", read_only=True),
+)
+HANDOVER_TABLE: Table = (
+    Parameter("handover.controller_manager", "string", "", "Controller manager that is asked to switch controllers "
+              "before the torque ends, at deactivation, SIGINT and SIGTERM: <this>/switch_controller. Empty: none.",
+              read_only=True),
+    Parameter("handover.activate", "strings", (), "Controllers that hold the arm from then on.", read_only=True),
+    Parameter("handover.deactivate", "strings", (), "Controllers that pass this node's torque on.", read_only=True),
+    Parameter("handover.timeout", "number", 1.0, "How long the switch is waited for, s; then the torque ends all the "
+              "same.", lower=0.01, upper=3.0, read_only=True),
 )

@@ -137,7 +137,7 @@ class FollowingController(TorqueController[F], Generic[F]):
             self.rejections.add(Rejected("bad_trajectory", "a trajectory would run on during the emergency stop: reset "
                                          "that first"))
             return False
-        if stamp_ns and self.state.stamp_ns == 0 and self.state.received > -math.inf:
+        if stamp_ns and self.state.unstamped:
             self.rejections.add(Rejected("bad_trajectory", "joint states have no stamps that the trajectory's could be "
                                          "compared with: send it with stamp 0, to begin at once"))
             return False

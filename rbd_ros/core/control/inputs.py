@@ -16,6 +16,7 @@ from .plausibility import CLOCK, ELSEWHERE, Implausible, Plausibility, velocity_
 
 Array = NDArray[np.float64]
 _EMPTY = np.zeros(0)
+UNSTAMPED, UNSTAMPED_PERIOD = 8, 0.2    # so many states of stamp 0, each within so many s of the last: they have none
 
 
 class Rejected(RbdError):
@@ -203,10 +204,17 @@ class StateInput:
         self.q, self.v = model.neutral(), np.zeros(model.nv)
         self.measured_effort: Array | None = None
         self.stamp_ns, self.received = 0, -math.inf
-        self.time_ns = 0                    # the stamp, or the time of reception of states that have none
+        self.time_ns = 0                    # the stamp; of states that have none, the time since that is known
+        self._unstamped = 0                 # states with stamp 0 in a row
+        self._unstamped_since: float | None = None
         self.clock_restarts = self.position_restarts = 0
         self.refused = ""                   # why the last state with joints of the model was rejected
         self.foreign: Sequence[str] = ()    # names of the last one without any of them, since the last valid one
+
+    @property
+    def unstamped(self) -> bool:
+        """Whether states come without stamps."""
+        return self._unstamped_since is not None
 
     @property
     def restarts(self) -> int:
@@ -240,7 +248,7 @@ class StateInput:
         q = joints.positions("position", position)
         v = joints.raw_rates("velocity", velocity) if len(velocity) else None    # type: ignore[arg-type]
         measured = joints.raw_rates("effort", effort) if len(effort) else self.measured_effort  # type: ignore[arg-type]
-        time_ns = stamp_ns or round(now * 1e9)
+        time_ns = stamp_ns or (0 if self._unstamped_since is None else round((now - self._unstamped_since) * 1e9))
         if v is not None and not all_finite(v):
             v = np.where(np.isfinite(v), v, np.nan)
         try:
@@ -250,19 +258,29 @@ class StateInput:
         # From here on nothing is wrong.
         judged = v
         if v is None or not all_finite(v):
-            estimate = self._estimate(q, time_ns) if now - self.received < self.timeout else np.zeros(self._model.nv)
+            passed = (time_ns - self.time_ns) * 1e-9 if stamp_ns else now - self.received
+            estimate = self._estimate(q, passed) if now - self.received < self.timeout else np.zeros(self._model.nv)
             v = estimate if v is None else np.where(np.isfinite(v), v, estimate)
             judged = self._check.within(v)    # no measure of how fast the robot can be
         self._check.keep(now, time_ns, q, v if judged is None else judged, meaning)
         self.clock_restarts += meaning == CLOCK
         self.position_restarts += meaning == ELSEWHERE
+        self._count_unstamped(now, stamp_ns)
         self.q, self.v, self.measured_effort = q, v, measured
         self.stamp_ns, self.time_ns, self.received = stamp_ns, time_ns, now
         self.refused, self.foreign = "", ()
         return True
 
-    def _estimate(self, q: Array, time_ns: int) -> Array:
-        passed = (time_ns - self.time_ns) * 1e-9
+    def _count_unstamped(self, now: float, stamp_ns: int) -> None:
+        """Tell states without stamps from those of a simulation that stands at time 0."""
+        if stamp_ns:
+            self._unstamped, self._unstamped_since = 0, None
+            return
+        self._unstamped = self._unstamped + 1 if now - self.received < UNSTAMPED_PERIOD else 1
+        if self._unstamped >= UNSTAMPED and self._unstamped_since is None:
+            self._unstamped_since = now
+
+    def _estimate(self, q: Array, passed: float) -> Array:
         if passed <= 0.0:
             return self.v
         elapsed = max(passed, self._check.clock.least)    # stamps that are nearly the same are no measure

@@ -65,7 +65,7 @@ class MotorInput:
             if names != self._names:
                 self._map(list(names))
             q, v = self._gather("position", position), self._gather("velocity", velocity)
-            time_ns = stamp_ns or round(now * 1e9)
+            time_ns = stamp_ns or self.stamp_ns    # without one, only the time of reception counts
             try:
                 meaning = self._check.admit(now, time_ns, q, v, self.timeout)
             except Implausible as error:
@@ -75,7 +75,7 @@ class MotorInput:
             return False
         self._check.keep(now, time_ns, q, v, meaning)
         self.position[self._needed], self.velocity[self._needed] = q, v
-        self.stamp_ns, self.received = stamp_ns, now
+        self.stamp_ns, self.received = time_ns, now
         return True
 
     def measured(self, q: Array, v: Array) -> tuple[Array, Array]:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compile import quick_entry
 from ..model.robot_model import RobotModel
 from .stamps import LEAP, StampClock
 
@@ -35,6 +36,26 @@ CONFIRMED = 5         # states
 UNLIMITED, UNLIMITED_LINEAR = 10.0, 2.0    # rad/s and m/s: the limit of joints whose description has none, or 0
 # what a state that is admitted means
 FOLLOWS, CLOCK, ELSEWHERE = 0, 1, 2
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
+             "float64[::1], float64, float64)")
+def follows_entry(q0, v0, q, v, bound, usual, turn, longest, least):
+    """Whether all three inequalities hold; without words, as nearly all states follow. NaN in v: not measured."""
+    for i in range(len(q)):
+        moved = q[i] - q0[i]
+        if turn[i] > 0.0:
+            moved -= turn[i] * np.rint(moved / turn[i])
+        fastest = max(bound[i], GROWTH * abs(v0[i]))
+        if not abs(moved) <= fastest * longest + SLACK:
+            return False
+        if np.isnan(v[i]):
+            continue
+        tolerance = (WITHIN + longest / BRAKING) * usual[i]
+        quotient = moved / least
+        if not (abs(v[i]) <= fastest and min(v0[i], quotient) - tolerance <= v[i] <= max(v0[i], quotient) + tolerance):
+            return False
+    return True
 
 
 class Implausible(Exception):
@@ -76,21 +97,20 @@ class Plausibility:
 
     def allow(self, factor: Array | float) -> None:
         """States up to `factor` times the velocity limits; inf: no check of that joint."""
-        self._bound = np.broadcast_to(factor, self._limit.shape) * self._limit
+        self._bound = factor * self._limit
         self._usual = np.where(np.isinf(self._bound), np.inf, self._limit)
-        self._scale = np.concatenate([np.where(np.isinf(self._bound), 0.0, 1.0 / SLACK), 1.0 / self._bound,
-                                      1.0 / (WITHIN * self._usual)])
+        zero = np.zeros(len(self._limit))
+        self._follows(Known(0.0, 0, zero, zero), zero, zero, 0.0, 0.0)    # compiled or loaded now, not in a cycle
 
     def admit(self, now: float, time_ns: int, q: Array, v: Array | None, timeout: float) -> int:
         """What the state means; raises `Implausible`. v: None or NaN where it is not measured. `keep` must follow."""
         last = self.last
-        given = v
-        v = last.v if last is not None and v is None else np.zeros_like(q) if v is None else v
-        if given is not None and math.isnan(v @ v):
-            v = np.where(np.isnan(v), 0.0 if last is None else last.v, v)
-        jump = ""
+        if v is None:
+            v = np.zeros_like(q) if last is None else last.v
+        jump = trouble = ""
         if last is None:
             leap, fresh = False, False
+            v = np.where(np.isnan(v), 0.0, v)
             trouble = self._too_fast(v, self._bound)
         else:
             passed, waited = (time_ns - last.time_ns) * 1e-9, now - last.now
@@ -98,12 +118,10 @@ class Plausibility:
             if passed < 0.0 and fresh:
                 raise Implausible("stamp_backwards", f"went back by {-passed:.6f} s")
             leap = passed < 0.0 or self.clock.leaps(passed, waited)
-            moved = self._moved(last.q, q)
-            scaled = np.concatenate((moved, v, v - last.v)) * self._scale
-            trouble = ""
-            if not scaled @ scaled <= 1.0:
-                by_stamps = waited if leap else passed
-                jump, trouble = self._problems(last, moved, v, by_stamps, waited, fresh)
+            by_stamps = waited if leap else passed
+            if not self._follows(last, q, v, by_stamps, waited):
+                v = np.where(np.isnan(v), last.v, v)
+                jump, trouble = self._problems(last, self._moved(last.q, q), v, by_stamps, waited, fresh)
         if trouble or (fresh and (leap or jump)):
             self._confirm(Known(now, time_ns, q, v), ("stamp_leap", f"leapt ahead by {passed - waited:.6f} s") if leap
                           else ("implausible", jump or trouble))
@@ -146,6 +164,11 @@ class Plausibility:
         reach = np.where(fast, np.abs(other.v) + tolerance, self._bound) * longest + SLACK
         against = fast & (np.abs(other.v - moved / at_least) > tolerance)
         return bool((np.abs(moved) <= reach).all() and not against.any())
+
+    def _follows(self, last: Known, q: Array, v: Array, passed: float, waited: float) -> bool:
+        period = self.clock.period
+        return bool(follows_entry(last.q, last.v, q, v, self._bound, self._usual, self._turn,
+                                  max(passed, waited, 2.0 * period), max(passed, period)))
 
     def _problems(self, last: Known, moved: Array, v: Array, passed: float, waited: float,
                   fresh: bool) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from ..dynamics.mass_matrix import mass_matrix
 from ..errors import RbdError, RbdWarning, unknown_name
 from ..model.robot_model import RobotModel
 from ..model.urdf import load_urdf
-from .adapter_tables import CONTROL_MSGS_TABLE, JTC_TABLE, LBR_TABLE
+from .adapter_tables import CONTROL_MSGS_TABLE, HANDOVER_TABLE, JTC_TABLE, LBR_TABLE
 from .law import COMPENSATES
 from .parameters import Parameter, Table, per_joint
 from .payload import PAYLOAD_TABLE, loaded
@@ -52,7 +52,7 @@ TORQUE_TABLE: Table = (
               read_only=True),
     Parameter("joint_state.topic", "string", "~/effort_commands", "Topic of the sensor_msgs/JointState output.",
               read_only=True),
-    *JTC_TABLE, *CONTROL_MSGS_TABLE, *LBR_TABLE,
+    *JTC_TABLE, *CONTROL_MSGS_TABLE, *LBR_TABLE, *HANDOVER_TABLE,
     Parameter("robot_compensates", "strings", (), "What the robot's own controller adds to the torque it is sent.",
               choices=COMPENSATES),
     Parameter("gravity_check", "bool", True, "Compare the measured effort with the model's gravity torque after "
@@ -107,6 +107,11 @@ class TorqueSettings:
     plausible_velocity: Array
     state_rate: float
     gravity_check: bool
+
+    @property
+    def unlimited(self) -> list[str]:
+        """Joints without any limit of the effort."""
+        return [self.model.joint_names[i] for i in np.flatnonzero(np.isinf(self.safety.effort_limit))]
 
     @staticmethod
     def fields_from(values: Mapping[str, Any], model: RobotModel) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compile import entry, quick_entry
-from ..errors import RbdError, unknown_name
+from ..errors import BeyondNumbers, RbdError, unknown_name
 from ..lie.spatial import add, cross, rotate
 from . import block
 from .inertia import Array
@@ -68,9 +68,11 @@ class States:
                           for what, given in zip(self.names, inputs, strict=True))
         index = at if single else at[1:]
         where = f"{name}[{', '.join(map(str, index))}]" if index else name
+        if len(index) == 1 and array.shape[-1] == self.model.nv:
+            where += f" of joint '{_owner(self.model, index[0], False)}'"
         of = "" if single else f" of state {at[0]}"
-        return RbdError(f"{where}{of} is {array[tuple(at)]}: the state is beyond what floating point numbers hold "
-                        f"({sizes})")
+        return BeyondNumbers(f"{where}{of} is {array[tuple(at)]}: the state is beyond what floating point numbers hold "
+                             f"({sizes})")
 
 
 REASONABLE = 1e50    # of any input; squares of products of such numbers overflow

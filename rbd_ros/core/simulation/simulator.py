@@ -13,7 +13,7 @@ from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics
 from ..dynamics.mass_matrix import mass_matrix
 from ..dynamics.projection import ACCEPTED
-from ..errors import RbdError, unknown_name
+from ..errors import BeyondNumbers, RbdError, unknown_name
 from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -146,7 +146,10 @@ class Simulator:
             raise RbdError(f"n must be a positive number of steps, got {n!r}")
         with np.errstate(all="ignore"):
             for _ in range(int(n)):
-                q, v = self._advance(given, external_wrenches)
+                try:
+                    q, v = self._advance(given, external_wrenches)
+                except BeyondNumbers:
+                    raise self._diverged("v", int(np.argmax(np.abs(self._v)))) from None
                 if not math.isfinite(q @ q + v @ v):
                     self._check_finite(q, v)
                 self._q, self._v = q, v
@@ -156,9 +159,9 @@ class Simulator:
         if effort is None:
             return np.zeros(self.model.nv)
         tau = np.array(states(self.model, effort=effort).arrays[0])
-        if tau.ndim != 1:
-            raise RbdError(f"a simulator has one state: effort has shape {tau.shape}, expected ({self.model.nv},)")
-        return tau
+        if tau.ndim == 1:
+            return tau
+        raise RbdError(f"a simulator has one state: effort has shape {tau.shape}, expected ({self.model.nv},)")
 
     def _advance(self, given: Array | Callable[[float], ArrayLike], wrenches: Any) -> tuple[Array, Array]:
         model, h, springs = self.model, self.step_size, self._springs
@@ -269,8 +272,7 @@ class Simulator:
 
     def _check_finite(self, q: Array, v: Array) -> None:
         for kind, array in (("v", v), ("q", q)):
-            finite = np.isfinite(array)
-            if not finite.all():
+            if not (finite := np.isfinite(array)).all():
                 raise self._diverged(kind, int(np.argmin(finite)), array)
 
     def _diverged(self, kind: str, i: int, array: Array | None = None) -> RbdError:
