@@ -65,7 +65,7 @@ class FollowingController(TorqueController[F], Generic[F]):
         self._turns = Turns(model)
         self._wrenches: Array | None = None
         self._wrenches_received = -math.inf
-        self._beginning = False    # what fades in is a stream, and no trajectory came since
+        self._beginning: FollowingLaws | None = None    # those with which a stream began; no trajectory came since
 
     def interpolation(self, waypoints: Sequence[Waypoint], start: Reference) -> Interpolation:
         """The motion of a trajectory; `RbdError` if it cannot be."""
@@ -105,8 +105,9 @@ class FollowingController(TorqueController[F], Generic[F]):
         before = None if self.reference.streams(now) else self.reference.without_later()
         accepted = self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
         if accepted and before is not None:
-            self._fade_from(before, self._beginning)
-            self._beginning = self.safety.laws.fading
+            fade = self.safety.laws
+            self._fade_from(before, self._beginning in (fade.new, fade.newest))
+            self._beginning = fade.newest
         return accepted
 
     def _fade_from(self, before: ReferenceInput, same: bool = False) -> None:
@@ -144,7 +145,7 @@ class FollowingController(TorqueController[F], Generic[F]):
         measured = self.state.q if self.state.age(now) < self.state.timeout else None
         before = self.reference.without_later()
         accepted = self.reference.accept_trajectory(now, stamp_ns, self.state.time_ns, names, points, measured)
-        self._beginning = self._beginning and not accepted
+        self._beginning = None if accepted else self._beginning
         self._fade_a_jump(before)
         return accepted
 

@@ -63,6 +63,7 @@ class SafetyFilter(Generic[Laws]):
         self._safe_efforts = safe
         self._stale: list[Array] | None = None    # safe efforts of the last state, once that is too old
         self._down = 0.0                          # how far the way from these to the fallback is gone
+        self._absent: Laws | None = None          # that of the laws of the present fade which lacked a command
         self._faded = False                       # the last output is that of no law alone
         self._stopping = False                    # an emergency stop to which there was no output yet
         self._fresh_at = self._time = 0.0
@@ -94,6 +95,7 @@ class SafetyFilter(Generic[Laws]):
         self.modes.activate()
         self._time, self._stale, self._stopping = now, None, False
         self.laws.replace(self.laws.newest)
+        self._absent = None
         for channel in self.channels:
             channel.output = None
             channel.rated = False
@@ -158,8 +160,11 @@ class SafetyFilter(Generic[Laws]):
         """Output for a fresh joint state; `command(laws)` is None as long as there is none."""
         elapsed = self._advance(now)
         laws = self.laws
+        self._let_in()
         new = self._asked(command, laws.new)
         old = None if laws.old is None else self._asked(command, laws.old)
+        if laws.old is not None and (new is None) != (old is None) and self.modes.share > 0.0:
+            self._absent = laws.new if new is None else laws.old
         self._fresh_at, self._stale, self._down, self._stopping = now, None, 0.0, False
         s, modes = self.settings, self.modes
         modes.advance(elapsed, new is not None or old is not None, s.ramp_in, s.ramp_out)
@@ -197,7 +202,7 @@ class SafetyFilter(Generic[Laws]):
             self._down = min(self._down + down / s.fallback_ramp, 1.0) if s.fallback_ramp > 0.0 else 1.0
         for channel, safe in zip(self.channels, self._stale, strict=True):
             channel.saturated = False
-            channel.emit(channel.clip(mix(safe, channel.let_down, self._down)), elapsed)
+            channel.emit(mix(channel.clip(safe), channel.clip(channel.let_down), self._down), elapsed)
         return self.output
 
     def finish(self, now: float) -> Array | None:
@@ -231,12 +236,23 @@ class SafetyFilter(Generic[Laws]):
             channel.advance(elapsed, ramp)
         return elapsed
 
+    def _let_in(self) -> None:
+        """A law that lacked a command while it faded counts as safe until the fade is over; then it ramps in."""
+        if self._absent is None:
+            return
+        if self.modes.share <= 0.0:    # whatever comes now ramps in from the safe effort
+            self._absent = None
+        elif not self.laws.fading or (self._absent is not self.laws.old and self._absent is not self.laws.new):
+            if self._absent is self.laws.new:
+                self.modes.restart()
+            self._absent = None
+
     def _asked(self, command: Callable[[Laws], Command | None], laws: Laws) -> Command | None:
         found = command(laws)
         if found is not None and not all(map(all_finite, found.efforts)):
             self.counts["non_finite_command"] += 1
             return None
-        return found
+        return None if laws is self._absent else found
 
     def _mixed(self, new: Command | None, old: Command | None) -> list[Array]:
         """C; the safe effort takes the place of a command that one of the laws does not have."""

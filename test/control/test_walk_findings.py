@@ -1,0 +1,71 @@
+"""Faults that random walks found, each by itself."""
+from __future__ import annotations
+
+import numpy as np
+from safety_filter import COMMAND, FALLBACK, PlainFilter, close, make
+from support.arm import NAMES, Q, arm
+
+from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
+
+MS = 1_000_000
+
+
+def test_the_way_to_a_fallback_beyond_the_limits_takes_its_time():
+    """Both ends are cut to the limits first; else the torque is there after a small part of the ramp."""
+    safety = PlainFilter(make(effort_limit=np.full(2, 4.0), fallback=np.full(2, 400.0), hold=0.0,
+                              fallback_ramp=1.0).settings)
+    safety.activate(0.0)
+    safe = safety.update(1.0, None)
+    safety.watchdog(1.05)
+    rest = np.array(safety.output)
+    close(safety.watchdog(1.06), rest + 0.01 * (4.0 - rest))
+    assert safe is not None and FALLBACK is not None
+
+
+def test_a_law_that_has_a_command_again_takes_over_softly():
+    """While it fades in, it has none for some cycles, then one again: that is no step."""
+    safety = make(ramp_in=1.0)
+    for now in np.linspace(1.0, 3.0, 101):
+        safety.update(now, COMMAND)
+    assert safety.mode == "running"
+    safety.set("second")
+    given = {"first": COMMAND, "second": None}
+    for now in np.linspace(3.0, 3.5, 51):
+        before = np.array(safety.update(now, given))
+    given["second"] = COMMAND
+    after = safety.update(3.51, given)
+    assert np.abs(after - before).max() <= 0.05 * np.abs(COMMAND).max()
+
+
+def test_a_stream_that_begins_while_other_settings_fade_in_fades_in_too():
+    """Also where a stream had begun before, long ago."""
+    def settings(**values):
+        given = {"feedforward": "none", "gains.kp": 10.0, "ramp_in": 0.1, "state_timeout": 10.0,
+                 "reference_timeout": 0.1, "plausible_velocity": float("inf")} | values
+        return FeedforwardSettings.from_values(given, model)
+
+    model = arm()
+    made = FeedforwardController(model, settings())
+    made.activate(0.0)
+    now, last, moved = 0.0, None, 0.0
+
+    def go(seconds, reference=None):
+        nonlocal now, last, moved
+        end = now + seconds
+        while now < end:
+            now += 1e-3
+            if reference is not None:
+                assert made.on_reference(now, 0, NAMES, reference)
+            output = np.array(made.on_state(now, round(1e9 * (now + 1.0)), NAMES, Q, np.zeros(2)))
+            moved = max(moved, 0.0 if last is None else float(np.abs(output - last).max()))
+            last = output
+
+    go(1.0, Q)
+    go(0.5)
+    go(1.0, Q + 0.1)    # begins again, and fades in
+    go(0.5)
+    made.apply(settings(**{"gains.kd": 1.0}))
+    go(0.02)
+    moved = 0.0
+    go(1.0, Q - 0.9)    # 10 N m from the last one, in 0.1 s
+    assert moved <= 0.2
