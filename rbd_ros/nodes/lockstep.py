@@ -6,7 +6,8 @@ Topics (relative names):
   <controller>/commands         std_msgs/Float64MultiArray, out
   /model/<bridge_model>/joint/<joint>/cmd_force   std_msgs/Float64, out, for ros_gz_bridge
   /diagnostics                  diagnostic_msgs/DiagnosticArray, out, once a second. Keys: mode, cycles, rate_hz,
-                                overdue, refused, overshoots, late_commands (stepper rbd: states in whose steps another
+                                overdue, refused, overshoots, unanswered (states whose answer was lost),
+                                late_commands (stepper rbd: states in whose steps another
                                 effort acted than the one that had been sent)
 Services that it calls: those of parameter `stepper`.
 
