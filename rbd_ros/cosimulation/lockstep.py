@@ -44,7 +44,7 @@ LOCKSTEP_TABLE: Table = (
     Parameter("bridge_model", "string", "", "Efforts go to /model/<bridge_model>/joint/<joint>/cmd_force "
               "(std_msgs/Float64) for ros_gz_bridge; needs `joints`. Empty: not so.", read_only=True),
     Parameter("settle", "number", 0.0, "Real time between a command and the request for steps, s. Topics and services "
-              "have no common order on their way through ros_gz_bridge: 0.002 for Gazebo. Not needed for our plants.",
+              "have no common order on their way through ros_gz_bridge: 0.01 for Gazebo. Not needed for our plants.",
               lower=0.0, upper=1.0, read_only=True),
     Parameter("patience", "number", 5.0, "Real time after which a missing state is asked for again, and a missing "
               "answer is reported, s.", lower=0.01, upper=3600.0, read_only=True),
