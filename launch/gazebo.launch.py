@@ -1,34 +1,51 @@
 """Starts an arm in Gazebo with node feedforward; needs ros_gz, and gz_ros2_control for interface:=ros2_control.
 
+    ros2 launch rbd_ros gazebo.launch.py
     ros2 launch rbd_ros gazebo.launch.py robot_description_file:=/path/my_arm.urdf params_file:=/path/my_arm.yaml
-    ros2 launch rbd_ros gazebo.launch.py interface:=bridge mode:=lockstep bridge_file:=/path/my_bridge.yaml
+    ros2 launch rbd_ros gazebo.launch.py interface:=bridge mode:=lockstep headless:=true
 
-The URDF contains what config/gazebo.urdf.xacro shows. docs/cosimulation.md tells the delays.
+Any URDF will do: what Gazebo needs is added as `rbd gazebo` does it. docs/cosimulation.md tells the delays.
 """
+import tempfile
+from pathlib import Path
+
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction
-from launch.conditions import IfCondition
+from launch.actions import (
+    DeclareLaunchArgument,
+    EmitEvent,
+    ExecuteProcess,
+    IncludeLaunchDescription,
+    LogInfo,
+    OpaqueFunction,
+    RegisterEventHandler,
+    TimerAction,
+)
+from launch.event_handlers import OnProcessExit
+from launch.events import Shutdown
 from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import EqualsSubstitution, LaunchConfiguration, PathJoinSubstitution
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
-from rbd_ros import load_urdf, sample_path
+from rbd_ros import RbdError, sample_path
+from rbd_ros.cosimulation.gazebo_files import write_files
+from rbd_ros.cosimulation.gazebo_world import read_world
 
 SIM_TIME = {"use_sim_time": True}
+PATIENCE = 60.0    # s until it is said that the arm has not been spawned
 
 
 def arg_robot_description_file():
     return DeclareLaunchArgument("robot_description_file", default_value=str(sample_path("iiwa")),
-                                 description="URDF file of the arm, with the plugins of the chosen interface.")
+                                 description="URDF file of the arm; plugins for Gazebo are added to a copy.")
 
 
 def arg_params_file():
     return DeclareLaunchArgument(
-        "params_file", default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "feedforward.yaml"]),
-        description="YAML file of the parameters of node feedforward, such as gains; config/feedforward.yaml lists "
-                    "all of them.")
+        "params_file", default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "gazebo.yaml"]),
+        description="YAML file of what differs from the defaults of nodes feedforward and residual, such as gains, all "
+                    "under /**; the default one is for the iiwa.")
 
 
 def arg_interface():
@@ -52,32 +69,21 @@ def arg_controller():
                     "with interface ros2_control.")
 
 
-def arg_controllers_file():
-    return DeclareLaunchArgument(
-        "controllers_file",
-        default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "gazebo_controllers.yaml"]),
-        description="YAML file of the parameters of the controllers, with interface ros2_control.")
-
-
-def arg_bridge_file():
-    return DeclareLaunchArgument(
-        "bridge_file",
-        default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "gazebo_bridge.yaml"]),
-        description="YAML file of the topics of ros_gz_bridge, with interface bridge; the default one is for model "
-                    "iiwa in world default.")
-
-
 def arg_world_file():
-    return DeclareLaunchArgument("world_file", default_value="empty.sdf",
-                                 description="SDF file of the world that Gazebo loads.")
-
-
-def arg_world():
-    return DeclareLaunchArgument("world", default_value="default", description="Name of the world in world_file.")
+    return DeclareLaunchArgument(
+        "world_file", default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "gazebo_world.sdf"]),
+        description="SDF file of the world that Gazebo loads: a path, or the name of one of Gazebo's own, such as "
+                    "empty.sdf. Its name, step and gravity are taken from it.")
 
 
 def arg_model():
-    return DeclareLaunchArgument("model", default_value="iiwa", description="Name that the arm gets in the world.")
+    return DeclareLaunchArgument("model", default_value="",
+                                 description="Name that the arm gets in the world; empty: the robot's own.")
+
+
+def arg_headless():
+    return DeclareLaunchArgument("headless", default_value="false", choices=["true", "false"],
+                                 description="Start Gazebo without its window.")
 
 
 def arg_steps():
@@ -85,90 +91,140 @@ def arg_steps():
                                  description="Physics steps between two commands, with mode lockstep.")
 
 
-def arg_step():
-    return DeclareLaunchArgument("step", default_value="0.001",
-                                 description="Length of a physics step in world_file, s; it is 0.001 in empty.sdf.")
+def start(context):
+    """All processes; what cannot work is refused before the first one starts."""
+    given = {name: LaunchConfiguration(name).perform(context) for name in (
+        "robot_description_file", "interface", "mode", "controller", "world_file", "model", "headless", "steps")}
+    try:
+        world = read_world(given["world_file"])
+        files = write_files(given["robot_description_file"], Path(tempfile.mkdtemp(prefix="rbd_gazebo_")),
+                            given["interface"], world=world.name, model=given["model"], step=world.step,
+                            controller=given["controller"])
+    except RbdError as error:
+        raise RuntimeError(f"gazebo.launch.py: {error}") from None
+    create = node_create(files, world)
+    return [*(LogInfo(msg=f"for Gazebo: {note}") for note in files.notes), gazebo(given, world),
+            node_robot_state_publisher(files), node_bridge(files, world), create,
+            *after(create, given, files, world)]
 
 
-def value(name, kind=str):
-    return ParameterValue(LaunchConfiguration(name), value_type=kind)
-
-
-def has_interface(name):
-    return IfCondition(EqualsSubstitution(LaunchConfiguration("interface"), name))
-
-
-def launch_gazebo(context):
-    running = "" if LaunchConfiguration("mode").perform(context) == "lockstep" else "-r "
-    world = LaunchConfiguration("world_file").perform(context)
+def gazebo(given, world):
     file = PathJoinSubstitution([FindPackageShare("ros_gz_sim"), "launch", "gz_sim.launch.py"])
-    return [IncludeLaunchDescription(PythonLaunchDescriptionSource(file),
-                                     launch_arguments=[("gz_args", f"{running}{world}")])]
+    options = ("-s " if given["headless"] == "true" else "") + ("-r " if running(given) else "")
+    return IncludeLaunchDescription(PythonLaunchDescriptionSource(file),
+                                    launch_arguments=[("gz_args", f"{options}{world.path}")])
 
 
-def node_create():
+def running(given):
+    """Whether Gazebo runs from the start: where controllers hold the joints, until torque comes."""
+    return given["mode"] == "real_time" and given["interface"] == "ros2_control"
+
+
+def node_create(files, world):
     return Node(package="ros_gz_sim", executable="create", output="screen", arguments=[
-        "-file", LaunchConfiguration("robot_description_file"), "-name", LaunchConfiguration("model"),
-        "-world", LaunchConfiguration("world")])
+        "-file", str(files.description), "-name", files.model, "-world", world.name])
 
 
-def node_robot_state_publisher(context):
-    file = LaunchConfiguration("robot_description_file").perform(context)
-    with open(file, encoding="utf-8") as text:
-        description = {"robot_description": ParameterValue(text.read(), value_type=str)}
-    return [Node(package="robot_state_publisher", executable="robot_state_publisher", output="screen",
-                 parameters=[description, SIM_TIME])]
+def after(create, given, files, world):
+    """What follows the spawning of the arm, or the end, if that fails.
 
-
-def node_spawner():
-    return Node(package="controller_manager", executable="spawner", output="screen",
-                condition=has_interface("ros2_control"), arguments=[
-                    "joint_state_broadcaster", LaunchConfiguration("controller"), "--param-file",
-                    LaunchConfiguration("controllers_file")])
-
-
-def node_bridge(context):
-    """Clock and services always; joint states and forces where there is no gz_ros2_control."""
-    world = LaunchConfiguration("world").perform(context)
-    services = [f"/world/{world}/control@ros_gz_interfaces/srv/ControlWorld"]
-    if LaunchConfiguration("interface").perform(context) == "bridge":
-        topics, parameters = [], [{"config_file": LaunchConfiguration("bridge_file")}]
+    A paused Gazebo makes one step before the controller starts: a stamp of zero means no stamp to it. Then, with
+    ros2_control, the controllers come, as soon as there is a clock. With bridge in real time, time runs as soon as
+    there is torque for the last joint, because nothing else holds the arm.
+    """
+    spawned = []
+    control = [*nodes_control(given, files, world), node_residual(files, world)]
+    if given["interface"] == "ros2_control":
+        awaited, then = ("/clock", "rosgraph_msgs/msg/Clock"), [node_spawner(given, files)]
     else:
-        topics, parameters = ["/clock@rosgraph_msgs/msg/Clock[gz.msgs.Clock"], []
-    return [Node(package="ros_gz_bridge", executable="parameter_bridge", name="gazebo_bridge", output="screen",
-                 arguments=[*topics, *services], parameters=parameters)]
+        awaited = f"/model/{files.model}/joint/{files.joints[-1]}/cmd_force", "std_msgs/msg/Float64"
+        then = [] if given["mode"] == "lockstep" else [world_control(world, "pause: false")]
+    first = ExecuteProcess(cmd=["ros2", "topic", "echo", "--once", *awaited])
+    step = world_control(world, "pause: true, multi_step: 1")
+    control += [first] if then else []
+
+    def on_exit(event, context):
+        spawned.append(event.returncode)
+        if event.returncode:
+            return [LogInfo(msg=f"gazebo.launch.py: Gazebo did not take {files.description}"),
+                    EmitEvent(event=Shutdown(reason="the arm is not in Gazebo"))]
+        return control if running(given) else [step]
+
+    def late(context):
+        return [] if spawned else [LogInfo(
+            msg=f"gazebo.launch.py: no answer from /world/{world.name}/create after {PATIENCE:g} s: does Gazebo run?")]
+
+    return [RegisterEventHandler(OnProcessExit(target_action=create, on_exit=on_exit)),
+            RegisterEventHandler(OnProcessExit(target_action=step, on_exit=control)),
+            RegisterEventHandler(OnProcessExit(
+                target_action=first, on_exit=lambda event, context: [] if event.returncode else then)),
+            TimerAction(period=PATIENCE, actions=[OpaqueFunction(function=late)])]
 
 
-def nodes_control(context):
+def world_control(world, request):
+    return ExecuteProcess(output="screen", cmd=[
+        "gz", "service", "-s", f"/world/{world.name}/control", "--reqtype", "gz.msgs.WorldControl", "--reptype",
+        "gz.msgs.Boolean", "--timeout", "10000", "--req", request])
+
+
+def node_robot_state_publisher(files):
+    description = {"robot_description": ParameterValue(files.description.read_text(), value_type=str)}
+    return Node(package="robot_state_publisher", executable="robot_state_publisher", output="screen",
+                parameters=[description, SIM_TIME])
+
+
+def node_spawner(given, files):
+    # As a group: states come when the torque acts, not before.
+    return Node(package="controller_manager", executable="spawner", output="screen", parameters=[SIM_TIME], arguments=[
+        given["controller"], "joint_state_broadcaster", "--activate-as-group", "--param-file", str(files.controllers),
+        "--controller-manager-timeout", "60", "--switch-timeout", "60"])
+
+
+def node_bridge(files, world):
+    """Clock and services always; joint states and forces where there is no gz_ros2_control."""
+    return Node(package="ros_gz_bridge", executable="parameter_bridge", name="gazebo_bridge", output="screen",
+                arguments=[f"/world/{world.name}/control@ros_gz_interfaces/srv/ControlWorld"],
+                parameters=[{"config_file": str(files.bridge)}, SIM_TIME])
+
+
+def nodes_control(given, files, world):
     """Node feedforward, and node lockstep where it passes on the efforts, with or without steps."""
-    lockstep = LaunchConfiguration("mode").perform(context) == "lockstep"
-    bridge = LaunchConfiguration("interface").perform(context) == "bridge"
-    direct = [{"adapters": ["forward_command"], "forward_command.controller": value("controller")}]
-    patient = [{"state_timeout": 10.0, "ramp_in": 0.0, "ramp_out": 0.0}]
-    file = LaunchConfiguration("robot_description_file").perform(context)
+    lockstep, bridge = given["mode"] == "lockstep", given["interface"] == "bridge"
+    outputs = {"adapters": [""]} if lockstep or bridge else {
+        "adapters": ["forward_command"], "forward_command.controller": given["controller"]}
+    patient = {"state_timeout": 10.0, "ramp_in": 0.0, "ramp_out": 0.0,
+               "qos_overrides./joint_states.subscription.reliability": "reliable",
+               "qos_overrides./joint_states.subscription.depth": 10}
+    # Gazebo measures no effort: gravity_check would compare with zero.
     nodes = [Node(package="rbd_ros", executable="feedforward", name="feedforward", output="screen", parameters=[
-        LaunchConfiguration("params_file"), {"robot_description_file": file}, SIM_TIME,
-        *(patient if lockstep else []), *([] if lockstep or bridge else direct)])]
+        config("feedforward.yaml"), *common(files, world), outputs, {"gravity_check": False}, SIM_TIME,
+        *([patient] if lockstep else [])])]
     if lockstep or bridge:
-        target = {"controller": "", "bridge_model": value("model")} if bridge else {"controller": value("controller")}
-        joints = list(load_urdf(file).joint_names)
+        target = {"controller": "", "bridge_model": files.model} if bridge else {"controller": given["controller"]}
         nodes.append(Node(package="rbd_ros", executable="lockstep", name="lockstep", output="screen", parameters=[
-            PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "lockstep.yaml"]), target,
-            {"stepper": "gazebo" if lockstep else "none", "joints": joints, "world": value("world"),
-             "steps": value("steps", int), "step": value("step", float), "settle": 0.002}]))
+            config("lockstep.yaml"), target, SIM_TIME,
+            {"stepper": "gazebo" if lockstep else "none", "joints": list(files.joints), "world": world.name,
+             "steps": ParameterValue(LaunchConfiguration("steps"), value_type=int), "step": world.step,
+             "settle": 0.01}]))
     return nodes
 
 
-def node_residual():
+def config(name):
+    return PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", name])
+
+
+def common(files, world):
+    return [LaunchConfiguration("params_file"),
+            {"robot_description_file": str(files.description), "gravity": list(world.gravity)}]
+
+
+def node_residual(files, world):
     # gz_ros2_control does not measure effort: it is taken from the commands.
     return Node(package="rbd_ros", executable="residual", name="residual", output="screen", parameters=[
-        PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "residual.yaml"]),
-        {"robot_description_file": value("robot_description_file"), "effort_source": "effort"}, SIM_TIME])
+        config("residual.yaml"), *common(files, world), {"effort_source": "effort"}, SIM_TIME])
 
 
 def generate_launch_description():
     return LaunchDescription([
         arg_robot_description_file(), arg_params_file(), arg_interface(), arg_mode(), arg_controller(),
-        arg_controllers_file(), arg_bridge_file(), arg_world_file(), arg_world(), arg_model(), arg_steps(), arg_step(),
-        OpaqueFunction(function=launch_gazebo), node_create(), OpaqueFunction(function=node_robot_state_publisher),
-        node_spawner(), OpaqueFunction(function=node_bridge), OpaqueFunction(function=nodes_control), node_residual()])
+        arg_world_file(), arg_model(), arg_headless(), arg_steps(), OpaqueFunction(function=start)])

@@ -24,6 +24,7 @@ from ..core.model.plausibility import link_findings
 from ..core.model.robot_model import RobotModel
 from ..core.model.urdf import describe
 from ..core.model.xml_tree import Element, parse_xml, read_text
+from ..cosimulation.gazebo_description import refusals
 
 WIDTH = 96
 SAMPLES = 32
@@ -51,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE.urdf", help="robot description; /dev/stdin reads the standard input")
     parser.add_argument("--root", choices=("fixed", "floating"), default="fixed",
                         help="how the root link is held (default: %(default)s)")
+    parser.add_argument("--gazebo", action="store_true", help="say what Gazebo would leave out or refuse, too")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.epilog = "Exit code: 0 if healthy or with warnings only, 1 with errors or if no robot could be read."
 
@@ -60,7 +62,7 @@ def run(namespace: argparse.Namespace) -> int:
     with contextlib.suppress(AttributeError, ValueError):    # a terminal that is not UTF-8 still gets its report
         sys.stdout.reconfigure(errors="replace")    # type: ignore[union-attr]
     try:
-        report = examine(Path(namespace.file), namespace.root)
+        report = examine(Path(namespace.file), namespace.root, namespace.gazebo)
     except RbdError as error:
         if namespace.json:
             print(json.dumps({"file": namespace.file, "healthy": False, "error": str(error), "findings": []}, indent=1))
@@ -71,8 +73,8 @@ def run(namespace: argparse.Namespace) -> int:
     return 0 if report.healthy else 1
 
 
-def examine(path: Path, root: str = "fixed") -> Report:
-    """Read and check a file; raises `RbdError` where there is nothing to check."""
+def examine(path: Path, root: str = "fixed", gazebo: bool = False) -> Report:
+    """Read and check a file, for Gazebo, too, if that is wanted; raises `RbdError` where there is nothing to check."""
     text, source = read_text(path)
     tree = parse_xml(text, source)
     description, misspelt = describe(tree, source)
@@ -94,6 +96,8 @@ def examine(path: Path, root: str = "fixed") -> Report:
     matrices = None
     with contextlib.suppress(RbdError):    # no tree: it has been said
         findings += structure_findings(description) + link_findings(description)
+        findings += [Finding("error", "in Gazebo", *refusal, "`rbd gazebo` writes a description that Gazebo takes")
+                     for refusal in (refusals(description) if gazebo else ())]
     if model is not None and model.nv:
         rng = np.random.default_rng(0)
         q = np.stack([model.neutral(), *(model.random_configuration(rng) for _ in range(SAMPLES))])

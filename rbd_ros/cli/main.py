@@ -15,6 +15,7 @@ from ..streams import be_quiet, flush
 COMMANDS = {
     "doctor": ("doctor", "say what a robot description contains and what is wrong with it"),
     "compile": ("compile", "compile all kernels ahead, so that no program waits for them"),
+    "gazebo": ("gazebo", "write the files with which an arm moves by torque in Gazebo"),
     "demo": ("demo", "let a simulated arm follow a trajectory with and without feed-forward"),
 }
 

@@ -44,7 +44,7 @@ LOCKSTEP_TABLE: Table = (
     Parameter("bridge_model", "string", "", "Efforts go to /model/<bridge_model>/joint/<joint>/cmd_force "
               "(std_msgs/Float64) for ros_gz_bridge; needs `joints`. Empty: not so.", read_only=True),
     Parameter("settle", "number", 0.0, "Real time between a command and the request for steps, s. Topics and services "
-              "have no common order on their way through ros_gz_bridge: 0.002 for Gazebo. Not needed for our plants.",
+              "have no common order on their way through ros_gz_bridge: 0.01 for Gazebo. Not needed for our plants.",
               lower=0.0, upper=1.0, read_only=True),
     Parameter("patience", "number", 5.0, "Real time after which a missing state is asked for again, and a missing "
               "answer is reported, s.", lower=0.01, upper=3600.0, read_only=True),
@@ -92,7 +92,7 @@ class Lockstep:
 
     def __init__(self, period: int, patience: int, retry: int = 500_000_000) -> None:
         self.period, self.patience, self.retry = period, patience, retry
-        self.counts: Counter[str] = Counter({"cycles": 0, "overdue": 0, "refused": 0, "overshoots": 0})
+        self.counts: Counter[str] = Counter({"cycles": 0, "overdue": 0, "refused": 0, "overshoots": 0, "unanswered": 0})
         self.phase = "starting"
         self.stamp = -1         # of the state to be answered
         self.target = 0         # of the state that is waited for
@@ -113,10 +113,14 @@ class Lockstep:
     def on_answer(self, now: int, stamp: int) -> bool:
         """A command that answers the state of this stamp came; whether to send it and to request the next steps.
 
-        It may overtake the state itself, which takes another way.
+        It may overtake the state itself, which takes another way. An answer to a later state is accepted, too: the
+        one that is waited for may be lost, while a simulation that stands shows no further state.
         """
         if self.phase == "stepping":
             self.on_state(now, stamp)
+        elif self.phase == "computing" and stamp > self.stamp:
+            self.counts["unanswered"] += 1
+            self.stamp = stamp
         if self.phase == "stepping" or stamp != self.stamp:
             return False    # a repetition, or the answer to something else
         self.phase, self.target, self._since = "stepping", stamp + self.period, now

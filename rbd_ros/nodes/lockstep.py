@@ -6,8 +6,9 @@ Topics (relative names):
   <controller>/commands         std_msgs/Float64MultiArray, out
   /model/<bridge_model>/joint/<joint>/cmd_force   std_msgs/Float64, out, for ros_gz_bridge
   /diagnostics                  diagnostic_msgs/DiagnosticArray, out, once a second. Keys: mode, cycles, rate_hz,
-                                overdue, refused, overshoots, late_commands (stepper rbd: states in whose steps another
-                                effort acted than the one that had been sent)
+                                overdue, refused, overshoots, unanswered (states whose answer was lost),
+                                late_commands (stepper rbd: states in whose steps another effort acted than the one
+                                that had been sent)
 Services that it calls: those of parameter `stepper`.
 
 The controller must send its efforts here alone: a command of its own could arrive before or after the steps. Only
@@ -145,7 +146,11 @@ class LockstepNode(LifecycleNode):
     # ---- taking turns
 
     def _on_timer(self) -> None:
-        if not (self._active and self._stepper is not None and self._stepper.ready and self._connected()):
+        if not (self._active and self._stepper is not None and self._stepper.ready):
+            return
+        if not self._connected():
+            if self._wakes():
+                self._stepper.step(1, self._on_stepped)
             return
         if not self._logic.overdue(self._now):
             return
@@ -157,6 +162,11 @@ class LockstepNode(LifecycleNode):
             self._step()
         else:
             self.get_logger().warning(f"no answer on {self._settings.effort_topic} to the last joint state")
+
+    def _wakes(self) -> bool:
+        """Whether there are controllers in Gazebo yet to be activated, which takes steps: see gz_ros2_control."""
+        return (self._settings.stepper == "gazebo" and self._commands is not None and self._logic.phase == "starting"
+                and not (self._commands.get_subscription_count() and self.count_publishers("joint_states")))
 
     def _connected(self) -> bool:
         outputs = [*self._forces, *([self._commands] if self._commands else [])]

@@ -19,6 +19,7 @@ from ..core.control.parameters import Table, validate
 from ..core.control.torque_settings import load_model
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
+from ..core.model.xml_tree import read_text
 from . import parameters
 from .diagnostics import diagnostic_array
 from .lifecycle import refuse_impossible_transitions
@@ -46,7 +47,9 @@ class ModelNode(LifecycleNode):
         self.lock = threading.RLock()           # of the logic, held by every callback that touches it
         self.steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.undo: list[Callable[[], Any]] = []    # what takes back the configuration, run from the last to the first
-        self._description = ""
+        self._description = ""      # the last one on the topic
+        self._loaded = ""           # the one that the model comes from
+        self._given = False         # whether parameters give it
         self.ending: Callable[[], bool] = lambda: False    # whether the process is about to end
         self._ended = False                        # by the transition `cleanup` or `shutdown`: no autostart any more
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
@@ -121,8 +124,10 @@ class ModelNode(LifecycleNode):
         self._clean_up()
 
     def _on_description(self, message: String) -> None:
-        if self.model is not None and message.data != self._description:
-            self.get_logger().warning("a new robot description takes effect at the next configuration")
+        if self.model is not None and message.data not in (self._description, self._loaded):
+            self.get_logger().warning(
+                "the robot description on the topic is another one, but that of the parameters counts"
+                if self._given else "a new robot description takes effect at the next configuration")
         self._description = message.data
         if self.model is None and not self._ended and self.get_parameter("autostart").value is True:
             self.start()
@@ -158,6 +163,9 @@ class ModelNode(LifecycleNode):
         for note in notes:
             log.warning(note)
         self.set_up(values, model)
+        text, _ = read_text(description)
+        self._loaded = text if isinstance(text, str) else text.decode(errors="replace")
+        self._given = bool(values["robot_description"] or values["robot_description_file"])
         self.model, self.status = model, "configured"
         log.info(f"'{model.name}' ready in {time.monotonic() - begin:.1f} s; joints: "
                  f"{', '.join(values['joints'] or model.joint_names)}")

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import yaml
 
@@ -15,11 +16,7 @@ from rbd_ros.cosimulation.settings import MUJOCO_TABLE
 
 CONFIG = Path(__file__).parents[2] / "config"
 TABLES = {"lockstep": LOCKSTEP_TABLE, "residual": RESIDUAL_TABLE, "mujoco_plant": MUJOCO_TABLE}
-# From ros_gz_bridge: the pairs of types that it converts, and the keys and directions of its YAML files.
-PAIRS = {"rosgraph_msgs/msg/Clock": "gz.msgs.Clock", "sensor_msgs/msg/JointState": "gz.msgs.Model",
-         "std_msgs/msg/Float64": "gz.msgs.Double"}
-KEYS = {"topic_name", "ros_topic_name", "gz_topic_name", "ros_type_name", "gz_type_name", "direction",
-        "publisher_queue", "subscriber_queue", "lazy"}
+BRIDGED = ("rosgraph_msgs/msg/Clock", "sensor_msgs/msg/JointState", "std_msgs/msg/Float64")    # by ros_gz_bridge
 
 
 @pytest.mark.parametrize("node", TABLES)
@@ -41,22 +38,18 @@ def test_the_numbers_for_the_sample_are_those_of_the_demo():
         assert own[name] == everywhere[name]
 
 
-def test_the_bridge_carries_clock_states_and_a_force_per_joint():
-    entries = yaml.safe_load((CONFIG / "gazebo_bridge.yaml").read_text())
-    for entry in entries:
-        assert set(entry) <= KEYS
-        assert PAIRS[entry["ros_type_name"]] == entry["gz_type_name"]
-        assert entry["direction"] == ("ROS_TO_GZ" if "cmd_force" in str(entry) else "GZ_TO_ROS")
-        assert ("topic_name" in entry) != ("ros_topic_name" in entry and "gz_topic_name" in entry)
-    topics = [entry.get("topic_name", entry.get("ros_topic_name")) for entry in entries]
-    joints = rbd.sample("iiwa").joint_names
-    assert topics == ["/clock", "/joint_states", *(f"/model/iiwa/joint/{name}/cmd_force" for name in joints)]
-    assert entries[1]["gz_topic_name"] == "/world/default/model/iiwa/joint_state"
+def test_gains_in_gazebo_are_those_of_the_links_without_rotors():
+    rotors = np.array(yaml.safe_load((CONFIG / "demo.yaml").read_text())["/**"]["ros__parameters"]["rotor_inertia"])
+    own = yaml.safe_load((CONFIG / "gazebo.yaml").read_text())
+    assert list(own) == ["/**"]    # sections of nodes would overrule the launch file
+    own = own["/**"]["ros__parameters"]
+    np.testing.assert_allclose(own["gains.kp"], 2.0 * rotors * 10.0**2, rtol=2e-3)
+    np.testing.assert_allclose(own["gains.kd"], 2.0 * 0.7 * 2.0 * rotors * 10.0, rtol=2e-3)
 
 
 def test_its_ros_types_exist():
     pytest.importorskip("rclpy", reason="rclpy is not importable: source ROS 2 or use scripts/test")
-    for name in PAIRS:
+    for name in BRIDGED:
         package, _, kind = name.split("/")
         assert hasattr(importlib.import_module(f"{package}.msg"), kind)
 

@@ -24,6 +24,8 @@ trap 'exit 0' INT TERM
 echo "ARGUMENTS of $(basename "$0"): $*"
 while :; do sleep 0.1; done
 """
+LAB = """<sdf version="1.10"><world name="lab"><gravity>0 0 -1.62</gravity>
+<physics name="a"><max_step_size>0.002</max_step_size></physics></world></sdf>"""
 ENDS = """#!/bin/sh
 echo "ARGUMENTS of $(basename "$0"): $*"
 """
@@ -80,6 +82,10 @@ def gazebo(tmp_path, monkeypatch):
             (folder / name).write_text(text)
             (folder / name).chmod(0o755)
     (prefix / "share" / "ros_gz_sim" / "launch" / "gz_sim.launch.py").write_text(GZ_SIM)
+    (prefix / "lab.sdf").write_text(LAB)
+    (prefix / "gz").write_text(ENDS)
+    (prefix / "gz").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{prefix}:{os.environ['PATH']}")
     monkeypatch.setenv("AMENT_PREFIX_PATH", f"{prefix}:{os.environ.get('AMENT_PREFIX_PATH', '')}")
     return prefix
 
@@ -90,31 +96,56 @@ def test_gazebo_gets_what_it_needs(gazebo, launch, interface, mode):
     if mode == "lockstep" and importlib.util.find_spec("ros_gz_interfaces") is None:
         pytest.skip("ros_gz_interfaces is not importable: it comes with ros_gz")
     from rcl_interfaces.srv import GetParameters
+    from rosgraph_msgs.msg import Clock
+    from std_msgs.msg import Float64
 
-    started = launch("gazebo.launch.py", f"interface:={interface}", f"mode:={mode}", "world:=lab", "steps:=5")
+    started = launch("gazebo.launch.py", f"interface:={interface}", f"mode:={mode}", "steps:=5", "headless:=true",
+                     f"world_file:={gazebo / 'lab.sdf'}")
     passing = mode == "lockstep" or interface == "bridge"
     started.wait_for_active("/feedforward", "/residual", *(["/lockstep"] if passing else []))
 
     def parameters(node, *names):
         answer = started.call(GetParameters, f"/{node}/get_parameters", GetParameters.Request(names=list(names)))
-        return [(value.string_value, list(value.string_array_value), value.integer_value) for value in answer.values]
+        return [(value.string_value, list(value.string_array_value), value.integer_value, value.double_value,
+                 list(value.double_array_value), value.bool_value) for value in answer.values]
 
-    (_, adapters, _), = parameters("feedforward", "adapters")
-    assert ("forward_command" in adapters) == (not passing)
-    assert parameters("residual", "effort_source")[0][0] == "effort"
+    adapters, check, gravity, kp = parameters("feedforward", "adapters", "gravity_check", "gravity", "gains.kp")
+    assert ("forward_command" in adapters[1]) == (not passing)
+    assert not check[5] and gravity[4] == [0.0, 0.0, -1.62] and kp[4][0] > 0.0
+    source, gravity = parameters("residual", "effort_source", "gravity")
+    assert source[0] == "effort" and gravity[4] == [0.0, 0.0, -1.62]
     if passing:
-        stepper, model, controller, joints, steps = parameters("lockstep", "stepper", "bridge_model", "controller",
-                                                               "joints", "steps")
-        assert stepper[0] == ("gazebo" if mode == "lockstep" else "none") and steps[2] == 5
+        stepper, model, controller, joints, steps, step, world = parameters(
+            "lockstep", "stepper", "bridge_model", "controller", "joints", "steps", "step", "world")
+        assert stepper[0] == ("gazebo" if mode == "lockstep" else "none") and (steps[2], step[3]) == (5, 0.002)
         assert (model[0], controller[0]) == (("iiwa", "") if interface == "bridge" else ("", "effort_controller"))
-        assert joints[1] == [f"joint_{i}" for i in range(1, 8)]
+        assert joints[1] == [f"joint_{i}" for i in range(1, 8)] and world[0] == "lab"
+    if interface == "ros2_control":
+        assert "ARGUMENTS of spawner" not in started.output()    # it waits for Gazebo's clock
+        clock = started.node.create_publisher(Clock, "/clock", 10)
+        started.wait_for("spawner", lambda: "ARGUMENTS of spawner" in started.output(), lambda: clock.publish(Clock()))
+    elif mode == "real_time":
+        assert "pause: false" not in started.output()    # it waits for torque
+        force = started.node.create_publisher(Float64, "/model/iiwa/joint/joint_7/cmd_force", 10)
+        started.wait_for("run", lambda: "pause: false" in started.output().split("ARGUMENTS of gz")[-1]
+                         and started.output().count("[INFO] [gz-") == 4, lambda: force.publish(Float64()))
     output = started.end()
     said = {line.split("ARGUMENTS of ")[1].split(":")[0]: line for line in output.splitlines() if "ARGUMENTS" in line}
-    assert ("GAZEBO -r empty.sdf" in output) == (mode == "real_time") and "empty.sdf" in output
+    runs = (interface, mode) == ("ros2_control", "real_time")    # elsewhere nothing would hold the arm
+    assert f"GAZEBO -s {'-r ' if runs else ''}{gazebo / 'lab.sdf'}" in output
     assert "/world/lab/control@ros_gz_interfaces/srv/ControlWorld" in said["parameter_bridge"]
-    assert ("/clock@rosgraph_msgs" in said["parameter_bridge"]) == (interface == "ros2_control")
-    assert "-name iiwa -world lab" in said["create"]
+    assert "-name iiwa -world lab" in said["create"] and "link_0: fixed to the world" in output
     assert ("spawner" in said) == (interface == "ros2_control")
-    if interface == "ros2_control":
-        assert "joint_state_broadcaster effort_controller --param-file" in said["spawner"]
+    if interface == "ros2_control":    # after the arm, and after the clock
+        assert output.index("ARGUMENTS of create") < output.index("ARGUMENTS of spawner")
+        assert "effort_controller joint_state_broadcaster --activate-as-group --param-file" in said["spawner"]
         assert Path(said["spawner"].split("--param-file ")[1].split()[0]).is_file()
+
+
+@pytest.mark.parametrize(("argument", "message"), [
+    ("world_file:=nowhere.sdf", "there is no world file 'nowhere.sdf'"),
+    ("robot_description_file:=/nowhere.urdf", "cannot read URDF")])
+def test_what_cannot_work_in_gazebo_is_refused_before_anything_starts(gazebo, launch, argument, message):
+    started = launch("gazebo.launch.py", argument)
+    assert started.process.wait(60.0) == 1
+    assert message in started.output() and "process started" not in started.output()

@@ -19,6 +19,7 @@ from rbd_interfaces.msg import JointEffort
 from rbd_interfaces.srv import Step
 from rbd_ros.cli import demo_motion
 from rbd_ros.core.simulation.simulator import Simulator
+from rbd_ros.nodes import lockstep
 from rbd_ros.nodes.simulator import SimulatorNode
 
 from cosimulation import episode
@@ -227,6 +228,52 @@ def test_gazebo_is_stepped_by_its_own_services(start, stepper, package, kind, se
     for (before, _), (after, acted) in itertools.pairwise(world.log):
         assert after - before == 5_000_000
         assert acted == [np.sin(before * 1e-9), 0.1]    # the answer to a state acts from that state on
+
+
+class PausedGazebo:
+    """In place of a stepper: it is there, and counts."""
+
+    ready = True
+
+    def __init__(self):
+        self.steps = []
+
+    def step(self, steps, done):
+        self.steps.append(steps)
+        done(True, "")
+
+    show = destroy = lambda self, *arguments: None
+
+
+@pytest.mark.parametrize(("target", "wakes"), [
+    (["controller:=effort_controller"], True), (["controller:=''", "bridge_model:=arm", "joints:=[a]"], False)])
+def test_controllers_in_a_paused_gazebo_get_the_steps_they_need_to_start(monkeypatch, target, wakes):
+    # Without steps the controller manager is not updated, and no controller becomes active; but with plain topics
+    # nothing holds the arm.
+    gazebo, ticks = PausedGazebo(), []
+    monkeypatch.setattr(lockstep, "make_stepper", lambda *arguments: gazebo)
+    rclpy.init(args=["--ros-args", *(word for item in ["stepper:=gazebo", *target] for word in ("-p", item))],
+               domain_id=int(os.environ["ROS_DOMAIN_ID"]))
+    node = lockstep.LockstepNode()
+    try:
+        node.start()
+        node.create_timer(0.1, lambda: ticks.append(1))
+        while len(ticks) < 5:
+            rclpy.spin_once(node)
+        assert set(gazebo.steps) == ({1} if wakes else set())
+        node.create_subscription(Float64MultiArray, "effort_controller/commands", lambda message: None, 1)
+        node.create_publisher(JointState, "joint_states", 1)
+        ticks.clear()
+        while len(ticks) < 2:    # the controllers are discovered
+            rclpy.spin_once(node)
+        made = len(gazebo.steps)
+        while len(ticks) < 6:
+            rclpy.spin_once(node)
+        assert len(gazebo.steps) == made
+    finally:
+        node.stop()
+        node.destroy_node()
+        rclpy.shutdown()
 
 
 def test_a_missing_package_is_named(start):

@@ -23,7 +23,7 @@ def test_a_turn_is_state_answer_steps_state():
     assert logic.phase == "computing"
     assert logic.on_answer(4, 2 * MS)
     assert (logic.phase, logic.target) == ("stepping", 4 * MS)
-    assert logic.counts == {"cycles": 2, "overdue": 0, "refused": 0, "overshoots": 0}
+    assert logic.counts == {"cycles": 2, "overdue": 0, "refused": 0, "overshoots": 0, "unanswered": 0}
 
 
 def test_a_command_is_sent_once():
@@ -50,6 +50,17 @@ def test_an_answer_may_overtake_the_state():
     assert logic.on_answer(3, 2 * MS)
     logic.on_state(4, 2 * MS)    # late
     assert (logic.phase, logic.target) == ("stepping", 4 * MS)
+
+
+def test_a_lost_answer_does_not_end_the_turns():
+    logic = started()
+    logic.on_state(3, 2 * MS)                # the answer to it is lost; the simulation made one step more
+    logic.on_state(4, 3 * MS)
+    assert not logic.on_answer(5, MS)        # what is older answers nothing
+    assert logic.on_answer(6, 3 * MS) and logic.counts["unanswered"] == 1
+    assert (logic.phase, logic.target) == ("stepping", 5 * MS)
+    assert not logic.on_answer(7, 2 * MS)    # too late
+    assert logic.on_answer(8, 5 * MS) and logic.counts["unanswered"] == 1
 
 
 def test_a_simulation_that_makes_more_steps_than_asked_for_is_followed():

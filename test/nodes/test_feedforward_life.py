@@ -76,6 +76,18 @@ def test_description_from_the_topic(start, peer, model):
     follow(peer, full(model))
 
 
+def test_only_another_description_is_called_a_new_one(start, peer, model, tmp_path):
+    (tmp_path / "arm.urdf").write_text(URDF.format(shoulder=100))
+    publisher = peer.node.create_publisher(String, "robot_description", LATCHED)
+    publisher.publish(String(data=URDF.format(shoulder=100)))
+    process = start(robot_description_file=str(tmp_path / "arm.urdf"))
+    follow(peer, full(model))
+    publisher.publish(String(data=URDF.format(shoulder=99)))
+    peer.spin_until(lambda: "another one" in process.output(), "warning")
+    assert process.output().count("robot description") == 1
+    assert process.end() == 0
+
+
 def test_effort_limit_zero_needs_an_override(start, peer, model):
     refused = start(shoulder=0)
     peer.spin_until(lambda: "configuration failed" in peer.status, "refusal")

@@ -1,0 +1,36 @@
+"""`rbd gazebo FILE.urdf`: the files with which an arm moves by torque in Gazebo."""
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..cosimulation.gazebo_files import INTERFACES, write_files
+from ..cosimulation.gazebo_world import read_world
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rbd gazebo`."""
+    parser.add_argument("file", metavar="FILE.urdf", help="robot description")
+    parser.add_argument("--interface", choices=INTERFACES, default="ros2_control",
+                        help="how torque gets in: controllers of gz_ros2_control, or topics of ros_gz_bridge "
+                             "(default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("gazebo"), metavar="FOLDER",
+                        help="where the files go (default: %(default)s)")
+    parser.add_argument("--model", default="", help="name of the arm in the world (default: the robot's)")
+    parser.add_argument("--world", default="", metavar="FILE.sdf",
+                        help="world file, of which the name and the step are taken (default: a world named rbd, 1 ms)")
+    parser.add_argument("--controller", default="effort_controller", help="its name (default: %(default)s)")
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Write the files, and say what was changed."""
+    world, step = "rbd", 0.001
+    if namespace.world:
+        found = read_world(namespace.world)
+        world, step = found.name, found.step
+    files = write_files(namespace.file, namespace.output, namespace.interface, world=world, model=namespace.model,
+                        step=step, controller=namespace.controller)
+    for note in files.notes:
+        print(note)
+    print(f"wrote {files.description}, {files.bridge.name} and {files.controllers.name} for world {world}")
+    return 0
