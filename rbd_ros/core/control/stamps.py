@@ -5,8 +5,8 @@ of the last second is of a clock that leapt:
 
     o − max o > PERIODS · step
 
-step: mean of the advance of stamps that advance. rate: 1; in a simulation whose pace is below 1/SLOWER or above MUCH, it
-is SLOWER or FASTER times the pace (mean of all advances over the mean time between receptions), which leaves room for
+step: mean of the advance of stamps that advance. rate: 1; in a simulation whose pace is below 1/SLOWER or above MUCH,
+SLOWER or FASTER times the pace (mean of all advances over the mean time between receptions), which leaves room for
 an uneven pace; leaps there are found if they are more than what that leaves within a second, 0.2 s times a fast pace. A
 pause never is a leap, nor is a simulation that stands still, or drift.
 """
