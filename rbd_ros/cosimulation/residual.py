@@ -124,7 +124,7 @@ class ResidualMonitor:
         """The residual (nv,) over the interval that ends here; None where there is none."""
         state = self._state
         self._forget(stamp_ns)
-        if not state.accept(0.0, stamp_ns, names, position, velocity, effort):
+        if not state.accept(stamp_ns * 1e-9, stamp_ns, names, position, velocity, effort):
             return None
         last, self._last = self._last, (stamp_ns, state.q, state.v)
         if last is None or not 0 < stamp_ns - last[0] <= self.settings.max_interval * 1e9:
@@ -142,7 +142,7 @@ class ResidualMonitor:
     def _forget(self, stamp_ns: int) -> None:
         self._state.measured_effort = None
         if stamp_ns < self._state.stamp_ns:    # a simulation that was reset
-            self._state.stamp_ns = 0
+            self._state.forget()
 
     def _residual(self, interval: float, q0: Array, v0: Array, applied: Array) -> Array:
         model, q1, v1 = self.model, self._state.q, self._state.v

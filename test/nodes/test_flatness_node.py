@@ -71,14 +71,14 @@ def test_effort_and_its_derivatives_over_dds(start, peer, model):
 def test_trajectory_is_interpolated_four_times_differentiable(start, peer, model):
     start()
     publisher = peer.node.create_publisher(JointTrajectory, "flatness/joint_trajectory", RELIABLE)
-    message = JointTrajectory(joint_names=NAMES, points=[JointTrajectoryPoint(positions=[0.0, 0.0]),
-                                                         JointTrajectoryPoint(positions=[1.0, 0.5])])
+    reach = np.array([1.0, 0.5])
+    message = JointTrajectory(joint_names=NAMES, points=[JointTrajectoryPoint(positions=list(Q)),
+                                                         JointTrajectoryPoint(positions=list(Q + reach))])
     message.points[1].time_from_start.sec = 2
     rest_to_rest = np.polynomial.Polynomial([0, 0, 0, 0, 0, 126, -420, 540, -315, 70])
-    reach = np.array([1.0, 0.5])
 
     def agrees(effort, s):
-        motion = [reach * rest_to_rest.deriv(k)(s) / 2.0**k if k else reach * rest_to_rest(s) for k in range(5)]
+        motion = [reach * rest_to_rest.deriv(k)(s) / 2.0**k if k else Q + reach * rest_to_rest(s) for k in range(5)]
         expected = rbd.inverse_dynamics_time_derivatives(model, *motion)
         return effort.derivatives_valid and np.allclose(
             [effort.effort, effort.effort_rate, effort.effort_acceleration], expected, rtol=0.0, atol=1e-4)

@@ -79,8 +79,8 @@ def test_the_effort_stays(peer, disturbance):
         JointTrajectoryPoint(positions=list(Q + goal), time_from_start=Duration(nanosec=20_000_000))])
     peer.command = peer.gravity + 100.0 * goal
     peer.answer_close_to(peer.command, NAMES, Q, REST, repeat=lambda: peer.trajectories.publish(near))
-    for _ in range(30):    # trajectories on their way are over, and the period of the states is known
-        peer.answer(NAMES, Q, REST)
+    heard = len(peer.efforts)    # trajectories on their way are over, and period and pace of the states are known
+    peer.spin_until(lambda: len(peer.efforts) > heard + 100, "efforts", lambda: peer.send_state(NAMES, Q, REST))
     stays(peer, lambda: disturb(peer), key)
 
 

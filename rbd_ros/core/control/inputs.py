@@ -225,6 +225,11 @@ class StateInput:
         """Another factor of the velocity limits."""
         self._check.allow(plausible)
 
+    def forget(self) -> None:
+        """The next state is the first one."""
+        self._check.forget()
+        self.stamp_ns, self.time_ns, self.received = 0, 0, -math.inf
+
     def age(self, now: float) -> float:
         """Seconds since the last valid state; infinite before the first one."""
         return now - self.received

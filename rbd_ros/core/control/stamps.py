@@ -1,12 +1,13 @@
 """Stamps of a stream of messages against the steady time of their reception: has the clock leapt ahead?
 
-Let o = stamp − time of reception. A message that is late makes o smaller; o that grows beyond the largest one of the
-last second is of a clock that leapt, or runs faster than the steady one, as that of a fast simulation does:
+Let o = stamp − rate · time of reception. A message that is late makes o smaller; o that grows beyond the largest one
+of the last second is of a clock that leapt:
 
-    o − max o > PERIODS · step + FASTER · max(0, pace − 1) · time since the last message
+    o − max o > PERIODS · step
 
-step: mean of the advance of stamps that advance; pace: mean of all advances over the mean time between receptions. In
-o, the time of reception runs min(1, SLOWER · pace) times as fast, so that o does not fall far in a slow simulation. A
+step: mean of the advance of stamps that advance. rate: 1; in a simulation whose pace is below 1/SLOWER or above MUCH,
+SLOWER or FASTER times the pace (mean of all advances over the mean time between receptions), which leaves room for
+an uneven pace; leaps there are found if they are more than what that leaves within a second, 0.2 s times a fast pace. A
 pause never is a leap, nor is a simulation that stands still, or drift.
 """
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import math
 
 PERIODS = 5          # a leap of so many steps of the stamps
-FASTER, SLOWER = 1.5, 2.0    # room for an uneven pace
+SLOWER, FASTER, MUCH = 2.0, 1.2, 1.1
 LEARNING = 8         # stamps that advance, from the first or a restart on, until period and pace count; LEAP until then
 LEAP = 1.0           # s
 UNKNOWN = 0.01       # s: the period until it is known
@@ -49,14 +50,16 @@ class StampClock:
         """Whether a stamp later by `passed` that came `waited` later is of a clock that leapt."""
         if self._advances < LEARNING:
             return passed - waited > LEAP
-        pace = self._advance / max(self._interval, 1e-9)
-        ahead = self._offset + passed - min(1.0, SLOWER * pace) * waited - max(self._highest, self._highest_before)
-        return ahead > PERIODS * self._step + FASTER * max(0.0, pace - 1.0) * waited
+        ahead = self._offset + passed - self._rate() * waited - max(self._highest, self._highest_before)
+        return ahead > PERIODS * self._step
+
+    def _rate(self) -> float:
+        pace = self._advance / max(self._interval, 1e-9) if self._advances >= LEARNING else 1.0
+        return FASTER * pace if pace > MUCH else min(1.0, SLOWER * pace)
 
     def advance(self, now: float, passed: float, waited: float) -> None:
         """Such a message counts."""
-        pace = self._advance / max(self._interval, 1e-9) if self._advances >= LEARNING else 1.0
-        self._offset += passed - min(1.0, SLOWER * pace) * waited
+        self._offset += passed - self._rate() * waited
         if now >= self._until:
             self._highest_before, self._highest, self._until = self._highest, self._offset, now + WINDOW
         elif self._offset > self._highest:
