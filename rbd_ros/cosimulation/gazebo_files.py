@@ -51,7 +51,7 @@ def write_files(source: str | Path, folder: Path, interface: str, *, world: str,
     paths[0].write_text(made, encoding="utf-8")
     paths[1].write_text(yaml.safe_dump(bridge_entries(world, model, joints, interface), sort_keys=False))
     paths[2].write_text(yaml.safe_dump(controllers(joints, controller, step), sort_keys=False))
-    return Files(model, tuple(joints), *paths, tuple(notes))
+    return Files(model, tuple(joints), paths[0], paths[1], paths[2], tuple(notes))
 
 
 def bridge_entries(world: str, model: str, joints: Sequence[str], interface: str) -> list[dict[str, str]]:

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 from ..core.errors import RbdError
-from ..core.model.xml_tree import Element, parse_xml, read_text
+from ..core.model.xml_tree import parse_xml, read_text
 
 STEP, GRAVITY = 0.001, (0.0, 0.0, -9.8)    # where the file says nothing; s, m/s²
 
@@ -65,7 +66,7 @@ def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
             yield from sorted(share.glob("gz/gz-sim*/worlds"), reverse=True)
 
 
-def _numbers(element: Element | None, default: tuple[float, ...], what: str) -> tuple[float, ...]:
+def _numbers(element: ElementTree.Element | None, default: tuple[float, ...], what: str) -> tuple[float, ...]:
     try:
         numbers = default if element is None else tuple(map(float, (element.text or "").split()))
     except ValueError:
