@@ -46,7 +46,7 @@ def test_arguments_are_described_and_used(path):
 
 @each_file
 def test_executables_and_files_exist(path):
-    scripts = re.findall(r'"(\w+) = rbd_ros\.nodes\.\w+:main"', (CHECKOUT / "setup.py").read_text())
+    scripts = re.findall(r'"(\w+) = rbd_executables:\w+"', (CHECKOUT / "setup.py").read_text())
     nodes = [node for node in calls(path, "Node") if node["package"] == "rbd_ros"]
     assert nodes
     for node in nodes:
