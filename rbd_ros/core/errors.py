@@ -8,6 +8,7 @@ from reprlib import Repr
 LONGEST = 500    # characters of a message: what is longer nobody reads, and it may come from a hostile file
 _REPR = Repr()
 _REPR.maxlevel, _REPR.maxstring, _REPR.maxother, _REPR.maxlong = 3, 60, 120, 60
+_REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = 12
 
 
 class RbdError(ValueError):

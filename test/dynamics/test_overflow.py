@@ -121,13 +121,13 @@ def test_the_error_names_result_and_state(name, parameter, result):
         model, [p for p in needed(name) if p in ARRAYS])
     given[parameter] = np.full_like(given[parameter], 1.7e308)
     function = getattr(rbd, name)
-    with pytest.raises(rbd.RbdError, match=rf"^{result}.* (is (nan|-?inf)): .*floating point numbers.*{parameter} up "
-                                           r"to 1\.7e\+308"):
+    with pytest.raises(rbd.RbdError, match=rf"^{result}.* would not be finite: .*floating point numbers.*"
+                                           rf"{parameter} up to 1\.7e\+308"):
         function(model, **given)
     if name == "forward_dynamics" and parameter == "q":
         return
     batch = {p: np.stack([0.0 * x, 0.0 * x, x]) if p in ARRAYS else x for p, x in given.items()}
-    with pytest.raises(rbd.RbdError, match=rf"^{result}.* of state 2 is"):
+    with pytest.raises(rbd.RbdError, match=rf"^{result}.* of state 2 would"):
         function(model, **batch)
 
 

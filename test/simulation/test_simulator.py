@@ -129,7 +129,7 @@ def test_external_wrench_acts_in_the_frame_of_the_link():
 
 def test_divergence_names_the_joint_and_keeps_the_last_finite_state():
     simulator = Simulator(robots.pendulum(), limits=False)
-    with pytest.raises(rbd.RbdError, match=r"of joint 'hinge' is inf"):
+    with pytest.raises(rbd.RbdError, match=r"diverged at .* of joint 'hinge' is"):
         simulator.step([1e308], 10**6)
     assert np.isfinite(simulator.q).all() and np.isfinite(simulator.v).all()
 

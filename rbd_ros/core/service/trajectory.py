@@ -43,15 +43,22 @@ def trajectory_efforts(model: RobotModel, coordinates: Coordinates, names: Seque
         last = point.time
     q, v, a = (_gather(kind, names, [point[k] for point in points])[:, order]
                for k, kind in enumerate(("positions", "velocities", "accelerations"), start=1))
-    tau = inverse_dynamics(model, q, v, a)
-    finite = np.isfinite(tau)
-    if not finite.all():
-        i, k = np.argwhere(~finite)[0]
-        raise RbdError(f"point {i}: the effort of joint '{coordinates.joints[k]}' would not be finite: the numbers of "
-                       "this point are too large")
+    try:
+        tau = inverse_dynamics(model, q, v, a)
+    except RbdError as error:    # of numbers so large that there is no effort
+        raise RbdError(f"point {_first_refused(model, q, v, a)}: {error}") from None
     out = np.zeros((len(points), len(names)))
     out[:, order] = tau
     return out
+
+
+def _first_refused(model: RobotModel, q: Array, v: Array, a: Array) -> int:
+    for i in range(len(q)):
+        try:
+            inverse_dynamics(model, q[i], v[i], a[i])
+        except RbdError:
+            return i
+    return 0
 
 
 def _order(coordinates: Coordinates, names: Sequence[str]) -> list[int]:
