@@ -14,7 +14,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from rbd_interfaces.msg import JointReference
 
-from .hostile import Hostile, Sent, duration_of, time_of
+from .hostile import Sent, duration_of, time_of
 from .peer import Peer
 from .verdict import NOTHING
 
@@ -86,7 +86,7 @@ class Exam:
     def _begin(self) -> int:
         """Listen, to a node that has dealt with what came before; the first stamp."""
         peer = self._peer
-        peer.answer(Hostile(peer.target, np.random.default_rng(0)))    # in time
+        peer.answer(self)    # in time
         peer.set(PATIENT)
         peer.outputs.answers.clear()
         peer.outputs.listening = True
@@ -121,15 +121,29 @@ class Exam:
 
     # ---- messages
 
+    def state(self, stamp: int, k: int = 0) -> Any:
+        """The joint state of cycle k of the motion."""
+        t = k * PERIOD * 1e-9
+        q, v = self._q + self._shape * np.sin(t), self._shape * np.cos(t) if k else 0.0 * self._q
+        message = JointState(name=self._peer.target.joints, position=list(q), velocity=list(v))
+        message.header.stamp = time_of(stamp)
+        return message
+
+    def motors(self, stamp: int) -> Any:
+        """The state of motors at rest."""
+        names = self._peer.target.motors
+        second = len(names) - len(self._q)
+        message = JointState(name=list(names), position=[*(self._q + 0.01), *[300.0] * second],
+                             velocity=[0.0] * len(names))
+        message.header.stamp = time_of(stamp)
+        return message
+
     def _send(self, stamp: int, k: int) -> int:
         """The state of cycle k of the motion, a period later at the earliest and when it is answered; its stamp."""
-        peer, t, due = self._peer, k * PERIOD * 1e-9, time.monotonic() + PERIOD * 1e-9
-        q, v = self._q + self._shape * np.sin(t), self._shape * np.cos(t) if k else 0.0 * self._q
+        peer, due = self._peer, time.monotonic() + PERIOD * 1e-9
         if peer.target.motors:
-            second = len(peer.target.motors) - len(q)
-            self._publish("motors", JointState(name=list(peer.target.motors), position=[*(self._q + 0.01),
-                          *[300.0] * second], velocity=[0.0] * (len(q) + second)), stamp)
-        self._publish("state", JointState(name=peer.target.joints, position=list(q), velocity=list(v)), stamp)
+            peer.send(Sent("motors", self.motors(stamp), NOTHING))
+        peer.send(Sent("state", self.state(stamp, k), NOTHING))
         peer.until(lambda: time.monotonic() > due and peer.outputs.last_stamp == stamp, "answer")
         return stamp
 

@@ -34,10 +34,17 @@ class Limits:
         self._described = described
         self._spans: list[tuple[float, float, float]] = [(math.inf, 0.0, math.inf)]    # maximum, from, until
 
-    def change(self, maximum: float, asked: float, acknowledged: float, grace: float) -> None:
-        last, begin, _ = self._spans[-1]
-        self._spans[-1] = last, begin, acknowledged + grace
-        self._spans = [*self._spans[-50:], (maximum, asked, math.inf)]
+    def ask(self, maximum: float, when: float) -> None:
+        """Another maximum may be in force from now on."""
+        self._spans = [*self._spans[-50:], (maximum, when, math.inf)]
+
+    def answer(self, accepted: bool, when: float, grace: float) -> None:
+        """The change that was asked for last is in force, and no other one, or it is not."""
+        *others, asked = self._spans
+        if accepted:
+            self._spans = [(maximum, begin, min(end, when + grace)) for maximum, begin, end in others] + [asked]
+        else:
+            self._spans = others
 
     def stretch(self, since: float, grace: float) -> None:
         """A rate limit holds from now on: it may stretch a change since then, too."""

@@ -1,6 +1,7 @@
 """The peer of a node under fire: sends what it is given, knows what was delivered, and hears all outputs."""
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import deque
@@ -23,7 +24,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from rbd_interfaces.msg import JointReference, NamedWrenches
 
-from .hostile import Hostile, Sent
+from .hostile import Sent
 from .outputs import QUEUE, Outputs
 from .targets import Process, Target
 from .verdict import NOTHING, Ledger
@@ -146,8 +147,10 @@ class Peer:
         """For the record of what was sent."""
         self._recent.append((time.monotonic(), what))
 
-    def answer(self, make: Hostile, patience: float = PATIENCE) -> None:
-        """Good states until one is answered, as the node must within some timeouts: what came before is done then."""
+    def answer(self, make: Any, patience: float = PATIENCE) -> None:
+        """Good states of `make` until one is answered, as the node must within some timeouts: what came before is done
+        then.
+        """
         stamps: set[int] = set()
 
         def ask() -> None:
@@ -184,6 +187,11 @@ class Peer:
         """Set parameters, each for itself; the results."""
         self.note(f"parameters {changes}")
         asked = time.time_ns()
+        limits = {"effort_limits.maximum": self.outputs.limits,
+                  "motor_effort_limits.maximum": self.outputs.motor_limits}
+        for name in limits.keys() & changes.keys():
+            value = changes[name][0] if isinstance(changes[name], list) else math.nan
+            limits[name].ask(value if value >= 0.0 else math.inf, asked)
         request = SetParameters.Request(parameters=[
             Parameter(name, value=value).to_parameter_msg() for name, value in changes.items()])
         results = self.call(SetParameters, request).results
@@ -191,13 +199,10 @@ class Peer:
             if name.endswith("effort_limits.rate") and result.successful:
                 self._rated = self._rated | {name} if value[0] < 1e100 else self._rated - {name}
                 if self._rated:
-                    for limits in (self.outputs.limits, self.outputs.motor_limits):
-                        limits.stretch(asked - 1e9, 5e9)
-            for key, limits in (("effort_limits.maximum", self.outputs.limits),
-                                ("motor_effort_limits.maximum", self.outputs.motor_limits)):
-                if name == key and result.successful:
-                    maximum = value[0] if value[0] >= 0.0 else float("inf")
-                    limits.change(maximum, asked, time.time_ns(), 5e9 if self._rated else 0.0)
+                    for each in limits.values():
+                        each.stretch(asked - 1e9, 5e9)
+            if name in limits:
+                limits[name].answer(result.successful, time.time_ns(), 5e9 if self._rated else 0.0)
         return list(results)
 
 

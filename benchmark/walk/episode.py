@@ -128,7 +128,7 @@ class Episode:
         taken = controller.on_reference(now, 0, self._names, *rows)
         if not (taken and judged):
             return
-        if not begins and not np.array_equal(self._motion.offset, self._streamed):
+        if not begins and (now - self._streamed_at > 0.01 or not np.array_equal(self._motion.offset, self._streamed)):
             self._judge.jumped(now)
         self._streamed = self._motion.offset
         if begins:    # once more while the last one still fades in: as if it had jumped

@@ -62,6 +62,7 @@ class Judge:
         self._last: list[Array | None] = [None] * len(settings)
         self._soft_at = self._jumped_at = self._unsafe_at = self._left_at = self._at = self._fresh_at = -np.inf
         self.leaving = self._hard = self._down = self.stopped = False
+        self._way_out = 0.0    # s: the longest `ramp_out` since it began
         self._laws: set[int] = set()     # that were asked last
         self._counted = False, False    # whether commands took part in the last output, and safe efforts with them
         self._stale: list[dict[Hashable, Array]] | None = None
@@ -78,7 +79,7 @@ class Judge:
 
     def deactivate(self, now: float) -> None:
         if not self.leaving:
-            self.leaving, self._left_at = True, now
+            self.leaving, self._left_at, self._way_out = True, now, self._settings[0].ramp_out
 
     def stop(self) -> None:
         self.stopped = self._hard = True
@@ -121,7 +122,8 @@ class Judge:
         if self._last[0] is None:
             self._unsafe_at = now
         self._settle(now)
-        gone = self.leaving and now - self._left_at > max(s.ramp_out, self._ramp) + MARGIN
+        self._way_out = max(self._way_out, s.ramp_out)
+        gone = self.leaving and now - self._left_at > max(self._way_out, self._ramp) + MARGIN
         counting = not (self.stopped or gone or all(each is None for each in commands.values()))
         fades = len(commands) > 1 or len(recorder.safe) > 1 or self._laws != set(commands)
         self._laws = set(commands)

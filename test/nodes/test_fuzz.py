@@ -127,9 +127,15 @@ def test_counters_that_do_not_add_up():
 
 def test_limits_in_force():
     limits = Limits(np.array([10.0, 1.0]))
-    limits.change(5.0, asked=100.0, acknowledged=110.0, grace=0.0)
-    limits.change(8.0, asked=200.0, acknowledged=210.0, grace=50.0)
-    for when, wanted in ((99.0, 10.0), (105.0, 10.0), (111.0, 5.0), (201.0, 8.0), (300.0, 8.0)):
+    limits.ask(5.0, 100.0)
+    np.testing.assert_array_equal(limits.at(105.0), [10.0, 1.0])
+    limits.answer(True, 110.0, 0.0)
+    limits.ask(9.0, 150.0)
+    np.testing.assert_array_equal(limits.at(151.0), [9.0, 1.0])
+    limits.answer(False, 160.0, 0.0)
+    limits.ask(8.0, 200.0)
+    limits.answer(True, 210.0, 50.0)
+    for when, wanted in ((99.0, 10.0), (105.0, 10.0), (111.0, 5.0), (155.0, 5.0), (201.0, 8.0), (300.0, 8.0)):
         np.testing.assert_array_equal(limits.at(when), [wanted, 1.0])
 
 
