@@ -71,8 +71,8 @@ class States:
         if len(index) == 1 and array.shape[-1] == self.model.nv:
             where += f" of joint '{_owner(self.model, index[0], False)}'"
         of = "" if single else f" of state {at[0]}"
-        return BeyondNumbers(f"{where}{of} would not be finite: the state is too large, beyond what floating point numbers "
-                             f"hold ({sizes})")
+        return BeyondNumbers(f"{where}{of} would not be finite: the state is too large, beyond what floating point "
+                             f"numbers hold ({sizes})")
 
 
 REASONABLE = 1e50    # of any input; squares of products of such numbers overflow
