@@ -128,17 +128,19 @@ class Judge:
         fades = len(commands) > 1 or len(recorder.safe) > 1 or self._laws != set(commands)
         self._laws = set(commands)
         ramps = counting and bool(recorder.safe)
-        exact = (not (missing or self.leaving or self.stopped) and now - self._soft_at > 2.0 * self._ramp + MARGIN
+        # a law that lacked a command while it faded in ramps in after the fade
+        ways = 3.0 if self._unsafe_at >= self._soft_at else 2.0
+        exact = (not (missing or self.leaving or self.stopped) and now - self._soft_at > ways * self._ramp + MARGIN
                  and now - self._unsafe_at > self._ramp + MARGIN)
         ramp = s.ramp_out if self.leaving else s.ramp_in
         self._hard = self._hard or (ramp <= 0.0 and self._counted != (counting, ramps))
         self._counted = counting, ramps
         calm = now - self._jumped_at > SETTLED and not self._hard
         for at, output in enumerate(outputs):
-            ways = [(fades or self._faded(at), s.ramp_in), (ramps or self._ramped(at), ramp),
+            shares = [(fades or self._faded(at), s.ramp_in), (ramps or self._ramped(at), ramp),
                     (len(self._limits[at].alive) > 1, s.ramp_in), (len(self._fallbacks[at].alive) > 1, s.ramp_in)]
             values = recorder.values(at, self._fallbacks[at].alive, counting)
-            cycle = self._judge(now, at, output, values, ways)
+            cycle = self._judge(now, at, output, values, shares)
             if exact and np.isinf(cycle.rate).all():
                 self._note(now, "running", self._exact(at, cycle))
                 self.seen["exact"] += 1
