@@ -136,4 +136,3 @@ def test_endless_steps_end_with_the_node(private_domain, start_node, node):
         peer.spin_until(future.done, "answer", patience=5.0)
         answer = future.result()
         assert not answer.success and "of 4294967295 steps" in answer.message
-        assert answer.time.sec < 1000
