@@ -22,6 +22,16 @@ def test_the_way_to_a_fallback_beyond_the_limits_takes_its_time():
     assert safe is not None and FALLBACK is not None
 
 
+def test_another_fallback_beyond_the_limits_takes_its_time():
+    """It is cut to the limits before it fades in, not after."""
+    safety = PlainFilter(make(effort_limit=np.full(2, 4.0), hold=0.0, fallback_ramp=0.0, ramp_in=1.0).settings)
+    safety.activate(0.0)
+    safety.update(1.0, None)
+    close(safety.watchdog(1.1), FALLBACK)
+    safety.set(fallback=np.full(2, 1e6))
+    close(safety.watchdog(1.11), FALLBACK + 0.01 * (4.0 - FALLBACK))
+
+
 def test_a_law_that_has_a_command_again_takes_over_softly():
     """While it fades in, it has none for some cycles, then one again: that is no step."""
     safety = make(ramp_in=1.0)

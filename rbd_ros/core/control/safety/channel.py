@@ -56,9 +56,9 @@ class Channel:
 
     @property
     def let_down(self) -> Array:
-        """The fallback of now."""
-        fade = self.fallback
-        return fade.new if fade.old is None else mix(fade.old, fade.new, fade.share)
+        """The fallback of now, within the limits."""
+        fade, clip = self.fallback, self.limiter.clip
+        return clip(fade.new) if fade.old is None else mix(clip(fade.old), clip(fade.new), fade.share)
 
     def emit(self, effort: Array, elapsed: float, limit_rate: bool = True) -> Array:
         """Make an effort within the limits the output."""
