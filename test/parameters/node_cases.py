@@ -106,7 +106,7 @@ def executor(program: str, values: Values) -> Any:
 
     with pytest.MonkeyPatch.context() as patch, parameter_file(values) as arguments:
         patch.setattr(spin, "make_executor", refuse)
-        patch.setattr(spin, "_catch_signals", lambda stopped: None)
+        patch.setattr(spin, "_catch_signals", lambda stopped, idle: None)
         spin.run(Nodes(program).make, arguments)
     return asked[0]
 
