@@ -83,12 +83,15 @@ class FlatnessLaws(FollowingLaws):
         friction = model.friction if settings.friction_coulomb and not own else self._zero
         self._friction = model.with_(damping=damping, friction=friction) if damping.any() or friction.any() else None
 
-    def effort(self, q: Array, v: Array, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:
-        """τ (nv,) in the state q, v, and τ̇, τ̈ (2, nv) of the feed-forward, None where they are not known."""
+    def effort(self, q: Array, v: Array, reference: Reference, wrenches: Any = None,
+               share: float = 1.0) -> tuple[Array, Array | None]:
+        """τ (nv,) in the state q, v with that share of the feedback, and τ̇, τ̈ (2, nv) of the feed-forward, None where
+        they are not known.
+        """
         effort, rates = self.feedforward(reference, wrenches)
-        if self._feedback:
+        if self._feedback and share > 0.0:
             s = self.settings
-            effort = effort + s.kp * self.model.difference(q, reference.q) + s.kd * (reference.v - v)
+            effort = effort + share * (s.kp * self.model.difference(q, reference.q) + s.kd * (reference.v - v))
         return effort, rates
 
     def feedforward(self, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:

@@ -71,13 +71,16 @@ class Law:
             return None
         return model.with_(damping=damping, friction=friction)
 
-    def effort(self, q: Array, v: Array, reference: Reference | None, wrenches: Any = None) -> Array:
-        """Torque (nv,) in the state q, v. `reference` may be None only if not `needs_reference`."""
+    def effort(self, q: Array, v: Array, reference: Reference | None, wrenches: Any = None,
+               share: float = 1.0) -> Array:
+        """Torque (nv,) in the state q, v. `reference` may be None only if not `needs_reference`. share: of the
+        feedback, 0 where the state is too old to be fed back.
+        """
         s, model = self.settings, self.model
         feedback = None
-        if self._feedback:
+        if self._feedback and share > 0.0:
             assert reference is not None
-            feedback = s.kp * model.difference(q, reference.q) + s.kd * (reference.v - v)
+            feedback = share * (s.kp * model.difference(q, reference.q) + s.kd * (reference.v - v))
         if s.feedforward == "none":
             return self._zero.copy() if feedback is None else feedback
         if s.feedforward == "gravity":
