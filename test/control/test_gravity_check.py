@@ -113,3 +113,17 @@ def test_efforts_that_are_no_efforts_are_not_judged():
     made = make()
     made.on_state(0.1, MS, NAMES, Q, REST, [1.7e308, -1.7e308])
     assert made.compare_gravity(0.1) is None
+
+
+def test_a_pose_beyond_numbers_is_not_judged(monkeypatch):
+    """It is no defect of the node: `compare_gravity` runs in the callback of the joint states."""
+    def beyond(model, q):
+        raise rbd.RbdError("beyond numbers")
+
+    made = FeedforwardController(arm(), FeedforwardSettings.from_values({}, arm()))
+    made.activate(0.0)
+    made.on_state(1.0, MS, NAMES, Q, REST, G)
+    monkeypatch.setattr("rbd_ros.core.control.torque.gravity_effort", beyond)
+    assert made.compare_gravity(1.0) is None
+    monkeypatch.undo()
+    assert made.compare_gravity(1.0).kind == "held"

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
-from harness import RELIABLE, NodeProcess, Peer
+from harness import PATIENCE, RELIABLE, NodeProcess, Peer
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from std_msgs.msg import Bool
@@ -31,7 +31,8 @@ KP, LIMIT, FALLBACK = 20.0, 12.0, np.array([0.25, -0.125])
 PARAMETERS = {"state_timeout": 1.0, "safe_output__hold": 0.15, "safe_output__fallback_ramp": 0.15,
               "safe_output__fallback": list(FALLBACK), "ramp_in": 0.1, "ramp_out": 0.1, "reference_timeout": 0,
               "feedforward": "gravity", "gains__kp": KP, "gains__kd": 0.0, "effort_limits__maximum": LIMIT,
-              "safe_output__damping": 0.0, "gravity_check": False}
+              "safe_output__damping": 0.0, "gravity_check": False,
+              "feedback__max_age": ".inf", "feedback__min_rate": 0.0}    # nor does it here
 DRIVER = """
 import rclpy
 from sensor_msgs.msg import JointState
@@ -63,7 +64,7 @@ class Robot(Peer):
         if not (effort.shape == (2,) and np.isfinite(effort).all() and np.abs(effort).max() <= LIMIT):
             self.wrong.append(effort)
 
-    def spin_until(self, condition, what, repeat=None, patience=20.0):
+    def spin_until(self, condition, what, repeat=None, patience=PATIENCE):
         def tick():
             if repeat is not None:
                 repeat()
@@ -121,9 +122,15 @@ def robot(shared):
     assert "Traceback" not in shared.process.output()
 
 
+def long_enough(robot, name):
+    """Give this time a second, so that some messages are sent within it though the machine lets both processes wait."""
+    assert robot.set_parameter(name, 1.0).successful
+
+
 def test_joint_states_stop(robot):
     """Held gravity, ramp to the fallback, that for ever; with states again the node ramps in."""
     robot.stays(robot.command)    # so that the node knows the period
+    long_enough(robot, "safe_output.hold")
     robot.silent = True
     robot.efforts.clear()
     robot.spin_until(lambda: robot.efforts and np.allclose(robot.efforts[-1].effort, FALLBACK), "fallback")
@@ -227,6 +234,7 @@ def test_emergency_stop_while_inactive(robot):
 
 def test_deactivation(robot):
     """Ramps to the safe effort, leaves it behind, and is then silent."""
+    long_enough(robot, "ramp_out")
     robot.efforts.clear()
     robot.diagnostics.clear()
     assert robot.change(Transition.TRANSITION_DEACTIVATE)

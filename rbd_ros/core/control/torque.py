@@ -14,6 +14,7 @@ from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .gravity_check import GravityVerdict, compare_gravity
 from .inputs import Rejections, StateInput, all_finite
+from .loop_rate import LoopRate
 from .safety import Command, SafetyFilter, SafetySettings
 from .statistics import CycleStatistics
 from .torque_settings import TorqueSettings
@@ -59,9 +60,10 @@ class TorqueController(ABC, Generic[L]):
         self.state = StateInput(model, self.rejections, settings.safety.state_timeout, settings.velocity_cutoff,
                                 settings.plausible_velocity)
         self.statistics = CycleStatistics(settings.state_rate)
+        self.loop = LoopRate(settings.state_rate, settings.max_age, settings.min_rate)
         self._zero = np.zeros(model.nv)
         self._comparisons, self._compare_at = 0, 0.0
-        self._restarts = 0
+        self._restarts = self._clocks = 0
         self.defect = ""    # traceback of the last error of the program in `command`
         self.safety: SafetyFilter[L] = SafetyFilter(self.limits(settings), self.make_laws(settings), self.safe)
 
@@ -78,6 +80,7 @@ class TorqueController(ABC, Generic[L]):
         self.model, self.settings = settings.model, settings
         self.state.timeout, self.state.cutoff = settings.safety.state_timeout, settings.velocity_cutoff
         self.state.allow(settings.plausible_velocity)
+        self.loop.allow(settings.max_age, settings.min_rate)
         self.safety.use(self.limits(settings), self.make_laws(settings))
 
     @abstractmethod
@@ -89,13 +92,20 @@ class TorqueController(ABC, Generic[L]):
         """Forget all references: activation, and a clock that was reset."""
 
     def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
-                 effort: ArrayLike = ()) -> Array | None:
-        """The effort to publish for this joint state, None if the state is rejected or the controller inactive."""
+                 effort: ArrayLike = (), age: float = 0.0) -> Array | None:
+        """The effort to publish for this joint state, None if the state is rejected or the controller inactive.
+
+        age: s since it was sent.
+        """
         if not self.state.accept(now, stamp_ns, names, position, velocity, effort) or self.safety.mode == "inactive":
             return None
         if self.state.restarts != self._restarts:
             self._restarts = self.state.restarts
             self.clear()
+        if self.state.clock_restarts != self._clocks:
+            self._clocks = self.state.clock_restarts
+            self.loop.restart()
+        self.loop.judge(now, self.state.time_ns, self.state.clock.pace * age, self.settings.safety.ramp_in)
         self.statistics.received(now)
         try:
             self.prepare(now)
@@ -106,7 +116,13 @@ class TorqueController(ABC, Generic[L]):
     def prepare(self, now: float) -> None:
         """What has to be done once in a cycle, before laws are asked."""
 
+    def withhold(self, laws: L) -> None:
+        """No command is asked for in this cycle, as the loop is too slow."""
+
     def _asked(self, now: float, laws: L) -> Command | None:
+        if self.loop.slow:
+            self.withhold(laws)
+            return None
         try:
             return self.command(now, laws)
         except RbdError:
@@ -140,7 +156,10 @@ class TorqueController(ABC, Generic[L]):
         if measured is None or not all_finite(measured) or np.abs(state.v).max() > STILL:
             self._compare_at = now + 0.05    # it costs some µs: not in every cycle of a long motion
             return None
-        gravity = gravity_effort(self.model, state.q)
+        try:
+            gravity = gravity_effort(self.model, state.q)
+        except RbdError:    # beyond numbers
+            return None
         compensates = "gravity" in self.settings.compensates
         if acting:
             self._compare_at = now + 0.5
@@ -159,6 +178,7 @@ class TorqueController(ABC, Generic[L]):
     def activate(self, now: float) -> None:
         self.clear()
         self._comparisons, self._compare_at, self.state.measured_effort = 0, now, None
+        self.loop.restart()
         self.safety.activate(now)
 
     def reset(self, now: float) -> None:
@@ -194,6 +214,6 @@ class TorqueController(ABC, Generic[L]):
             "latency_p50_us": p50, "latency_p99_us": p99, "deadline_misses": self.statistics.deadline_misses,
             "cycles": self.statistics.cycles, "late_states": self.statistics.late_states,
             "clock_restarts": self.state.clock_restarts,
-            "position_restarts": self.state.position_restarts, **self.safety.counts,
+            "position_restarts": self.state.position_restarts, **self.safety.counts, **self.loop.counts,
             "rejected_total": self.rejections.total}
         return values | {f"rejected_{kind}": count for kind, count in self.rejections.counts.items()}
