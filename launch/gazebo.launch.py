@@ -192,7 +192,7 @@ def nodes_control(given, files, world):
     lockstep, bridge = given["mode"] == "lockstep", given["interface"] == "bridge"
     outputs = {"adapters": [""]} if lockstep or bridge else {
         "adapters": ["forward_command"], "forward_command.controller": given["controller"]}
-    patient = {"state_timeout": 10.0, "ramp_in": 0.0, "ramp_out": 0.0,
+    patient = {"state_timeout": 10.0, "feedback.max_age": float("inf"), "ramp_in": 0.0, "ramp_out": 0.0,
                "qos_overrides./joint_states.subscription.reliability": "reliable",
                "qos_overrides./joint_states.subscription.depth": 10}
     # Gazebo measures no effort: gravity_check would compare with zero.

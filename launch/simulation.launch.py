@@ -119,7 +119,7 @@ def taking_turns(context):
     if LaunchConfiguration("mode").perform(context) == "real_time":
         return {"adapters": ["forward_command"],
                 "forward_command.controller": ParameterValue(LaunchConfiguration("plant"), value_type=str)}
-    return {"adapters": [""], "state_timeout": 10.0, "ramp_in": 0.0, "ramp_out": 0.0,
+    return {"adapters": [""], "state_timeout": 10.0, "feedback.max_age": float("inf"), "ramp_in": 0.0, "ramp_out": 0.0,
             "qos_overrides./joint_states.subscription.reliability": "reliable",
             "qos_overrides./joint_states.subscription.depth": 10}
 

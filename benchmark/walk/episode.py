@@ -19,7 +19,7 @@ SMOOTH = {"feedforward": 2500.0, "flatness": 500.0, "elastic": 2500.0}    # N m/
 QUIET, COMPARED = 1.2, 20       # s until a disturbed controller is as a fresh one; cycles that are compared then
 STEPS = 800                     # cycles with events, usually
 EVENTS = {"outlier": 5, "gap": 3, "long_gap": 2, "stamp": 2, "pause": 3, "elsewhere": 3, "jump": 2, "trajectory": 2,
-          "wrench": 2, "parameters": 10, "stop": 1, "leave": 2, "malformed": 2, "bare": 2, "plain": 1}
+          "wrench": 2, "parameters": 10, "stop": 1, "leave": 2, "malformed": 2, "bare": 2, "plain": 1, "old": 2}
 ODDS = np.cumsum(list(EVENTS.values())) / sum(EVENTS.values())
 OFTEN = 0.03                    # events per cycle
 
@@ -40,6 +40,7 @@ class Episode:
         self._silent_until = self._pause_until = self._stopped_until = self._away_until = 0.0
         self._plain_until = 0.0                    # references without jerk and snap until then
         self._bare_until = 0.0                     # states without velocities
+        self._old_until = 0.0                      # states that are too old, some of them
         self._streamed_at = self._begun_at = -np.inf
         self._trajectory, self._streamed = False, self._motion.offset    # what is followed, and from where
         self._moving_until = 0.0                   # torques move by themselves until then
@@ -111,7 +112,9 @@ class Episode:
             second = np.full(len(motors) - len(q), 300.0)
             controller.on_motor_state(now, stamp, motors, np.concatenate([q + 0.002, second]),
                                       np.concatenate([v, 0.0 * second]))
-        found: Array | None = controller.on_state(now, stamp, self._names, q, () if now < self._bare_until else v)
+        age = float(self._rng.uniform(0.0, 0.03)) if now < self._old_until else 0.0
+        found: Array | None = controller.on_state(now, stamp, self._names, q, () if now < self._bare_until else v, (),
+                                                  age)
         return found
 
     def _stream(self, controller: Any, judged: bool = True) -> None:
@@ -235,6 +238,11 @@ class Episode:
         self._bare_until = self._now + float(self._rng.uniform(0.0, 0.1))
         self._moving_until = max(self._moving_until, self._bare_until)
 
+    def _on_old(self) -> None:
+        """States that were under way for long: feedback goes, and comes back within the ramp."""
+        self._old_until = self._now + float(self._rng.uniform(0.0, 0.1))
+        self._moving_until = max(self._moving_until, self._old_until + LONGEST + 0.02)
+
     def _on_plain(self) -> None:
         """References without jerk and snap."""
         self._plain_until = self._now + float(self._rng.uniform(0.0, 0.1))
@@ -256,7 +264,7 @@ class Episode:
         """No events: after `QUIET` the answers are those of a controller that knows nothing of what was before."""
         judge = self._judge
         self._stopped_until = self._away_until = self._silent_until = self._pause_until = 0.0
-        self._plain_until = self._bare_until = 0.0
+        self._plain_until = self._bare_until = self._old_until = 0.0
         if judge.leaving:
             self._finish()
         if not judge.active:

@@ -153,7 +153,7 @@ def _controller(model: RobotModel, scenario: demo_motion.Scenario, feedforward: 
     return {"feedforward": feedforward, "gains.kp": scenario.kp.tolist(), "gains.kd": scenario.kd.tolist(),
             "adapters": ["joint_state"], "joint_state.topic": f"{namespace}/simulator/effort_commands",
             "effort_limits.override_zero": override.tolist(), "state_rate": rate,
-            "state_timeout": 2.0 * PATIENCE, "ramp_in": RAMP, "ramp_out": RAMP}
+            "feedback.max_age": math.inf, "state_timeout": 2.0 * PATIENCE, "ramp_in": RAMP, "ramp_out": RAMP}
 
 
 class Progress:

@@ -4,6 +4,7 @@ Each look takes some tens of µs: for slow timers.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -30,6 +31,20 @@ class Reminder:
         if now - self._since >= self._patience and (problem != self._said or now >= self._due):
             self._log(f"{problem}: {hint}")
             self._said, self._due = problem, now + self._again
+
+
+class TorqueReminder:
+    """What a node that publishes torque says about joint states that are missing and about rivals."""
+
+    def __init__(self, log: Callable[[str], object]) -> None:
+        self._missing, self._rivals = Reminder(log), Reminder(log, patience=0.0, again=math.inf)
+
+    def tell(self, missing: str, joints: Sequence[str], others: str, now: float) -> None:
+        """As `no_state` and `rivals` say it; joints: of the model."""
+        self._missing.tell(missing, f"no torque before a sensor_msgs/JointState of all joints: {', '.join(joints)}. "
+                           "`ros2 topic info -v` and `ros2 topic echo --once` show publisher, QoS and names", now)
+        self._rivals.tell(others, "the robot gets the torque of both in turns. Stop one of them, or give it another "
+                          "name (a process that was killed counts for some 20 s more)", now)
 
 
 def silence(node: Node, topic: str) -> str:

@@ -8,12 +8,12 @@ Topics (relative names):
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second, one status named after the node. Keys:
                         mode, rate_hz, latency_p50_us, latency_p99_us (joint state received by the middleware → effort
                         published), deadline_misses, cycles, late_states, clock_restarts, position_restarts, saturated,
-                        rate_limited, non_finite_command, timeouts, rejected_total and rejected_<kind>
+                        rate_limited, non_finite_command, timeouts, old_states (answered without feedback), slow_loops
+                        (how often the loop became too slow for any command), rejected_total and rejected_<kind>
 """
 from __future__ import annotations
 
 import gc
-import math
 import time
 import traceback
 from abc import ABC, abstractmethod
@@ -26,6 +26,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
+from ..core.control.loop_rate import Transit
 from ..core.control.torque import TorqueController
 from ..core.control.torque_settings import TorqueSettings
 from ..core.model.robot_model import RobotModel
@@ -35,7 +36,7 @@ from .conversions import nanoseconds
 from .emergency_stop import EmergencyStopInput
 from .handover import Handover, make_handover
 from .model_node import BEST_EFFORT, ModelNode
-from .surroundings import Reminder, no_state, rivals
+from .surroundings import TorqueReminder, no_state, rivals
 
 LONGEST_RUN_DOWN = 3.0    # s
 
@@ -47,6 +48,7 @@ class TorqueNode(ModelNode, ABC):
         super().__init__(name)
         self.controller: Any = None
         self._stamp = JointState().header.stamp
+        self._transit = Transit()
         self._outputs: list[Output] = []
         self._states: Any = None
         self._watchdog: Any = None
@@ -54,8 +56,7 @@ class TorqueNode(ModelNode, ABC):
         self._handover: Handover | None = None
         self._stopped = False    # by an emergency stop that came before the configuration, or outlives it
         self._stops = EmergencyStopInput(self, self._on_emergency_stop)
-        self._stateless = Reminder(self.get_logger().warning)
-        self._rivals = Reminder(self.get_logger().warning, patience=0.0, again=math.inf)
+        self._reminder = TorqueReminder(self.get_logger().warning)
 
     # ---- for subclasses
 
@@ -139,13 +140,9 @@ class TorqueNode(ModelNode, ABC):
     def look_around(self, now: float) -> str:
         self._stops.hear_latched()
         missing = self._missing_state()
-        joints = ", ".join(self.model.joint_names) if self.model else ""
-        self._stateless.tell(missing, f"no torque before a sensor_msgs/JointState of all joints: {joints}. "
-                             "`ros2 topic info -v` and `ros2 topic echo --once` show publisher, QoS and names", now)
         others = rivals(self, [topic for output in self._outputs for topic in output.topics]) if self.active else ""
-        self._rivals.tell(others, "the robot gets the torque of both in turns. Stop one of them, or give it another "
-                          "name (a process that was killed counts for some 20 s more)", now)
-        return "; ".join(filter(None, (missing, others)))
+        self._reminder.tell(missing, self.model.joint_names if self.model else (), others, now)
+        return "; ".join(filter(None, (missing, self.controller.loop.problem if self.active else "", others)))
 
     def _missing_state(self) -> str:
         """Why there was no joint state since activation, "" if there was one."""
@@ -225,8 +222,10 @@ class TorqueNode(ModelNode, ABC):
     def _answer(self, message: JointState, info: Mapping[str, int]) -> None:
         controller = self.controller
         rejected = controller.rejections.total
+        received = info["received_timestamp"]
+        age = self._transit.age(time.time_ns(), info["source_timestamp"], received)
         effort = controller.on_state(time.monotonic(), nanoseconds(message.header.stamp), message.name,
-                                     message.position, message.velocity, message.effort)
+                                     message.position, message.velocity, message.effort, age)
         if effort is None:
             self.report_rejection(controller.rejections.total == rejected)
             return
@@ -236,7 +235,8 @@ class TorqueNode(ModelNode, ABC):
             self.on_defect(controller.defect)
             controller.defect = ""
         self._compare_gravity()
-        received = info["received_timestamp"]
+        if controller.loop.slow:
+            self.get_logger().error(f"publishing the safe effort: {controller.loop.problem}", throttle_duration_sec=1.0)
         controller.statistics.published(max(time.time_ns() - received, 0) * 1e-9 if received else 0.0)
 
     def _compare_gravity(self) -> None:

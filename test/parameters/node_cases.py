@@ -164,7 +164,8 @@ def forwarded(program: str, values: Values) -> Any:
         from sensor_msgs.msg import JointState
         [take] = [subscription.callback for subscription in node.subscriptions
                   if subscription.topic_name == "/joint_states"]
-        take(JointState(name=NAMES, position=[0.3, -0.5], velocity=[0.0, 0.0]), {"received_timestamp": 0})
+        take(JointState(name=NAMES, position=[0.3, -0.5], velocity=[0.0, 0.0]),
+             {"source_timestamp": 0, "received_timestamp": 0})
         [message] = nodes.sent["/effort_controller/commands"]
         return tuple(message.data)
 

@@ -165,6 +165,22 @@ def late_states(program: str, values: Values) -> int:
     return int(arm.made.report()["late_states"])
 
 
+def fed_back(program: str, values: Values) -> Any:
+    """The effort 80 ms after the state was sent, with states at 100 Hz."""
+    arm = Arm(program, {"state_rate": 100.0, "gains.kp": [10.0, 20.0], **values})
+    arm.refer()
+    return arm.made.on_state(arm.now, round(arm.now * 1e9), NAMES, Q, V, (), 0.08)
+
+
+def slow_loops(program: str, values: Values) -> int:
+    """While states come at 22 Hz, expected at 100 Hz."""
+    arm = Arm(program, {"state_rate": 100.0, **values})
+    for _ in range(100):
+        arm.state()
+        arm.now += 0.045
+    return int(arm.made.report()["slow_loops"])
+
+
 def compares_gravity(program: str, values: Values) -> bool:
     arm = Arm(program, values)
     arm.state(v=[0.0, 0.0], effort=[1.0, 1.0])
@@ -211,6 +227,8 @@ def cases(program: str) -> dict[str, Case]:
         "state_rate": case(100.0, late_states, 1),
         "velocity_cutoff": case(0.0, estimated_velocity, np.array([1.0, -2.0])),
         "plausible_velocity": case(1.0, fastest, 3.0),
+        "feedback.max_age": case(9.0, fed_back, lambda was: was + [10.0, 20.0] * (Q_REF - Q)),
+        "feedback.min_rate": case(0.1, slow_loops, 0),
         "ramp_in": case(0.105, until_running, 0.11),
         "ramp_out": case(0.105, until_finished, 0.11),
         "safe_output.damping": case(3.0, safe, gravity - 3.0 * rbd.mass_matrix(model, Q) @ V),

@@ -62,7 +62,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         self.motor_state = MotorInput(self.actuation, self.rejections, settings.safety.state_timeout,
                                        settings.plausible_velocity)
         self.problem = ""
-        self.counts = {"motor_state_missing": 0, "reference_incomplete": 0, "impossible": 0}
+        self.counts = {"motor_state_missing": 0, "reference_incomplete": 0, "impossible": 0, "feedback_missing": 0}
         self._ramp, self._led_by, self._jumps = MotorRamp(), self.safety.laws.new, False
         self._now = self._last_stamp = self._elapsed = 0.0
         self._cycle = self._timed = 0
@@ -107,9 +107,9 @@ class ElasticController(FlatnessController[ElasticLaws]):
         return self.motor_state.accept(now, stamp_ns, names, position, velocity)
 
     def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
-                 effort: ArrayLike = ()) -> Array | None:
+                 effort: ArrayLike = (), age: float = 0.0) -> Array | None:
         self._now, self._cycle = now, self._cycle + 1
-        return super().on_state(now, stamp_ns, names, position, velocity, effort)
+        return super().on_state(now, stamp_ns, names, position, velocity, effort, age)
 
     def _fade_from(self, before: ReferenceInput, same: bool = False) -> None:
         super()._fade_from(before, same)
@@ -124,6 +124,11 @@ class ElasticController(FlatnessController[ElasticLaws]):
     @property
     def motor_effort(self) -> Array | None:
         return self.safety.channels[1].output
+
+    def withhold(self, laws: ElasticLaws) -> None:
+        super().withhold(laws)
+        self.problem = self.loop.problem
+        self._forget(laws)
 
     def command(self, now: float, laws: ElasticLaws) -> Command | None:
         newest = laws is self.safety.laws.new
@@ -143,6 +148,8 @@ class ElasticController(FlatnessController[ElasticLaws]):
             return None
         if laws.settings.law.mode != "feed_forward" and not self.motor_state.fresh(now):
             return self._refuse("motor_state_missing", "no motor state that is fresh", newest)
+        if laws.settings.law.mode == "feedback_linearization" and self.loop.share <= 0.0:
+            return self._refuse("feedback_missing", "the joint state is too old for feedback", newest)
         if reference.jerk is None or reference.snap is None:
             return self._refuse("reference_incomplete", "the reference has no jerk and snap, which elastic joints need",
                                 newest)
@@ -153,7 +160,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         if rates is None:
             return self._refuse("impossible", "the time derivatives of the effort are not finite", newest)
         found = laws.motors.command(np.stack([reference.q, reference.v, reference.a, reference.jerk, reference.snap]),
-                                    state, self._stiffness.value, np.vstack([effort, rates]))
+                                    state, self._stiffness.value, np.vstack([effort, rates]), self.loop.share)
         if not (all_finite(found.effort) and _finite(found.reference)):
             return self._refuse("impossible", "what the motors should do is not finite", newest)
         if newest:

@@ -89,13 +89,14 @@ class ElasticLaw:
         self._linearized = None
 
     def command(self, reference: ArrayLike, state: ElasticState | None = None,
-                stiffness: ArrayLike | None = None, efforts: ArrayLike | None = None) -> ElasticCommand:
+                stiffness: ArrayLike | None = None, efforts: ArrayLike | None = None,
+                share: float = 1.0) -> ElasticCommand:
         """The command for reference (5, nv): q, v, a, jerk, snap, and stiffness (n,) or (3, n): k, k̇, k̈ of the
         joints in `Actuation.variable`, by default that of their drives.
 
         state: measured, for all modes but `feed_forward`. efforts: link-side τ, τ̇, τ̈ (3, nv) of the reference for
-        the flatness map, by default `link_efforts`. Raises `RbdError` naming the input, or the joint whose spring
-        cannot do what is asked.
+        the flatness map, by default `link_efforts`. share: of the PD. Raises `RbdError` naming the input, or the joint
+        whose spring cannot do what is asked.
         """
         r = real(reference, "reference", f"(5, {self.actuation.nv})")
         if r.shape != (5, self.actuation.nv):
@@ -108,7 +109,7 @@ class ElasticLaw:
             raise RbdError(f"mode {mode} needs the measured state")
         state = self._measured(state)
         if mode == "feed_forward_pd":
-            return ElasticCommand(motors.effort + self.feedback(motors, state), motors)
+            return ElasticCommand(motors.effort + share * self.feedback(motors, state), motors)
         return ElasticCommand(self._linearizing(r, state, stiffness), motors)
 
     def _measured(self, state: ElasticState) -> ElasticState:

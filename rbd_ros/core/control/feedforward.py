@@ -79,9 +79,9 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
 
     def command(self, now: float, laws: FeedforwardLaws) -> Command | None:
         reference, law = self.desired(now, laws), laws.law
-        if reference is None and law.needs_reference:
+        if (reference is None and law.needs_reference) or (law.only_feedback and self.loop.share <= 0.0):
             return None
-        return Command((law.effort(self.state.q, self.state.v, reference, self.fresh_wrenches(now)),))
+        return Command((law.effort(self.state.q, self.state.v, reference, self.fresh_wrenches(now), self.loop.share),))
 
     def warm_up(self) -> None:
         super().warm_up()

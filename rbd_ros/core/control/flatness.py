@@ -91,7 +91,8 @@ class FlatnessLaws(FollowingLaws):
         effort, rates = self.feedforward(reference, wrenches)
         if self._feedback and share > 0.0:
             s = self.settings
-            effort = effort + share * (s.kp * self.model.difference(q, reference.q) + s.kd * (reference.v - v))
+            feedback = s.kp * self.model.difference(q, reference.q) + s.kd * (reference.v - v)
+            effort = effort + (feedback if share >= 1.0 else share * feedback)
         return effort, rates
 
     def feedforward(self, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:
@@ -138,10 +139,13 @@ class FlatnessController(FollowingController[W], Generic[W]):
         super().clear()
         self.rates = None
 
+    def withhold(self, laws: W) -> None:
+        self.rates = None
+
     def command(self, now: float, laws: W) -> Command | None:
         reference = self.desired(now, laws)
         found = None if reference is None else laws.effort(self.state.q, self.state.v, reference,
-                                                           self.fresh_wrenches(now))
+                                                           self.fresh_wrenches(now), self.loop.share)
         if laws is self.safety.laws.new:
             self.rates = None if found is None else found[1]
         return None if found is None else Command(found[:1])

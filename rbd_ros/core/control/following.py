@@ -150,10 +150,10 @@ class FollowingController(TorqueController[F], Generic[F]):
         return accepted
 
     def prepare(self, now: float) -> None:
-        """References are forgotten where the robot was stopped or let down: it is not where it was meant to be, and a
-        trajectory has gone on without it.
+        """References are forgotten where the robot was stopped or let down, or the loop was too slow for as long: it is
+        not where it was meant to be, and a trajectory has gone on without it.
         """
-        if self.safety.abandoned(now):
+        if self.safety.abandoned(now) or self.loop.slow_for(now) > self.safety.patience:
             for reference in self._references():
                 reference.forget(now - self.safety.patience)
         if self.reference.due(self.state.time_ns):

@@ -200,6 +200,7 @@ class StateInput:
         self._turns = Turns(model)
         self._rejections = rejections
         self._check = Plausibility(model.velocity_names, velocity_limits(model), plausible, self._turns.turn)
+        self.clock = self._check.clock
         self.timeout, self.cutoff = timeout, cutoff
         self.q, self.v = model.neutral(), np.zeros(model.nv)
         self.measured_effort: Array | None = None

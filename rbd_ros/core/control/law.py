@@ -56,6 +56,7 @@ class Law:
         self._zero = np.zeros(model.nv)
         self._feedback = bool(settings.kp.any() or settings.kd.any())
         kind = settings.feedforward
+        self.only_feedback = self._feedback and kind == "none"
         self.needs_reference = self._feedback or kind in ("full", "computed_torque")
         self._subtract_gravity = "gravity" in settings.compensates and kind in ("full", "computed_torque")
         self._subtract_coriolis = "coriolis" in settings.compensates and kind in ("full", "computed_torque")
@@ -74,13 +75,15 @@ class Law:
     def effort(self, q: Array, v: Array, reference: Reference | None, wrenches: Any = None,
                share: float = 1.0) -> Array:
         """Torque (nv,) in the state q, v. `reference` may be None only if not `needs_reference`. share: of the
-        feedback, 0 where the state is too old to be fed back.
+        feedback, unless there is nothing else.
         """
         s, model = self.settings, self.model
         feedback = None
         if self._feedback and share > 0.0:
             assert reference is not None
-            feedback = share * (s.kp * model.difference(q, reference.q) + s.kd * (reference.v - v))
+            feedback = s.kp * model.difference(q, reference.q) + s.kd * (reference.v - v)
+            if share < 1.0 and not self.only_feedback:
+                feedback *= share
         if s.feedforward == "none":
             return self._zero.copy() if feedback is None else feedback
         if s.feedforward == "gravity":

@@ -40,6 +40,11 @@ class StampClock:
         """Half a period, s: less is jitter of the stamps; 0 until the period is known."""
         return 0.5 * self._advance if self._advances >= LEARNING else 0.0
 
+    @property
+    def pace(self) -> float:
+        """Seconds of the stamps in a second."""
+        return self._advance / max(self._interval, 1e-9) if self._advances >= LEARNING else 1.0
+
     def restart(self) -> None:
         """Another clock, by the next message; its period is learnt anew."""
         self._count = self._advances = 0
@@ -54,7 +59,7 @@ class StampClock:
         return ahead > PERIODS * self._step
 
     def _rate(self) -> float:
-        pace = self._advance / max(self._interval, 1e-9) if self._advances >= LEARNING else 1.0
+        pace = self.pace
         return FASTER * pace if pace > MUCH else min(1.0, SLOWER * pace)
 
     def advance(self, now: float, passed: float, waited: float) -> None:

@@ -64,7 +64,8 @@ TORQUE_TABLE: Table = (
     Parameter("effort_limits.rate", "numbers", (math.inf,), "Limit of the effort's change, N m/s or N/s.", lower=1e-3),
     Parameter("state_timeout", "number", 0.05, "Age of the last joint state at which the safe output begins, s.",
               lower=1e-3, upper=10.0),
-    Parameter("state_rate", "number", 0.0, "Expected rate of joint states, Hz; 0: measured.", lower=0.0, upper=1e5,
+    Parameter("state_rate", "number", 0.0, "Expected rate of joint states, Hz; 0: measured (the fastest since "
+              "activation is what `feedback.*` compares with).", lower=0.0, upper=1e5,
               read_only=True),
     Parameter("watchdog_rate", "number", 100.0, "Rate at which the age of the state is checked and the safe output is "
               "repeated, Hz.", lower=1.0, upper=1000.0, read_only=True),
@@ -74,6 +75,13 @@ TORQUE_TABLE: Table = (
               "or has moved faster, than this multiple of the description's velocity limit (10 rad/s or 2 m/s where "
               "that is 0 or missing), or where its velocity leaps by more than half of that limit and positions do "
               "not; inf: whatever they say is taken.", lower=1.0),
+    Parameter("feedback.max_age", "number", 5.0, "Oldest joint state that is fed back, in periods (of `state_rate`): "
+              "from its publication to the answer. Older ones are answered without feedback, which comes back within "
+              "ramp_in; if they are older on average, by the safe output. inf: no limit, for simulations that wait for "
+              "the answer.", lower=0.5),
+    Parameter("feedback.min_rate", "number", 0.25, "Slowest loop that is controlled, as a fraction of `state_rate`, in "
+              "the time of the stamps; a slower one is answered by the safe output. 0: no limit.", lower=0.0,
+              upper=1.0),
     Parameter("ramp_in", "number", 0.5, "Time from the safe output to the command after activation, and of the way to "
               "what changed parameters or a stream that begins elsewhere ask for, s.", lower=0.0, upper=60.0),
     Parameter("ramp_out", "number", 0.5, "Time from the command to the safe output at deactivation and at the end, s.",
@@ -106,6 +114,8 @@ class TorqueSettings:
     velocity_cutoff: float
     plausible_velocity: Array
     state_rate: float
+    max_age: float
+    min_rate: float
     gravity_check: bool
 
     @property
@@ -128,7 +138,8 @@ class TorqueSettings:
                 "compensates": values["robot_compensates"], "safe_damping": values["safe_output.damping"],
                 "velocity_cutoff": values["velocity_cutoff"],
                 "plausible_velocity": per_joint("plausible_velocity", values["plausible_velocity"], order),
-                "state_rate": values["state_rate"],
+                "state_rate": values["state_rate"], "max_age": values["feedback.max_age"],
+                "min_rate": values["feedback.min_rate"],
                 "gravity_check": values["gravity_check"]}
 
 
