@@ -11,11 +11,11 @@ from support.launch_files import CHECKOUT, calls, each_file
 
 import rbd_ros as rbd
 from rbd_ros.cli import demo_motion
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE
-from rbd_ros.core.control.flatness import FLATNESS_TABLE
-from rbd_ros.core.control.parameters import Table, validate
-from rbd_ros.core.service.settings import SERVER_TABLE
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE
+from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE
+from rbd_ros.runtime.control.flatness import FLATNESS_TABLE
+from rbd_ros.runtime.parameters import Table, validate
+from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE
+from rbd_ros.runtime.service.settings import SERVER_TABLE
 
 TABLES: dict[str, Table] = {"feedforward": FEEDFORWARD_TABLE, "flatness": FLATNESS_TABLE, "simulator": SIMULATOR_TABLE}
 SERVED = TABLES | {"dynamics_server": SERVER_TABLE}

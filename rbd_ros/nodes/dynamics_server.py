@@ -1,4 +1,4 @@
-"""Node `dynamics_server`: dynamics of one robot as services (`core.service`).
+"""Node `dynamics_server`: dynamics of one robot as services (`runtime.service`).
 
 Topics (relative names):
   robot_description     std_msgs/String, in, latched; unless a parameter gives it
@@ -27,16 +27,16 @@ from sensor_msgs.msg import JointState
 
 from rbd_interfaces import srv
 
-from ..core.control.statistics import CycleStatistics
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
-from ..core.service.constrained import ConstrainedRequest
-from ..core.service.dynamics import DynamicsService
-from ..core.service.settings import SERVER_TABLE, ServerSettings, load_server_model
+from ..runtime.service.constrained import ConstrainedRequest
+from ..runtime.service.dynamics import DynamicsService
+from ..runtime.service.settings import SERVER_TABLE, ServerSettings, load_server_model
+from ..runtime.statistics import CycleStatistics
 from . import service_conversions as convert
-from .conversions import nanoseconds, wrenches
-from .model_node import BEST_EFFORT, ModelNode
-from .spin import run
+from .base.conversions import nanoseconds, wrenches
+from .base.model_node import BEST_EFFORT, ModelNode
+from .base.spin import run
 
 # Requests and responses that wait: the default of 10 loses some when many clients ask at once.
 SERVICE = QoSProfile(depth=1000)

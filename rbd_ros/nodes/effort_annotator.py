@@ -1,4 +1,4 @@
-"""Node `effort_annotator`: fills the efforts of joint trajectories (`core.control.effort_annotator`).
+"""Node `effort_annotator`: fills the efforts of joint trajectories (`runtime.control.effort_annotator`).
 
 Topics (relative names):
   robot_description       std_msgs/String, in, latched; unless a parameter gives it
@@ -20,12 +20,12 @@ from typing import Any
 from rclpy.qos import QoSProfile
 from trajectory_msgs.msg import JointTrajectory
 
-from ..core.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
-from ..core.control.statistics import CycleStatistics
 from ..core.model.robot_model import RobotModel
-from .conversions import trajectory_points
-from .model_node import ModelNode
-from .spin import run
+from ..runtime.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
+from ..runtime.statistics import CycleStatistics
+from .base.conversions import trajectory_points
+from .base.model_node import ModelNode
+from .base.spin import run
 
 SHOWN = 5    # excesses that are logged per trajectory
 

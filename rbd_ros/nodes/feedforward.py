@@ -1,4 +1,4 @@
-"""Node `feedforward`: joint states and a reference in, joint efforts out (`core.control.feedforward`).
+"""Node `feedforward`: joint states and a reference in, joint efforts out (`runtime.control.feedforward`).
 
 Topics: those of `torque_node` and `following_node`. Trajectories are interpolated as joint_trajectory_controller does.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
-from ..core.control.torque_settings import TorqueSettings
 from ..core.model.robot_model import RobotModel
-from .following_node import FollowingNode
-from .spin import run
+from ..runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
+from ..runtime.control.torque_settings import TorqueSettings
+from .base.following_node import FollowingNode
+from .base.spin import run
 
 
 class FeedforwardNode(FollowingNode):

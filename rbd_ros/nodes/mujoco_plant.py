@@ -16,11 +16,11 @@ import numpy as np
 from std_msgs.msg import Float64, Float64MultiArray
 
 from ..core.model.robot_model import RobotModel
-from ..core.simulation.plant import Plant
-from ..core.simulation.settings import SimulatorSettings
-from ..cosimulation.settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
+from ..runtime.cosimulation.settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
+from ..runtime.plant.plant import Plant
+from ..runtime.plant.settings import SimulatorSettings
+from .base.spin import run
 from .simulator import SimulatorNode
-from .spin import run
 
 
 class MujocoPlantNode(SimulatorNode):

@@ -1,4 +1,6 @@
-"""Node `residual`: how far a robot, simulated or real, moves otherwise than its model says (`cosimulation.residual`).
+"""Node `residual`: how far a robot, simulated or real, moves otherwise than its model says.
+
+Its logic is `runtime.cosimulation.residual`.
 
 Topics (relative names):
   robot_description   std_msgs/String, in, latched; unless a parameter gives it
@@ -21,10 +23,10 @@ from sensor_msgs.msg import JointState
 from rbd_interfaces.msg import JointEffort
 
 from ..core.model.robot_model import RobotModel
-from ..cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
-from .conversions import nanoseconds
-from .model_node import ModelNode
-from .spin import run
+from ..runtime.cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
+from .base.conversions import nanoseconds
+from .base.model_node import ModelNode
+from .base.spin import run
 
 QOS = QoSProfile(depth=1000)    # no interval is to be left out on a busy machine
 

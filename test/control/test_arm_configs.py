@@ -9,10 +9,10 @@ import yaml
 from support.robots import urdf_paths
 
 import rbd_ros as rbd
-from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.control.torque_settings import load_model
+from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings
+from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.torque_settings import load_model
+from rbd_ros.runtime.parameters import validate
 
 CONFIG = Path(__file__).parents[2] / "config"
 LBR = {f"lbr_A{i + 1}": name for i, name in enumerate(rbd.sample("iiwa").joint_names)}

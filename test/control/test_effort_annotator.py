@@ -9,10 +9,10 @@ import yaml
 from support.arm import MIMIC, NAMES, arm, arm_urdf
 
 import rbd_ros as rbd
-from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator, derive
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.control.reference import Point
-from rbd_ros.core.control.trajectory import Reference, Trajectory, Waypoint
+from rbd_ros.core.motion.trajectory import Reference, Trajectory, Waypoint
+from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator, derive
+from rbd_ros.runtime.inputs.references import Point
+from rbd_ros.runtime.parameters import validate
 
 CONFIG = Path(__file__).parents[2] / "config" / "effort_annotator.yaml"
 RNG = np.random.default_rng(7)

@@ -10,9 +10,9 @@ from support.arm import NAMES, Q, V, arm
 
 import rbd_ros as rbd
 from rbd_ros.core.actuation.friction import friction_effort
-from rbd_ros.core.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.control.reference import Point
+from rbd_ros.runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
+from rbd_ros.runtime.inputs.references import Point
+from rbd_ros.runtime.parameters import validate
 
 CONFIG = Path(__file__).parents[2] / "config" / "flatness.yaml"
 MS = 1_000_000

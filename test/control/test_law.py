@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.arm import A_REF, Q, Q_REF, V, V_REF, arm
+from support.arm import A_REF, Q_REF, V_REF, Q, V, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.control.law import Law, LawSettings
-from rbd_ros.core.control.trajectory import Reference
+from rbd_ros.core.motion.trajectory import Reference
+from rbd_ros.runtime.control.law import Law, LawSettings
 
 KP, KD = np.array([100.0, 60.0]), np.array([10.0, 5.0])
 REFERENCE = Reference(Q_REF, V_REF, A_REF)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE
+from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE
+from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("arms", "controllers", "safety", "troubleshooting")
@@ -60,5 +60,5 @@ def test_diagnostics_that_pages_name_are_published(key):
     assert f"`{key}`" in pages
     from support.arm import arm
 
-    from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
+    from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
     assert key in FeedforwardController(arm(), FeedforwardSettings.from_values({}, arm())).report()

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from support.arm import A_REF, JOINT, LINK, MIMIC, NAMES, Q, Q_REF, V, V_REF, arm
+from support.arm import A_REF, JOINT, LINK, MIMIC, NAMES, Q_REF, V_REF, Q, V, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.parameters import Parameter, validate
-from rbd_ros.core.control.torque_settings import load_model
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE
+from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.torque_settings import load_model
+from rbd_ros.runtime.parameters import Parameter, validate
+from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE
 
 CONFIG = Path(__file__).parents[2] / "config" / "feedforward.yaml"
 MS = 1_000_000

@@ -5,7 +5,7 @@ import numpy as np
 from safety_filter import COMMAND, FALLBACK, PlainFilter, close, make
 from support.arm import NAMES, Q, arm
 
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 
 MS = 1_000_000
 

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 import rbd_ros as rbd
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.cosimulation.lockstep import LOCKSTEP_TABLE
-from rbd_ros.cosimulation.residual import RESIDUAL_TABLE
-from rbd_ros.cosimulation.settings import MUJOCO_TABLE
+from rbd_ros.runtime.cosimulation.lockstep import LOCKSTEP_TABLE
+from rbd_ros.runtime.cosimulation.residual import RESIDUAL_TABLE
+from rbd_ros.runtime.cosimulation.settings import MUJOCO_TABLE
+from rbd_ros.runtime.parameters import validate
 
 CONFIG = Path(__file__).parents[2] / "config"
 TABLES = {"lockstep": LOCKSTEP_TABLE, "residual": RESIDUAL_TABLE, "mujoco_plant": MUJOCO_TABLE}

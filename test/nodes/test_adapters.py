@@ -7,17 +7,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from harness import NodeProcess, Peer
 from builtin_interfaces.msg import Time
+from harness import NodeProcess, Peer
 from rclpy.clock import Clock
 from stand_in_messages import CONTROL_MSGS, LBR_FRI_IDL, generate
 from support.arm import NAMES, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.control.torque_settings import ADAPTERS
-from rbd_ros.nodes.adapters import make_outputs
+from rbd_ros.nodes.outputs.adapters import make_outputs
+from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.torque_settings import ADAPTERS
+from rbd_ros.runtime.parameters import validate
 
 Q, V, EFFORT = np.array([0.1, 0.2]), np.array([0.3, -0.4]), np.array([5.0, -6.0])
 

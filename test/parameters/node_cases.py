@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 import yaml
+from parameters.case import Case, Values, split
 from support.arm import NAMES
 
 import rbd_ros as rbd
-from parameters.case import Case, Values, split
 
 CLASSES = {"feedforward": "FeedforwardNode", "flatness": "FlatnessNode", "effort_annotator": "EffortAnnotatorNode",
            "dynamics_server": "DynamicsServerNode", "simulator": "SimulatorNode", "mujoco_plant": "MujocoPlantNode",
@@ -96,7 +96,8 @@ def robot(program: str, values: Values) -> Any:
 
 def executor(program: str, values: Values) -> Any:
     """The one that the program is run with."""
-    spin = pytest.importorskip("rbd_ros.nodes.spin", reason="rclpy is not importable: source ROS 2 or use scripts/test")
+    spin = pytest.importorskip("rbd_ros.nodes.base.spin",
+                               reason="rclpy is not importable: source ROS 2 or use scripts/test")
     pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
     asked = []
 

@@ -1,15 +1,15 @@
 """The parameters of every node."""
 from __future__ import annotations
 
-from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE
-from rbd_ros.core.control.flatness import FLATNESS_TABLE
-from rbd_ros.core.control.parameters import Table
-from rbd_ros.core.service.settings import SERVER_TABLE
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE
-from rbd_ros.cosimulation.lockstep import LOCKSTEP_TABLE
-from rbd_ros.cosimulation.residual import RESIDUAL_TABLE
-from rbd_ros.cosimulation.settings import MUJOCO_TABLE
+from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE
+from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE
+from rbd_ros.runtime.control.flatness import FLATNESS_TABLE
+from rbd_ros.runtime.cosimulation.lockstep import LOCKSTEP_TABLE
+from rbd_ros.runtime.cosimulation.residual import RESIDUAL_TABLE
+from rbd_ros.runtime.cosimulation.settings import MUJOCO_TABLE
+from rbd_ros.runtime.parameters import Table
+from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE
+from rbd_ros.runtime.service.settings import SERVER_TABLE
 
 TABLES: dict[str, Table] = {
     "feedforward": FEEDFORWARD_TABLE, "flatness": FLATNESS_TABLE, "effort_annotator": ANNOTATOR_TABLE,

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE
-from rbd_ros.core.control.flatness import FLATNESS_TABLE
-from rbd_ros.core.service.settings import SERVER_TABLE
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE
+from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE
+from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE
+from rbd_ros.runtime.control.flatness import FLATNESS_TABLE
+from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE
+from rbd_ros.runtime.service.settings import SERVER_TABLE
 
-parameters = pytest.importorskip("rbd_ros.nodes.parameters", reason="rclpy is not importable: use scripts/test")
+parameters = pytest.importorskip("rbd_ros.nodes.base.parameters", reason="rclpy is not importable: use scripts/test")
 CONFIG = Path(__file__).parents[2] / "config"
 TABLES = {"feedforward": FEEDFORWARD_TABLE, "flatness": FLATNESS_TABLE, "simulator": SIMULATOR_TABLE,
           "dynamics_server": SERVER_TABLE, "effort_annotator": ANNOTATOR_TABLE}

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 import rbd_ros as rbd
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.service.settings import SERVER_TABLE, ServerSettings, load_server_model
+from rbd_ros.runtime.parameters import validate
+from rbd_ros.runtime.service.settings import SERVER_TABLE, ServerSettings, load_server_model
 
 CONFIG = Path(__file__).parents[2] / "config" / "dynamics_server.yaml"
 URDF = rbd.sample_path("five_bar").read_text()

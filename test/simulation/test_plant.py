@@ -7,12 +7,12 @@ import pytest
 import yaml
 
 import rbd_ros as rbd
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.control.torque_settings import load_model
-from rbd_ros.core.simulation.pace import Pace, Patience
-from rbd_ros.core.simulation.plant import Plant
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE, SimulatorSettings
 from rbd_ros.core.simulation.simulator import Simulator
+from rbd_ros.runtime.control.torque_settings import load_model
+from rbd_ros.runtime.parameters import validate
+from rbd_ros.runtime.plant.pace import Pace, Patience
+from rbd_ros.runtime.plant.plant import Plant
+from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE, SimulatorSettings
 
 URDF = str(rbd.sample_path("two_link"))
 CONFIG = Path(__file__).parents[2] / "config" / "simulator.yaml"

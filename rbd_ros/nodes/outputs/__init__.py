@@ -1,0 +1,1 @@
+"""What torque nodes publish: one file per receiver."""
