@@ -22,7 +22,7 @@ from ..core.errors import RbdError, RbdWarning
 from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample_path
 from ..core.model.urdf import load_urdf
-from ..runtime.control.torque_settings import check_model
+from ..runtime.robot import check_model
 from ..signals import interruptible
 from . import demo_elastic, demo_motion, demo_report
 from .compile import import_kernels

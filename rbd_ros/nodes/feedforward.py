@@ -12,18 +12,20 @@ from ..runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardControll
 from ..runtime.control.torque_settings import TorqueSettings
 from .base.following_node import FollowingNode
 from .base.spin import run
+from .base.torque_node import TORQUE_NODE_TABLE
 
 
 class FeedforwardNode(FollowingNode):
     """Makes the controller."""
 
-    table = FEEDFORWARD_TABLE
+    logic = FEEDFORWARD_TABLE
+    table = (*TORQUE_NODE_TABLE, *logic)
 
     def __init__(self) -> None:
         super().__init__("feedforward")
 
     def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> FeedforwardSettings:
-        return FeedforwardSettings.from_values(values, model)
+        return FeedforwardSettings.from_values(self.own(values), model)
 
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> FeedforwardController:
         assert isinstance(settings, FeedforwardSettings)

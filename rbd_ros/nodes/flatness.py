@@ -37,21 +37,24 @@ from .base.conversions import nanoseconds
 from .base.following_node import FollowingNode
 from .base.model_node import BEST_EFFORT
 from .base.spin import run
-from .outputs.adapters import EffortOutput, EffortRateOutput
-from .outputs.motor_outputs import MotorEffortOutput, MotorReferenceOutput
+from .base.torque_node import TORQUE_NODE_TABLE
+from .outputs.efforts import EffortOutput, EffortRateOutput
+from .outputs.motors import MotorEffortOutput, MotorReferenceOutput
 from .outputs.output import Output
 
 
 class FlatnessNode(FollowingNode):
     """Makes the controller of rigid or elastic joints, and its outputs."""
 
-    table = FLATNESS_TABLE
+    logic = FLATNESS_TABLE
+    table = (*TORQUE_NODE_TABLE, *logic)
     controller: FlatnessController
 
     def __init__(self) -> None:
         super().__init__("flatness")
 
     def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> FlatnessSettings:
+        values = self.own(values)
         if not values["actuation_file"]:
             return FlatnessSettings.from_values(values, model)
         if isinstance(self.controller, ElasticController):    # the file was read at configuration

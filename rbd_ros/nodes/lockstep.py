@@ -33,6 +33,7 @@ from rbd_interfaces.msg import JointEffort
 
 from ..core.errors import RbdError
 from ..runtime.cosimulation.lockstep import LOCKSTEP_TABLE, Lockstep, LockstepSettings
+from ..runtime.parameters import Parameter
 from .base import parameters
 from .base.conversions import nanoseconds
 from .base.diagnostics import diagnostic_array
@@ -46,10 +47,13 @@ QOS = QoSProfile(depth=10)
 class LockstepNode(LifecycleNode):
     """Converts messages, asks the logic what to do, sends commands and requests."""
 
+    table = (Parameter("autostart", "bool", True, "Configure and activate at the start.", read_only=True),
+             parameters.EXECUTOR, *LOCKSTEP_TABLE)
+
     def __init__(self) -> None:
         super().__init__("lockstep")
         refuse_impossible_transitions(self)
-        parameters.declare(self, LOCKSTEP_TABLE)
+        parameters.declare(self, self.table)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._active, self._status = False, "not configured"
         self._settings: Any = None

@@ -87,6 +87,11 @@ def validate(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row.convert(values.get(name, row.default)) for name, row in rows.items()}
 
 
+def select(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the values that this table has."""
+    return {row.name: values[row.name] for row in table}
+
+
 def per_joint(name: str, values: tuple[float, ...], order: NDArray[np.intp]) -> Array:
     """Read-only array per joint of the model from one number or a list in the order of parameter `joints`.
 

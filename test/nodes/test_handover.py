@@ -15,7 +15,6 @@ from stand_in_manager import Manager, install
 from std_msgs.msg import Bool
 
 import rbd_ros as rbd
-from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE
 from rbd_ros.runtime.parameters import validate
 
 NAMES = ["shoulder", "elbow"]
@@ -236,7 +235,7 @@ def made(tmp_path, monkeypatch):
     def make(manager, **parameters):
         monkeypatch.setattr(handover.time, "monotonic", lambda: manager.now)
         values = {name.replace("__", "."): value for name, value in parameters.items()}
-        return handover.make_handover(manager, validate(FEEDFORWARD_TABLE, values))
+        return handover.make_handover(manager, validate(handover.HANDOVER_TABLE, values))
 
     yield make
     for name in [name for name in sys.modules if name.split(".")[0] == "controller_manager_msgs"]:

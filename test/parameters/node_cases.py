@@ -16,12 +16,10 @@ import pytest
 import yaml
 from parameters.case import Case, Values, split
 from support.arm import NAMES
+from support.tables import CLASSES
 
 import rbd_ros as rbd
 
-CLASSES = {"feedforward": "FeedforwardNode", "flatness": "FlatnessNode", "effort_annotator": "EffortAnnotatorNode",
-           "dynamics_server": "DynamicsServerNode", "simulator": "SimulatorNode", "mujoco_plant": "MujocoPlantNode",
-           "lockstep": "LockstepNode", "residual": "ResidualNode"}
 URDF = rbd.sample_path("two_link")
 ROBOT = {"robot_description_file": str(URDF)}
 DRIVES = str(Path(__file__).parents[2] / "config" / "sea_example.actuation.yaml")

@@ -13,11 +13,11 @@ from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm, arm_urdf
 
 import rbd_ros as rbd
 from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
-from rbd_ros.runtime.control.torque_settings import load_model
 from rbd_ros.runtime.cosimulation.lockstep import Lockstep, LockstepSettings
 from rbd_ros.runtime.cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
 from rbd_ros.runtime.inputs.references import Point
 from rbd_ros.runtime.parameters import validate
+from rbd_ros.runtime.robot import load_model
 from rbd_ros.runtime.service.constrained import ConstrainedRequest
 from rbd_ros.runtime.service.dynamics import DynamicsService
 from rbd_ros.runtime.service.robot_state import StateRequest

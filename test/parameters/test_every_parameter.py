@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from parameters import elastic_cases, node_cases, other_cases, plant_cases, torque_cases
 from parameters.case import Case, check, while_running
-from parameters.tables import TABLES
+from support.tables import TABLES
 
 from rbd_ros.runtime.parameters import Parameter
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from parameters.node_cases import ROBOT
-from parameters.tables import TABLES
+from support.tables import TABLES
 
 import rbd_ros as rbd
 from rbd_ros.runtime.parameters import Parameter, validate

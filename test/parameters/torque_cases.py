@@ -14,8 +14,8 @@ import rbd_ros as rbd
 from rbd_ros.core.model.payload import payload, with_payloads
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
-from rbd_ros.runtime.control.torque_settings import load_model
 from rbd_ros.runtime.parameters import validate
+from rbd_ros.runtime.robot import load_model
 
 PROGRAMS: dict[str, Any] = {"feedforward": (FEEDFORWARD_TABLE, FeedforwardSettings, FeedforwardController, 0.01),
                             "flatness": (FLATNESS_TABLE, FlatnessSettings, FlatnessController, 0.1)}

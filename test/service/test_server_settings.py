@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 import rbd_ros as rbd
 from rbd_ros.runtime.parameters import validate
@@ -17,12 +16,6 @@ URDF = rbd.sample_path("five_bar").read_text()
 
 def load(**values):
     return load_server_model(validate(SERVER_TABLE, {key.replace("__", "."): v for key, v in values.items()}), URDF)[0]
-
-
-def test_the_file_of_parameters_lists_them_all_with_their_defaults():
-    values = yaml.safe_load(CONFIG.read_text())["/**"]["ros__parameters"]
-    assert validate(SERVER_TABLE, values) == validate(SERVER_TABLE, {})
-    assert set(values) == {row.name for row in SERVER_TABLE}
 
 
 def test_parameters_of_the_model():

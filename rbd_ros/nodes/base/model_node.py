@@ -18,8 +18,8 @@ from ...core.compile import COMPILED, is_cached
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.model.xml_tree import read_text
-from ...runtime.control.torque_settings import load_model
-from ...runtime.parameters import Table, validate
+from ...runtime.parameters import Table, select, validate
+from ...runtime.robot import load_model
 from . import parameters
 from .diagnostics import diagnostic_array
 from .lifecycle import refuse_impossible_transitions
@@ -32,9 +32,12 @@ WAITING = "waiting for robot_description"
 
 
 class ModelNode(LifecycleNode):
-    """Base class. A subclass has a `table` of parameters and implements `set_up`, `tear_down` and what follows."""
+    """Base class. A subclass has a `table` of parameters, the node's and those of its `logic`, and implements `set_up`,
+    `tear_down` and what follows.
+    """
 
     table: Table
+    logic: Table
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -58,6 +61,10 @@ class ModelNode(LifecycleNode):
         self.create_timer(1.0, self._publish_diagnostics, clock=self.steady)
 
     # ---- for subclasses
+
+    def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What the logic takes of all parameters of the node."""
+        return select(self.logic, values)
 
     def load(self, values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
         """The model of a URDF text or path, and warnings about it."""

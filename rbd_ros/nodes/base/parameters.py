@@ -13,6 +13,19 @@ from rclpy.parameter import Parameter as RosParameter
 from ...core.errors import RbdError
 from ...runtime.parameters import Parameter, Table
 
+EXECUTORS = ("single_threaded", "events")
+EXECUTOR = Parameter("executor", "string", "single_threaded", "rclpy executor. Python wheels of ROS deliver nothing "
+                     "with 'events'; ordinary installations are faster with it.", choices=EXECUTORS, read_only=True)
+MODEL_NODE_TABLE: Table = (
+    Parameter("autostart", "bool", True, "Configure and activate as soon as there is a robot description.",
+              read_only=True),
+    EXECUTOR,
+    Parameter("robot_description", "string", "", "URDF text. Empty: from the file below, or else from the topic "
+              "robot_description.", read_only=True),
+    Parameter("robot_description_file", "string", "", "Path of a URDF file, used if robot_description is empty.",
+              read_only=True),
+)
+
 
 def declare(node: Node, table: Table) -> None:
     """Declare every row. Types are checked by the table, so that `5` is as good as `5.0` and `[5.0, 5.0]`."""

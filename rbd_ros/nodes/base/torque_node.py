@@ -29,15 +29,25 @@ from std_srvs.srv import Trigger
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque import TorqueController
 from ...runtime.control.torque_settings import TorqueSettings
-from ..outputs.adapters import EffortOutput, Output, make_outputs
-from ..outputs.handover import Handover, make_handover
+from ...runtime.parameters import Parameter, Table
+from ..outputs import ADAPTERS_TABLE, make_outputs
+from ..outputs.efforts import EffortOutput
+from ..outputs.handover import HANDOVER_TABLE, Handover, make_handover
+from ..outputs.output import Output
 from .control_loop import ControlLoop
 from .conversions import nanoseconds
 from .emergency_stop import EmergencyStopInput
 from .model_node import BEST_EFFORT, ModelNode
+from .parameters import MODEL_NODE_TABLE
 from .surroundings import Reminder, no_state, rivals
 
 LONGEST_RUN_DOWN = 3.0    # s
+TORQUE_NODE_TABLE: Table = (
+    *MODEL_NODE_TABLE,
+    *ADAPTERS_TABLE, *HANDOVER_TABLE,
+    Parameter("watchdog_rate", "number", 100.0, "Rate at which the age of the state is checked and the safe output is "
+              "repeated, Hz.", lower=1.0, upper=1000.0, read_only=True),
+)
 
 
 class TorqueNode(ModelNode, ABC):
@@ -204,6 +214,15 @@ class TorqueNode(ModelNode, ABC):
             with self.lock:
                 self._publish(self.controller.watchdog(time.monotonic()))
             time.sleep(1e-3)
+
+    # ---- for outputs
+
+    @property
+    def state_timeout(self) -> float:
+        return float(self.controller.settings.safety.state_timeout)
+
+    def fade_in(self) -> None:
+        self.controller.safety.restart()
 
     # ---- control
 

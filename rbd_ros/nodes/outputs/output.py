@@ -5,7 +5,7 @@ import importlib
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,17 @@ from ...core.model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+
+class Source(Protocol):
+    """What an output may ask of the node that the torque comes from."""
+
+    @property
+    def state_timeout(self) -> float:
+        """Age of a joint state (s) from which it does not count."""
+
+    def fade_in(self) -> None:
+        """The robot listens only now: begin at the safe effort, as after activation."""
 
 
 class Output(ABC):

@@ -28,23 +28,20 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import limits
 from ...core.motion.trajectory import Reference
+from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.joint_states import JointMap, Rejected, Rejections, all_finite, as_array
 from ..inputs.references import Point
 from ..parameters import Parameter, Table, validate
-from ..payload import loaded
-from .feedforward import FEEDFORWARD_TABLE
+from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
 from .law import Law, LawSettings
-from .torque_settings import effort_limits, joint_order
+from .torque_settings import EFFORT_LIMITS, ROBOT_COMPENSATES, effort_limits
 
 Array = NDArray[np.float64]
 
-_SHARED = ("autostart", "executor", "robot_description", "robot_description_file", "gravity", "joints", "locked.joints",
-           "locked.positions", "rotor_inertia", "payload.body", "payload.mass", "payload.com", "payload.inertia",
-           "friction.damping", "friction.coulomb", "friction.smoothing", "robot_compensates", "effort_limits.maximum",
-           "effort_limits.override_zero")
-
 ANNOTATOR_TABLE: Table = (
-    *(row for row in FEEDFORWARD_TABLE if row.name in _SHARED),
+    *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published effort"), *PAYLOAD_TABLE,
+    ROBOT_COMPENSATES, *EFFORT_LIMITS,
+    *friction_rows("Compensate"),
     Parameter("clip", "bool", True, "Cut efforts off at their limits. They are reported in either case."),
 )
 
@@ -63,8 +60,7 @@ class AnnotatorSettings:
         """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
         values = validate(ANNOTATOR_TABLE, values)
         zero = np.zeros(model.nv)
-        law = LawSettings(zero, zero, "full", values["friction.damping"], values["friction.coulomb"],
-                          values["friction.smoothing"], values["robot_compensates"])
+        law = LawSettings(zero, zero, "full", FrictionTerms.from_values(values), values["robot_compensates"])
         limit = effort_limits(values, model, joint_order(values["joints"], model)[2])
         return AnnotatorSettings(loaded(model, values), law, limit, values["clip"])
 

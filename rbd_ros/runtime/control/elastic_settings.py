@@ -14,10 +14,10 @@ from ...core.errors import RbdError
 from ...core.model.inertia import read_only
 from ...core.model.robot_model import RobotModel
 from ..parameters import per_joint, validate
+from ..robot import joint_order
 from ..safety import SafetySettings
 from .elastic_law import ElasticLawSettings
 from .flatness import FLATNESS_TABLE, FlatnessSettings
-from .torque_settings import joint_order
 
 Array = NDArray[np.float64]
 
@@ -49,8 +49,8 @@ class ElasticSettings(FlatnessSettings):
         values = validate(FLATNESS_TABLE, values)
         _refuse_what_is_rigid(values)
         rigid = FlatnessSettings.from_values(values, model)
-        loaded = rigid.model.with_(damping=model.damping if rigid.friction_damping else 0.0,
-                                   friction=model.friction if rigid.friction_coulomb else 0.0)
+        loaded = rigid.model.with_(damping=model.damping if rigid.friction.damping else 0.0,
+                                   friction=model.friction if rigid.friction.coulomb else 0.0)
         order = joint_order(values["joints"], model)[2]
         known = Actuation(loaded, drives)
         output, variable_order = _motor_order(known, rigid.output)

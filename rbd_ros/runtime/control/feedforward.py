@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from ...core.model.robot_model import RobotModel
 from ...core.motion.trajectory import Reference
+from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.references import ReferenceInput
 from ..parameters import Parameter, Table, per_joint, validate
+from ..robot import joint_order
 from ..safety import Command
 from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
 from .law import FEEDFORWARD, Law, LawSettings
-from .torque_settings import TorqueSettings, joint_order
+from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
 
@@ -28,11 +30,7 @@ FEEDFORWARD_TABLE: Table = (
               upper=1e9),
     Parameter("gains.kd", "numbers", (0.0,), "Derivative gain, N m s/rad or N s/m; 1/s with computed_torque.",
               lower=0.0, upper=1e9),
-    Parameter("friction.damping", "bool", True, "Compensate viscous friction (<dynamics damping>) at the reference's "
-              "velocity; full and computed_torque."),
-    Parameter("friction.coulomb", "bool", True, "Compensate Coulomb friction (<dynamics friction>), likewise."),
-    Parameter("friction.smoothing", "number", 0.01, "Velocity s in tanh(v/s), which replaces the sign of v; rad/s or "
-              "m/s.", lower=1e-6, upper=100.0),
+    *friction_rows("Compensate", where=" at the reference's velocity; full and computed_torque"),
 )
 
 
@@ -49,8 +47,7 @@ class FeedforwardSettings(FollowingSettings):
         order = joint_order(values["joints"], model)[2]
         law = LawSettings(
             kp=per_joint("gains.kp", values["gains.kp"], order), kd=per_joint("gains.kd", values["gains.kd"], order),
-            feedforward=values["feedforward"], friction_damping=values["friction.damping"],
-            friction_coulomb=values["friction.coulomb"], friction_smoothing=values["friction.smoothing"],
+            feedforward=values["feedforward"], friction=FrictionTerms.from_values(values),
             compensates=values["robot_compensates"])
         return FeedforwardSettings(law=law, **FollowingSettings.fields_from(values, model))
 

@@ -22,12 +22,13 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.smooth_trajectory import SmoothTrajectory
 from ...core.motion.trajectory import Reference, Waypoint
+from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.references import ReferenceInput
 from ..parameters import Parameter, Table, per_joint, validate
+from ..robot import joint_order
 from ..safety import Command
 from .elastic_table import ELASTIC_TABLE
 from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
-from .torque_settings import joint_order
 
 Array = NDArray[np.float64]
 
@@ -35,10 +36,7 @@ FLATNESS_TABLE: Table = (
     *FOLLOWING_TABLE,
     Parameter("gains.kp", "numbers", (0.0,), "Proportional gain, N m/rad or N/m.", lower=0.0, upper=1e9),
     Parameter("gains.kd", "numbers", (0.0,), "Derivative gain, N m s/rad or N s/m.", lower=0.0, upper=1e9),
-    Parameter("friction.damping", "bool", True, "Compensate viscous friction (<dynamics damping>)."),
-    Parameter("friction.coulomb", "bool", True, "Compensate Coulomb friction (<dynamics friction>)."),
-    Parameter("friction.smoothing", "number", 0.1, "Velocity s in tanh(v/s), which replaces the sign of v; rad/s or "
-              "m/s. The second derivative of the torque grows with 1/s².", lower=1e-6, upper=100.0),
+    *friction_rows("Compensate", 0.1, beware=" The second derivative of the torque grows with 1/s²."),
     *ELASTIC_TABLE,
 )
 
@@ -49,9 +47,7 @@ class FlatnessSettings(FollowingSettings):
 
     kp: Array
     kd: Array
-    friction_damping: bool
-    friction_coulomb: bool
-    friction_smoothing: float
+    friction: FrictionTerms
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> FlatnessSettings:
@@ -63,8 +59,8 @@ class FlatnessSettings(FollowingSettings):
         order = joint_order(values["joints"], model)[2]
         return FlatnessSettings(
             kp=per_joint("gains.kp", values["gains.kp"], order), kd=per_joint("gains.kd", values["gains.kd"], order),
-            friction_damping=values["friction.damping"], friction_coulomb=values["friction.coulomb"],
-            friction_smoothing=values["friction.smoothing"], **FollowingSettings.fields_from(values, model))
+            friction=FrictionTerms.from_values(values),
+            **FollowingSettings.fields_from(values, model))
 
 
 class FlatnessLaws(FollowingLaws):
@@ -78,10 +74,7 @@ class FlatnessLaws(FollowingLaws):
         self._feedback = bool(settings.kp.any() or settings.kd.any())
         # Gravity that the robot compensates leaves the torque and its derivatives alike.
         self._dynamics = model.with_(gravity=(0.0, 0.0, 0.0)) if "gravity" in settings.compensates else model
-        own = "friction" in settings.compensates
-        damping = model.damping if settings.friction_damping and not own else self._zero
-        friction = model.friction if settings.friction_coulomb and not own else self._zero
-        self._friction = model.with_(damping=damping, friction=friction) if damping.any() or friction.any() else None
+        self._friction = None if "friction" in settings.compensates else settings.friction.of(model)
 
     def effort(self, q: Array, v: Array, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:
         """τ (nv,) in the state q, v, and τ̇, τ̈ (2, nv) of the feed-forward, None where they are not known."""
@@ -94,7 +87,7 @@ class FlatnessLaws(FollowingLaws):
     def feedforward(self, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:
         """τ (nv,), and τ̇, τ̈ (2, nv) where the reference has jerk and snap and they are finite."""
         q, v, a = reference.q, reference.v, reference.a
-        smoothing = self.settings.friction_smoothing
+        smoothing = self.settings.friction.smoothing
         if reference.jerk is None or reference.snap is None:
             effort = inverse_dynamics(self._dynamics, q, v, a, wrenches)
             return (effort if self._friction is None else effort + friction_effort(self._friction, v, smoothing)), None

@@ -24,6 +24,7 @@ from ...core.actuation.friction import friction_effort
 from ...core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from ...core.model.robot_model import RobotModel
 from ...core.motion.trajectory import Reference
+from ..friction_terms import ALL_FRICTION, FrictionTerms
 
 Array = NDArray[np.float64]
 
@@ -35,16 +36,13 @@ COMPENSATES = ("gravity", "coriolis", "friction")
 class LawSettings:
     """Which torque. `kp`, `kd` (nv,): N m/rad and N m s/rad, or 1/s² and 1/s with `computed_torque`.
 
-    `friction_damping`, `friction_coulomb`: compensate these terms of the model; tanh(v / `friction_smoothing`)
-    replaces the sign of the velocity. `compensates`: what the robot does by itself, of `COMPENSATES`.
+    `friction`: what of the model's is compensated. `compensates`: what the robot does by itself, of `COMPENSATES`.
     """
 
     kp: Array
     kd: Array
     feedforward: str = "full"
-    friction_damping: bool = True
-    friction_coulomb: bool = True
-    friction_smoothing: float = 0.01
+    friction: FrictionTerms = ALL_FRICTION
     compensates: tuple[str, ...] = ()
 
 
@@ -59,17 +57,9 @@ class Law:
         self.needs_reference = self._feedback or kind in ("full", "computed_torque")
         self._subtract_gravity = "gravity" in settings.compensates and kind in ("full", "computed_torque")
         self._subtract_coriolis = "coriolis" in settings.compensates and kind in ("full", "computed_torque")
-        self._friction = self._friction_model() if kind in ("full", "computed_torque") else None
-
-    def _friction_model(self) -> RobotModel | None:
-        """The model with those friction terms that are to be compensated, None if there are none."""
-        s, model = self.settings, self.model
-        own = "friction" in s.compensates
-        damping = model.damping if s.friction_damping and not own else self._zero
-        friction = model.friction if s.friction_coulomb and not own else self._zero
-        if not (damping.any() or friction.any()):
-            return None
-        return model.with_(damping=damping, friction=friction)
+        self._friction = None
+        if kind in ("full", "computed_torque") and "friction" not in settings.compensates:
+            self._friction = settings.friction.of(model)
 
     def effort(self, q: Array, v: Array, reference: Reference | None, wrenches: Any = None) -> Array:
         """Torque (nv,) in the state q, v. `reference` may be None only if not `needs_reference`."""
@@ -92,7 +82,7 @@ class Law:
             acceleration = reference.a if feedback is None else reference.a + feedback
             effort = inverse_dynamics(model, q, v, acceleration, wrenches)
         if self._friction is not None:
-            effort = effort + friction_effort(self._friction, reference.v, s.friction_smoothing)
+            effort = effort + friction_effort(self._friction, reference.v, s.friction.smoothing)
         return self._without_own(effort, q, v)
 
     def _without_own(self, effort: Array, q: Array, v: Array) -> Array:

@@ -17,14 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.errors import RbdError
-from ..control.torque_settings import TORQUE_TABLE
 from ..parameters import Parameter, Table, validate
 
 STEPPERS = ("rbd", "gazebo", "simulation_interfaces", "none")
 
 LOCKSTEP_TABLE: Table = (
-    Parameter("autostart", "bool", True, "Configure and activate at the start.", read_only=True),
-    *(row for row in TORQUE_TABLE if row.name == "executor"),
     Parameter("stepper", "string", "rbd", "How the paused simulation is stepped: rbd: services <plant>/step and "
               "<plant>/reset of nodes simulator and mujoco_plant; gazebo: /world/<world>/control "
               "(ros_gz_interfaces/ControlWorld); simulation_interfaces: <plant>/step_simulation; none: it runs by "

@@ -21,17 +21,15 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.actuation.friction import friction_effort
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.model.robot_model import RobotModel
-from ..control.torque_settings import TORQUE_TABLE, joint_order
+from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.joint_states import JointMap, Rejected, Rejections, StateInput
 from ..parameters import Parameter, Table, validate
+from ..robot import ROBOT_TABLE, joint_order, joints_row
 
 Array = NDArray[np.float64]
 SOURCES = ("joint_states", "effort")
-_SHARED = ("autostart", "executor", "robot_description", "robot_description_file", "gravity", "joints", "locked.joints",
-           "locked.positions", "rotor_inertia")
-
 RESIDUAL_TABLE: Table = (
-    *(row for row in TORQUE_TABLE if row.name in _SHARED),
+    *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published residual"),
     Parameter("effort_source", "string", "joint_states", "The effort that acted: joint_states: field effort of the "
               "state at the end of an interval; effort: the newest command on effort_topic that answers a state at its "
               "beginning or before. gz_ros2_control does not measure effort: use effort there.", choices=SOURCES,
@@ -42,10 +40,7 @@ RESIDUAL_TABLE: Table = (
               "to it acts, s.", lower=0.0, upper=10.0),
     Parameter("max_interval", "number", 0.1, "States further apart than this give no residual, s.", lower=1e-6,
               upper=1e3),
-    Parameter("friction.damping", "bool", True, "The model has viscous friction (<dynamics damping>)."),
-    Parameter("friction.coulomb", "bool", True, "The model has Coulomb friction (<dynamics friction>)."),
-    Parameter("friction.smoothing", "number", 0.01, "Velocity s in tanh(v/s), which replaces the sign of v; rad/s or "
-              "m/s.", lower=1e-6, upper=100.0),
+    *friction_rows("The model has"),
 )
 
 
@@ -59,9 +54,7 @@ class ResidualSettings:
     effort_topic: str
     effort_delay: float
     max_interval: float
-    damping: bool
-    coulomb: bool
-    smoothing: float
+    friction: FrictionTerms
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ResidualSettings:
@@ -69,8 +62,8 @@ class ResidualSettings:
         values = validate(RESIDUAL_TABLE, values)
         joints, output, _ = joint_order(values["joints"], model)
         return ResidualSettings(joints, output, values["effort_source"] == "effort", values["effort_topic"],
-                                values["effort_delay"], values["max_interval"], values["friction.damping"],
-                                values["friction.coulomb"], values["friction.smoothing"])
+                                values["effort_delay"], values["max_interval"],
+                                FrictionTerms.from_values(values))
 
 
 class ResidualMonitor:
@@ -95,10 +88,7 @@ class ResidualMonitor:
     def apply(self, settings: ResidualSettings) -> None:
         """Use other settings from now on."""
         self.settings = settings
-        without: dict[str, Any] = {} if settings.damping else {"damping": 0.0}
-        if not settings.coulomb:
-            without["friction"] = 0.0
-        self._friction = self.model.with_(**without)
+        self._friction = settings.friction.of(self.model)
 
     def warm_up(self) -> None:
         """Load or compile what a residual needs, without any trace."""
@@ -148,8 +138,9 @@ class ResidualMonitor:
         model, q1, v1 = self.model, self._state.q, self._state.v
         q = model.integrate(q0, 0.5 * model.difference(q0, q1))
         v = 0.5 * (v0 + v1)
-        residual = applied - inverse_dynamics(model, q, v, (v1 - v0) / interval) - friction_effort(
-            self._friction, v, self.settings.smoothing)
+        residual = applied - inverse_dynamics(model, q, v, (v1 - v0) / interval)
+        if self._friction is not None:
+            residual -= friction_effort(self._friction, v, self.settings.friction.smoothing)
         self.counts["residuals"] += 1
         self._squares += residual**2
         self.maximum = np.maximum(self.maximum, np.abs(residual))

@@ -14,19 +14,14 @@ from ...core.model.constraints import ConstraintSet
 from ...core.model.robot_model import RobotModel
 from ...core.model.samples import constraints_from
 from ...core.simulation.integrators import NAMES
-from ..control.torque_settings import TORQUE_TABLE, joint_order
 from ..parameters import Parameter, Table, per_joint, validate
+from ..robot import ROBOT_TABLE, joint_order, joints_row
 
 Array = NDArray[np.float64]
 
-_SHARED = ("autostart", "executor", "robot_description", "robot_description_file", "gravity", "locked.joints",
-           "locked.positions", "rotor_inertia")
-
 SIMULATOR_TABLE: Table = (
-    *(row for row in TORQUE_TABLE if row.name in _SHARED),
-    Parameter("joints", "strings", (), "Order of joints in ~/commands, in the published joint states and in all lists "
-              "with one entry per joint. Empty: the order of the model, which is logged at configuration.",
-              read_only=True),
+    *ROBOT_TABLE,
+    joints_row("joints in ~/commands, in the published joint states and in all lists with one entry per joint"),
     Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, or the name of a "
               "sample robot; the robot starts in the nearest state that meets them. Empty: none.", read_only=True),
     Parameter("actuation_file", "string", "", "YAML file of the drives, for a robot with elastic joints: ~/commands "

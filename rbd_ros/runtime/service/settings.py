@@ -10,14 +10,12 @@ from ...core.errors import RbdError
 from ...core.model.constraints import ConstraintSet
 from ...core.model.robot_model import RobotModel
 from ...core.model.samples import constraints_from
-from ..control.torque_settings import TORQUE_TABLE, load_model
+from ..control.torque_settings import VELOCITY_CUTOFF
 from ..parameters import Parameter, Table, validate
-
-_SHARED = ("autostart", "executor", "robot_description", "robot_description_file", "gravity", "locked.joints",
-           "locked.positions", "rotor_inertia", "velocity_cutoff")
+from ..robot import ROBOT_TABLE, load_model
 
 SERVER_TABLE: Table = (
-    *(row for row in TORQUE_TABLE if row.name in _SHARED),
+    *ROBOT_TABLE, VELOCITY_CUTOFF,
     Parameter("joints", "strings", (), "Order of the list rotor_inertia. Empty: the order of the model, which is that "
               "of all answers.", read_only=True),
     Parameter("root", "string", "fixed", "fixed: the root link does not move; floating: it does, and requests tell its "

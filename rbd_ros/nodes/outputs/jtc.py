@@ -23,7 +23,21 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
+from ...runtime.parameters import Parameter, Table
 from .output import Array, Indices, Output, joint_indices, shared
+
+TABLE: Table = (
+    Parameter("jtc.controller", "string", "joint_trajectory_controller", "Controller that takes "
+              "trajectory_msgs/JointTrajectory on <controller>/joint_trajectory; it needs an effort interface.",
+              read_only=True),
+    Parameter("jtc.joints", "strings", (), "All joints of that controller, in any order. Empty: `joints`.",
+              read_only=True),
+    Parameter("jtc.time_from_start", "number", 0.0, "Time within which the controller approaches each effort linearly, "
+              "s; 0: in its next cycle.", lower=0.0, upper=1.0, read_only=True),
+    Parameter("jtc.velocities", "bool", True, "Send the measured velocity, too. The controller then needs "
+              "allow_nonzero_velocity_at_trajectory_end; without it, its derivative gain damps every motion.",
+              read_only=True),
+)
 
 
 class JtcOutput(Output):
@@ -47,7 +61,7 @@ class JtcOutput(Output):
         self._publisher.publish(self._message)
 
 
-def make_jtc(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> JtcOutput:
+def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> JtcOutput:
     """From the parameters `jtc.*`."""
     joints = values["jtc.joints"] or settings.joints
     return JtcOutput(node, values["jtc.controller"], joints, joint_indices("jtc.joints", joints, model),

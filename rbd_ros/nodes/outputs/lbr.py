@@ -19,18 +19,29 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
-from .output import Array, Indices, Output, joint_indices, message_type
+from ...runtime.parameters import Parameter, Table
+from .output import Array, Indices, Output, Source, joint_indices, message_type
 
 JOINTS = 7
 COMMANDING_ACTIVE = 4    # of KUKA::FRI::ESessionState
+
+TABLE: Table = (
+    Parameter("lbr.command_topic", "string", "command/torque", "Topic of the lbr_fri_idl/LBRTorqueCommand output.",
+              read_only=True),
+    Parameter("lbr.state_topic", "string", "state", "Topic of lbr_fri_idl/LBRState: torque is sent only while its "
+              "session_state is 4.", read_only=True),
+    Parameter("lbr.joints", "strings", (), "The joints A1 to A7 in this order. Empty: `joints`.", read_only=True),
+)
 
 
 class LbrOutput(Output):
     """lbr_fri_idl/LBRTorqueCommand, while lbr_fri_idl/LBRState says that the robot listens."""
 
-    def __init__(self, node: Any, command: Any, state: Any, topics: tuple[str, str], indices: Indices) -> None:
+    def __init__(self, node: Any, source: Source, command: Any, state: Any, topics: tuple[str, str],
+                 indices: Indices) -> None:
         message = command()
         super().__init__(node, message, topics[0], indices)
+        self._source = source
         self._active, self._received = False, -math.inf
         self._measured = np.zeros(JOINTS)
         node.subscribe(state, topics[1], self._on_state, QoSProfile(
@@ -39,7 +50,7 @@ class LbrOutput(Output):
     def _on_state(self, message: Any) -> None:
         active = message.session_state == COMMANDING_ACTIVE
         if active and not self._active:
-            self._node.controller.safety.restart()    # type: ignore[attr-defined]
+            self._source.fade_in()
         if active != self._active:
             self._node.get_logger().info(f"LBR session_state {message.session_state}: torque is "
                                          f"{'sent, ramping in' if active else 'withheld until it is 4'}")
@@ -51,14 +62,13 @@ class LbrOutput(Output):
     def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
         if not self._active:
             return
-        timeout = self._node.controller.settings.safety.state_timeout    # type: ignore[attr-defined]
-        fresh = time.monotonic() - self._received < timeout
+        fresh = time.monotonic() - self._received < self._source.state_timeout
         self._message.joint_position[:] = self._measured if fresh else q[self._indices]
         self._message.torque[:] = effort[self._indices]
         self._publisher.publish(self._message)
 
 
-def make_lbr(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> LbrOutput:
+def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> LbrOutput:
     """From the parameters `lbr.*`."""
     joints: Sequence[str] = values["lbr.joints"] or settings.joints
     if len(joints) != JOINTS:
@@ -66,4 +76,4 @@ def make_lbr(node: Any, model: RobotModel, settings: TorqueSettings, values: Map
                        f"{len(joints)}: {', '.join(joints)}")
     indices = joint_indices("lbr.joints", joints, model)
     command, state = (message_type("lbr", "lbr_fri_idl", name) for name in ("LBRTorqueCommand", "LBRState"))
-    return LbrOutput(node, command, state, (values["lbr.command_topic"], values["lbr.state_topic"]), indices)
+    return LbrOutput(node, node, command, state, (values["lbr.command_topic"], values["lbr.state_topic"]), indices)
