@@ -51,6 +51,7 @@ from ..runtime.plant.settings import SIMULATOR_TABLE, SimulatorSettings
 from .base.conversions import named_wrenches
 from .base.model_node import ModelNode
 from .base.parameters import MODEL_NODE_TABLE
+from .base.rclpy_inside import take
 from .base.spin import run
 from .state_publisher import StatePublisher, in_model_order
 
@@ -223,9 +224,8 @@ class SimulatorNode(ModelNode):
     def _take_waiting(self) -> None:
         """Handle what has arrived before a request for steps, so that it acts in these steps."""
         for source in self._inputs:
-            with source.handle:
-                while (taken := source.handle.take_message(source.msg_type, False)) is not None:
-                    source.callback(taken[0])
+            while (taken := take(source)) is not None:
+                source.callback(taken[0])
 
     def answered(self, last: bool) -> None:
         self._patience.commanded(last)

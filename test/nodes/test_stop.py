@@ -12,7 +12,7 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 
 from rbd_ros.nodes.base import spin
-from rbd_ros.nodes.base.stop import Stop
+from rbd_ros.nodes.base.rclpy_inside import Stop
 
 # A node that gets signals while it stops, and one after everything else: when the modules are taken down.
 ENDS_LATE = """

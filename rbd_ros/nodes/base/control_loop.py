@@ -9,43 +9,18 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from typing import Any
 
-from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
-from .stop import Stop
-
-
-class ControlGroup(ReentrantCallbackGroup):
-    """Callback group whose entities only one thread executes."""
-
-    thread: int | None = None
-
-    def can_execute(self, entity: Any) -> bool:
-        return threading.get_ident() == self.thread
-
-
-class _GroupExecutor(SingleThreadedExecutor):
-    """Executes those entities of a node that belong to one group. The node stays with its main executor."""
-
-    def __init__(self, node: Node, group: ControlGroup) -> None:
-        super().__init__(context=node.context)
-        self._node, self._group = node, group
-
-    def get_nodes(self) -> list[Node]:
-        return [self._node]
-
-    def can_execute(self, entity: Any) -> bool:
-        return entity.callback_group is self._group and super().can_execute(entity)
+from .rclpy_inside import GroupExecutor, OneThreadGroup, Stop
 
 
 class ControlLoop:
     """Executes the callbacks of `group` from `start` to `stop`."""
 
     def __init__(self, node: Node) -> None:
-        self.group = ControlGroup()
+        self.group = OneThreadGroup()
         self._node = node
         self._stopped = Stop()
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
@@ -62,7 +37,7 @@ class ControlLoop:
 
     def _run(self) -> None:
         self.group.thread = threading.get_ident()
-        executor = _GroupExecutor(self._node, self.group)
+        executor = GroupExecutor(self._node, self.group)
         with contextlib.suppress(ExternalShutdownException):
             executor.spin_until_future_complete(self._stopped)
         executor.shutdown()

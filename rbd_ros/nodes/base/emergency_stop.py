@@ -12,6 +12,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import Bool
 
 from .model_node import LATCHED
+from .rclpy_inside import take
 
 TOPIC = "~/emergency_stop"
 STOPS = QoSProfile(depth=100)    # a stop that the next message releases at once is a stop all the same
@@ -51,9 +52,8 @@ class EmergencyStopInput:
         if time.monotonic() - self._looked > LOOK:
             self.hear_latched()
         for subscription in self._subscriptions:
-            with subscription.handle:
-                while (taken := subscription.handle.take_message(Bool, False)) is not None:
-                    self._hear(taken[0])
+            while (taken := take(subscription)) is not None:
+                self._hear(taken[0])
 
     def _hear(self, message: Bool) -> None:
         if message.data:

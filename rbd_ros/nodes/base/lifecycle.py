@@ -7,15 +7,15 @@ from typing import Any
 from lifecycle_msgs.srv import ChangeState
 from rclpy.lifecycle import LifecycleNode
 
+from .rclpy_inside import guard_service
+
 
 def refuse_impossible_transitions(node: LifecycleNode) -> None:
     """Answer a transition that the present state does not have with `success: false`, as nodes in C++ do.
 
     rclpy raises an error there, which ends the process: activating an active torque node would let go of the arm.
     """
-    for service in node.services:
-        if service.srv_type is ChangeState:
-            service.callback = _refusing(node, service.callback)
+    guard_service(node, (ChangeState,), lambda change: _refusing(node, change))
 
 
 def _refusing(node: LifecycleNode, change: Callable[..., Any]) -> Callable[..., Any]:

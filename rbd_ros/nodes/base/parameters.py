@@ -12,6 +12,7 @@ from rclpy.parameter import Parameter as RosParameter
 
 from ...core.errors import RbdError
 from ...runtime.parameters import Parameter, Table
+from .rclpy_inside import guard_service, overrides
 
 EXECUTORS = ("single_threaded", "events")
 EXECUTOR = Parameter("executor", "string", "single_threaded", "rclpy executor. Python wheels of ROS deliver nothing "
@@ -35,7 +36,7 @@ def declare(node: Node, table: Table) -> None:
             node.declare_parameter(row.name, _ros_value(row), ParameterDescriptor(
                 description=row.description, additional_constraints=row.constraints, read_only=row.read_only,
                 dynamic_typing=True))
-    for note in misspelt(getattr(node, "_parameter_overrides", {}), table):    # rclpy has no public way to them
+    for note in misspelt(overrides(node), table):
         node.get_logger().warning(note)
 
 
@@ -77,9 +78,7 @@ def on_change(node: Node, table: Table, check: Callable[[Mapping[str, Any]], Any
 
 def _refuse_unknown_types(node: Node) -> None:
     """Refuse a parameter of a type that ROS does not have; rclpy raises an error there, which ends the process."""
-    for service in node.services:
-        if service.srv_type in (SetParameters, SetParametersAtomically):
-            service.callback = _refusing(service.callback)
+    guard_service(node, (SetParameters, SetParametersAtomically), _refusing)
 
 
 def _refusing(change: Callable[..., Any]) -> Callable[..., Any]:

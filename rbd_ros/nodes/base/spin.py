@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import rclpy
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException
 from rclpy.signals import SignalHandlerOptions
 
 from ...signals import SIGNALS, hangs, ignore_signals
-from .stop import Stop
+from .rclpy_inside import Stop, make_executor
 
 LONGEST_IDLE = 1.0    # s that a process takes to end which publishes no torque
 
@@ -51,14 +51,6 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None) -> Non
                 node.destroy_node()
         rclpy.try_shutdown()
         ignore_signals()
-
-
-def make_executor(name: str) -> Any:
-    """The executor of this name: `events` where this rclpy has it, else single-threaded."""
-    if name == "events":
-        from rclpy.experimental.events_executor import EventsExecutor
-        return EventsExecutor()
-    return SingleThreadedExecutor()
 
 
 def _catch_signals(stopped: Stop, idle: Callable[[], bool]) -> None:

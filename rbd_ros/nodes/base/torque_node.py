@@ -39,6 +39,7 @@ from .conversions import nanoseconds
 from .emergency_stop import EmergencyStopInput
 from .model_node import BEST_EFFORT, ModelNode
 from .parameters import MODEL_NODE_TABLE
+from .rclpy_inside import take
 from .surroundings import Reminder, no_state, rivals
 
 LONGEST_RUN_DOWN = 3.0    # s
@@ -275,8 +276,7 @@ class TorqueNode(ModelNode, ABC):
         """Handle a joint state that waits in the subscription, if no thread of its own does that."""
         if self._loop is not None:
             return False
-        with self._states.handle:
-            taken = self._states.handle.take_message(self._states.msg_type, False)
+        taken = take(self._states)
         if taken is not None:
             self._on_joint_state(*taken)
         return taken is not None

@@ -14,6 +14,7 @@ from rclpy.duration import Duration
 
 from ...core.errors import RbdError
 from ...runtime.parameters import Parameter, Table
+from ..base.rclpy_inside import take_answer
 from .output import interface_type
 
 AGAINST = "the last torque stays where it was sent: hold the arm by its brakes or another controller"
@@ -58,7 +59,7 @@ class Handover:
                 if self._client.service_is_ready():
                     pending = self._client.call_async(self._request)
                 continue
-            answer = self._take(pending)
+            answer = take_answer(self._client, pending)
             if answer is not None:
                 if answer.ok:
                     self._node.get_logger().info(f"the controllers were switched after {time.monotonic() - begin:.2f} "
@@ -72,18 +73,6 @@ class Handover:
             self._client.remove_pending_request(pending)
         self._node.get_logger().error(f"{name} was to {self._wanted}, but {problem}. Ramping out all the same; "
                                       + AGAINST)
-
-    def _take(self, pending: Any) -> Any:
-        """The answer to this request, if it is there; answers to older ones are dropped."""
-        with self._client.handle:
-            header, answer = self._client.handle.take_response(self._client.srv_type.Response)
-        if header is None:
-            return None
-        try:
-            found = self._client.get_pending_request(header.request_id.sequence_number)
-        except KeyError:
-            return None
-        return answer if found is pending else None
 
     def destroy(self) -> None:
         self._node.destroy_client(self._client)
