@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .feedforward import FEEDFORWARD_TABLE
-from .inputs import JointMap, Rejected, Rejections, all_finite, as_array
+from .finite import all_finite
+from .inputs import JointMap, Rejected, Rejections, as_array
 from .law import Law, LawSettings
 from .parameters import Parameter, Table, validate
 from .payload import loaded

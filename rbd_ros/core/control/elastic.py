@@ -25,7 +25,7 @@ from ..model.robot_model import RobotModel
 from .elastic_settings import ElasticSettings, held
 from .flatness import FlatnessController, FlatnessLaws
 from .elastic_law import ElasticLaw, ElasticState
-from .inputs import all_finite
+from .finite import all_finite
 from .motor_input import MotorInput
 from .motor_ramp import MotorRamp
 from .reference import ReferenceInput

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.actuation import Actuation
-from .inputs import Rejected, Rejections, Turns, all_finite, as_array
+from .finite import all_finite, worst
+from .inputs import Rejected, Rejections, Turns, as_array
 from .plausibility import Implausible, Plausibility, velocity_limits
 
 Array = NDArray[np.float64]
@@ -100,6 +101,6 @@ class MotorInput:
                                          f"{len(self._names or ())} names; position and velocity are needed")
         found = given[self._indices]
         if not all_finite(found):
-            at = int(np.argmax(~np.isfinite(found)))
-            raise Rejected("non_finite", f"{what} of motor '{self._wanted[self._needed[at]]}' is not finite")
+            motor = self._wanted[self._needed[worst(found)]]
+            raise Rejected("non_finite", f"{what} of motor '{motor}' is not finite")
         return found

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from ..dynamics.inverse import gravity_effort, inverse_dynamics
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
+from .finite import all_finite
 from .gravity_check import GravityVerdict, compare_gravity
-from .inputs import Rejections, StateInput, all_finite
+from .inputs import Rejections, StateInput
 from .safety import Command, SafetyFilter, SafetySettings
 from .statistics import CycleStatistics
 from .torque_settings import TorqueSettings

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..control.inputs import JointMap, Rejected, Rejections, all_finite, as_array, total_wrenches
+from ..control.finite import all_finite, worst
+from ..control.inputs import JointMap, Rejected, Rejections, as_array, total_wrenches
 from ..dynamics.constrained_forward import constrained_forward_dynamics
 from ..dynamics.constraint_values import constraint_values
 from ..errors import RbdError
@@ -112,7 +113,7 @@ class Plant:
                 raise Rejected("wrong_size", f"command has {given.size} efforts, expected {self.size}: "
                                              f"{', '.join(self.command_names)}")
             if not all_finite(given):
-                name = self.command_names[int(np.argmin(np.isfinite(given)))]
+                name = self.command_names[worst(given)]
                 raise Rejected("non_finite", f"effort of joint '{name}' is not finite")
             self._accept(self.in_model_order(given))
         except Rejected as error:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import RbdError
-from ..inputs import all_finite
+from ..finite import all_finite
 from .channel import Channel, SafetySettings
 from .fade import Fade, mix
 from .modes import Modes
