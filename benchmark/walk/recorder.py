@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rbd_ros.core.control.finite import all_finite
+from rbd_ros.runtime.inputs.finite import all_finite
 
 Array = np.ndarray
 

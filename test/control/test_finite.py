@@ -7,10 +7,10 @@ from support.arm import NAMES, Q, V, arm, arm_urdf
 from support.elastic_arm import MOTORS, MS, R, W, Z, controller
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.finite import HUGE, all_finite
-from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
-from rbd_ros.core.control.inputs import Rejections, StateInput
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.runtime.inputs.finite import HUGE, all_finite
+from rbd_ros.runtime.inputs.joint_states import Rejections, StateInput
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 ABSURD = (1e30, 1e80, 1e149, 1e151, 1e160, 1e308)

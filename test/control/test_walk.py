@@ -11,13 +11,13 @@ from benchmark.walk import SEEN, SHARE, Batch, batches, rules
 from benchmark.walk.arms import NAMES
 from benchmark.walk.episode import Episode
 from benchmark.walk.rules import Cycle
-from rbd_ros.core.control.following import FollowingController
-from rbd_ros.core.control.safety import filter as filters
-from rbd_ros.core.control.safety.channel import Channel
-from rbd_ros.core.control.safety.fade import Fade
-from rbd_ros.core.control.safety.filter import SafetyFilter
-from rbd_ros.core.control.safety.limiter import Limiter
-from rbd_ros.core.control.safety.modes import Modes
+from rbd_ros.runtime.control.following import FollowingController
+from rbd_ros.runtime.safety import filter as filters
+from rbd_ros.runtime.safety.channel import Channel
+from rbd_ros.runtime.safety.fade import Fade
+from rbd_ros.runtime.safety.filter import SafetyFilter
+from rbd_ros.runtime.safety.limiter import Limiter
+from rbd_ros.runtime.safety.modes import Modes
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")    # of numpy: nothing of that in the output of a node
 FREE, TWO = np.full(2, np.inf), np.full(2, 2.0)

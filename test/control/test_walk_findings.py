@@ -7,7 +7,7 @@ from safety_filter import COMMAND, FALLBACK, SAFE, PlainFilter, close, make
 from support.arm import NAMES, Q, V, arm
 from support.elastic_arm import MOTORS, W, Z, controller
 
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 
 MS = 1_000_000
 
