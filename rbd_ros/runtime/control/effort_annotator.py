@@ -29,7 +29,8 @@ from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import limits
 from ...core.motion.trajectory import Reference
 from ..friction_terms import FrictionTerms, friction_rows
-from ..inputs.joint_states import JointMap, Rejected, Rejections, all_finite, as_array
+from ..inputs.finite import all_finite
+from ..inputs.joint_states import JointMap, Rejected, Rejections, as_array
 from ..inputs.references import Point
 from ..parameters import Parameter, Table, validate
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded

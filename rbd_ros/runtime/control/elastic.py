@@ -22,7 +22,7 @@ from ...core.actuation.flatness import MotorReference, motor_reference
 from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
-from ..inputs.joint_states import all_finite
+from ..inputs.finite import all_finite
 from ..inputs.motor_states import MotorInput
 from ..inputs.references import ReferenceInput
 from ..safety import Command, SafetySettings
@@ -65,6 +65,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         self.counts = {"motor_state_missing": 0, "reference_incomplete": 0, "impossible": 0}
         self._ramp, self._led_by, self._jumps = MotorRamp(), self.safety.laws.new, False
         self._now = self._last_stamp = self._elapsed = 0.0
+        self._heard = -math.inf    # the time of the last joint state but this one
         self._cycle = self._timed = 0
         self._stiffness = StiffnessFilter(settings.stiffness, settings.stiffness_poles)
 
@@ -84,8 +85,19 @@ class ElasticController(FlatnessController[ElasticLaws]):
         self._stiffness.aim(settings.stiffness, settings.stiffness_poles)
 
     def clear(self) -> None:
-        super().clear()
+        self._clear_commands()
         self.motor_state.clear()
+
+    def begin_anew(self) -> None:
+        """Motors are judged by themselves. What was heard of them before the joints changed is forgotten: all that came
+        in the first half of the time since the last state of the joints.
+        """
+        self._clear_commands()
+        if self.motor_state.received <= 0.5 * (self._heard + self._now):
+            self.motor_state.clear()
+
+    def _clear_commands(self) -> None:
+        super().clear()
         fade = self.safety.laws
         for laws in (fade.old, fade.new):
             if laws is not None:
@@ -108,7 +120,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
 
     def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
                  effort: ArrayLike = ()) -> Array | None:
-        self._now, self._cycle = now, self._cycle + 1
+        self._now, self._heard, self._cycle = now, self.state.received, self._cycle + 1
         return super().on_state(now, stamp_ns, names, position, velocity, effort)
 
     def _fade_from(self, before: ReferenceInput, same: bool = False) -> None:

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.dynamics.inverse import gravity_effort, inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
-from ..inputs.joint_states import Rejections, StateInput, all_finite
+from ..inputs.finite import all_finite
+from ..inputs.joint_states import Rejections, StateInput
 from ..safety import Command, SafetyFilter, SafetySettings
 from ..safety.gravity_check import GravityVerdict, compare_gravity
 from ..statistics import CycleStatistics
@@ -95,13 +96,17 @@ class TorqueController(ABC, Generic[L]):
             return None
         if self.state.restarts != self._restarts:
             self._restarts = self.state.restarts
-            self.clear()
+            self.begin_anew()
         self.statistics.received(now)
         try:
             self.prepare(now)
         except Exception:
             self._stop_by_a_defect()
         return self.safety.update(now, lambda laws: self._asked(now, laws))
+
+    def begin_anew(self) -> None:
+        """The joint states are those of another clock, or of a robot that is elsewhere."""
+        self.clear()
 
     def prepare(self, now: float) -> None:
         """What has to be done once in a cycle, before laws are asked."""

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.velocity_limits import velocity_limits
+from .finite import HUGE, all_finite, worst
 from .plausibility import CLOCK, ELSEWHERE, Implausible, Plausibility
 
 Array = NDArray[np.float64]
@@ -136,7 +137,7 @@ class JointMap:
 
     def _check_finite(self, what: str, values: Array) -> None:
         if not all_finite(values):
-            name = self._model.joint_names[int(np.argmax(np.abs(np.nan_to_num(values, nan=np.inf))))]
+            name = self._model.joint_names[worst(values)]
             raise Rejected("non_finite", f"{what} of joint '{name}' is not finite")
 
 
@@ -148,7 +149,7 @@ def total_wrenches(model: RobotModel, wrenches: Sequence[tuple[str, ArrayLike]])
             raise Rejected("unknown_body", f"unknown body '{body}' in external wrenches; bodies: "
                                            f"{', '.join(model.body_names)}")
         wrench = np.asarray(value, dtype=np.float64)
-        if not np.isfinite(wrench).all():
+        if not all_finite(wrench.reshape(-1)):    # no sum of what is left overflows
             raise Rejected("non_finite", f"external wrench on body '{body}' is not finite")
         total[model.body_names.index(body)] += wrench
     return total if total.any() else None
@@ -170,11 +171,6 @@ class Turns:
     def nearest(self, q: Array, to: Array) -> Array:
         """The same position (nv,), by less than half a turn away from `to` where that is possible."""
         return q + self._turn * np.round((to - q) / (2.0 * math.pi)) if self._any else q
-
-
-def all_finite(values: Array) -> bool:
-    """Whether all numbers are finite (and below 1e150): the square is the cheapest test of all of them at once."""
-    return math.isfinite(values @ values)
 
 
 def as_array(values: Any) -> Array:
@@ -266,7 +262,7 @@ class StateInput:
         if v is None or not all_finite(v):
             passed = (time_ns - self.time_ns) * 1e-9 if stamp_ns else now - self.received
             estimate = self._estimate(q, passed) if now - self.received < self.timeout else np.zeros(self._model.nv)
-            v = estimate if v is None else np.where(np.isfinite(v), v, estimate)
+            v = estimate if v is None else np.where(np.abs(v) < HUGE, v, estimate)
             judged = self._check.within(v)    # no measure of how fast the robot can be
         self._check.keep(now, time_ns, q, v if judged is None else judged, meaning)
         self.clock_restarts += meaning == CLOCK

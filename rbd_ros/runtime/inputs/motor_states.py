@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.actuation.actuation import Actuation
 from ...core.motion.velocity_limits import velocity_limits
-from .joint_states import Rejected, Rejections, Turns, all_finite, as_array
+from .finite import all_finite, worst
+from .joint_states import Rejected, Rejections, Turns, as_array
 from .plausibility import Implausible, Plausibility
 
 Array = NDArray[np.float64]
@@ -101,6 +102,6 @@ class MotorInput:
                                          f"{len(self._names or ())} names; position and velocity are needed")
         found = given[self._indices]
         if not all_finite(found):
-            at = int(np.argmax(~np.isfinite(found)))
-            raise Rejected("non_finite", f"{what} of motor '{self._wanted[self._needed[at]]}' is not finite")
+            motor = self._wanted[self._needed[worst(found)]]
+            raise Rejected("non_finite", f"{what} of motor '{motor}' is not finite")
         return found

@@ -110,6 +110,7 @@ class Plausibility:
         if self._suspects < CONFIRMED:
             raise Implausible(*problem)
 
+    @np.errstate(over="ignore", invalid="ignore")    # of what is beyond all reason
     def _agree(self, one: Known, other: Known) -> bool:
         passed, waited = (other.time_ns - one.time_ns) * 1e-9, other.now - one.now
         if not 0.0 <= passed <= waited + LEAP:
@@ -127,6 +128,7 @@ class Plausibility:
         return bool(follows_entry(last.q, last.v, q, v, self._bound, self._usual, self._turn,
                                   max(passed, waited, 2.0 * period), max(passed, period)))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _problems(self, last: Known, moved: Array, v: Array, passed: float, waited: float,
                   fresh: bool) -> tuple[str, str]:
         """What is wrong with the positions, and with the velocities."""
@@ -152,6 +154,7 @@ class Plausibility:
                            "(rad/s or m/s)")
         return jump, trouble
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _too_fast(self, v: Array, bound: Array) -> str:
         if (np.abs(v) <= bound).all():
             return ""

@@ -13,7 +13,8 @@ from ...core.dynamics.constraint_values import constraint_values
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.simulation.simulator import Simulator
-from ..inputs.joint_states import JointMap, Rejected, Rejections, all_finite, as_array, total_wrenches
+from ..inputs.finite import all_finite, worst
+from ..inputs.joint_states import JointMap, Rejected, Rejections, as_array, total_wrenches
 from .settings import SimulatorSettings
 
 Array = NDArray[np.float64]
@@ -112,7 +113,7 @@ class Plant:
                 raise Rejected("wrong_size", f"command has {given.size} efforts, expected {self.size}: "
                                              f"{', '.join(self.command_names)}")
             if not all_finite(given):
-                name = self.command_names[int(np.argmin(np.isfinite(given)))]
+                name = self.command_names[worst(given)]
                 raise Rejected("non_finite", f"effort of joint '{name}' is not finite")
             self._accept(self.in_model_order(given))
         except Rejected as error:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import RbdError
-from ..inputs.joint_states import all_finite
+from ..inputs.finite import all_finite
 from .channel import Channel, SafetySettings
 from .fade import Fade, mix
 from .modes import Modes
@@ -116,7 +116,7 @@ class SafetyFilter(Generic[Laws]):
         self.modes.reset()
 
     def restart(self) -> None:
-        """The robot begins to listen only now: ramp in as after activation."""
+        """The robot begins to listen only now (`Modes.restart`)."""
         self.modes.restart()
 
     def use(self, settings: Sequence[SafetySettings], laws: Laws) -> None:
@@ -237,7 +237,9 @@ class SafetyFilter(Generic[Laws]):
         return elapsed
 
     def _let_in(self) -> None:
-        """A law that lacked a command while it faded counts as safe until the fade is over; then it ramps in."""
+        """A law that lacked a command while it faded counts as safe until the fade is over; then it ramps in
+        (`Modes.restart`).
+        """
         if self._absent is None:
             return
         if self.modes.share <= 0.0:    # whatever comes now ramps in from the safe effort

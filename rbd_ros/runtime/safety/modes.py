@@ -55,9 +55,11 @@ class Modes:
             self.mode, self.weight = "ramp_out" if self._leaving else "waiting", 0.0
 
     def restart(self) -> None:
-        """The robot begins to listen only now: ramp in as after activation."""
+        """What is commanded counts only from now on: ramp in as after activation; on the way out it counts no more."""
         if self.mode in ("ramp_in", "running"):
             self.mode, self.weight = "waiting", 0.0
+        elif self.mode == "ramp_out":
+            self.weight = 0.0
 
     def lose(self) -> None:
         """There are no joint states any more."""
