@@ -1,6 +1,7 @@
 """The storm: bursts of good and hostile messages, pauses, stops, other parameters and transitions, from one seed."""
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -40,17 +41,16 @@ class Storm:
     def run(self, messages: int) -> dict[str, Any]:
         begin, peer = time.monotonic(), self._peer
         try:
-            self._attack(messages)
-        except Violation:
-            pass
-        finally:
+            with contextlib.suppress(Violation):
+                self._attack(messages)
             self._rejected += int(peer.diagnostics.get("rejected_total", 0))
+        finally:    # of the node, then of the middleware, whatever went wrong here
             code = self._process.end()
             peer.spin(0.1)
+            peer.close()
         if code != 0:
             peer.offend(f"exit code {code} after SIGINT")
         self._check_log()
-        peer.close()
         return {"node": self._target.name, "messages": self._hurled, "sent": peer.sent, "states": peer.states,
                 "efforts": peer.outputs.efforts, "rejected": self._rejected, "seconds": time.monotonic() - begin,
                 "exams": len(self._exam.tries), "tries": sum(self._exam.tries), "violations": list(peer.violations)}

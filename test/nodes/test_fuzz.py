@@ -10,12 +10,13 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is not importable: source ROS 2 or use scripts/test")
 pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
 
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import rbd_ros as rbd
 from benchmark.fuzz import targets, verdict
-from benchmark.fuzz.hostile import Hostile
+from benchmark.fuzz.hostile import LARGEST, Hostile
 from benchmark.fuzz.outputs import Limits, Pair
 from benchmark.fuzz.storm import Storm
 from rbd_interfaces.msg import JointReference, NamedWrench, NamedWrenches
@@ -34,6 +35,49 @@ def test_a_storm(tmp_path, private_domain, name):
     row = Storm(targets.make(name), tmp_path, 1, lambda text: None).run(2000)
     assert not row["violations"], "\n".join(row["violations"])
     assert row["efforts"] > 300 and row["rejected"] > 200 and row["exams"] == 2
+
+
+class Deaf:
+    """A process that is none."""
+
+    ended = True
+
+    def __init__(self, *args):
+        self.ends = 0
+
+    def end(self):
+        self.ends += 1
+        return 0
+
+    def log(self):
+        return ""
+
+
+def test_a_storm_whose_own_middleware_fails_leaves_nothing_behind(tmp_path, private_domain, monkeypatch):
+    monkeypatch.setattr("benchmark.fuzz.storm.Process", Deaf)
+    storm = Storm(targets.make("elastic"), tmp_path, 1, lambda text: None)
+
+    def fail(messages):
+        raise RuntimeError("not enough memory")
+
+    monkeypatch.setattr(storm, "_attack", fail)
+    with pytest.raises(RuntimeError, match="not enough memory"):
+        storm.run(100)
+    assert storm._process.ends == 1 and not storm._peer.context.ok()
+
+
+@pytest.mark.parametrize("topic", ["state", "motors", "reference", "trajectory", "wrenches"])
+def test_no_message_outgrows_the_middleware(topic):
+    """However often it is damaged; what it is after some of it is what the storm sends."""
+    make = Hostile(targets.make("elastic"), np.random.default_rng(4))
+    for _ in range(20):
+        message = make.sent(topic, 10**12, False).message
+        for _ in range(40):
+            make._damage(message, 10**12)
+            names = message.joint_names if topic == "trajectory" else [item.body for item in message.wrenches] if \
+                topic == "wrenches" else message.name
+            assert sum(len(name) + 8 for name in names) < 2 * LARGEST
+        assert len(serialize_message(message)) < 4 * LARGEST
 
 
 def controller(target):
