@@ -19,6 +19,7 @@ from .targets import LONGEST, RAMP, Process, Target
 from .verdict import Ledger
 
 CHAPTER = 12000   # messages between two looks at counters and answers
+STARTS = 600.0    # s: with kernels to be compiled
 STEP = 2e-3       # rad that the arm's phase goes on with each message
 
 
@@ -156,8 +157,8 @@ class Storm:
     def _begin(self) -> None:
         """All are connected, and the outputs begin together."""
         peer = self._peer
-        peer.until(lambda: peer.call(GetState, GetState.Request()).current_state.id == State.PRIMARY_STATE_ACTIVE,
-                   "activation", patience=600.0)
+        peer.until(lambda: peer.call(GetState, GetState.Request(), patience=STARTS).current_state.id ==
+                   State.PRIMARY_STATE_ACTIVE, "activation", patience=STARTS)
         self._connect()
 
     def _connect(self) -> None:

@@ -1,8 +1,11 @@
 """Torque nodes under a storm of messages over DDS, in short: `scripts/bench fuzz` is the long form. And its rules."""
 from __future__ import annotations
 
+import contextlib
 import math
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +21,7 @@ import rbd_ros as rbd
 from benchmark.fuzz import targets, verdict
 from benchmark.fuzz.hostile import LARGEST, Hostile
 from benchmark.fuzz.outputs import Limits, Pair
+from benchmark.fuzz.peer import Peer, Violation
 from benchmark.fuzz.storm import Storm
 from rbd_interfaces.msg import JointReference, NamedWrench, NamedWrenches
 from rbd_ros.core.control.elastic import ElasticController
@@ -64,6 +68,16 @@ def test_a_storm_whose_own_middleware_fails_leaves_nothing_behind(tmp_path, priv
     with pytest.raises(RuntimeError, match="not enough memory"):
         storm.run(100)
     assert storm._process.ends == 1 and not storm._peer.context.ok()
+
+
+@pytest.mark.parametrize(("leap", "patient"), [(10.0, True), (0.04, False)])
+def test_time_in_which_the_machine_stood_still_does_not_count(monkeypatch, leap, patient):
+    """Forty turns of ten seconds are a machine that starves both, a thousand of 40 ms a node that does not answer."""
+    clock, turns = count(step=leap), count()
+    peer = SimpleNamespace(process=SimpleNamespace(ended=False), spin=lambda seconds: None, offend=lambda what: None)
+    monkeypatch.setattr("benchmark.fuzz.peer.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with contextlib.nullcontext() if patient else pytest.raises(Violation):
+        assert Peer.until(peer, lambda: next(turns) > (40 if patient else 1000), "answer")
 
 
 @pytest.mark.parametrize("topic", ["state", "motors", "reference", "trajectory", "wrenches"])
