@@ -5,12 +5,13 @@
 Trajectories that go to ~/joint_trajectory_in, or to the topic of argument `trajectories`, reach the controller with
 the effort of every point.
 """
-from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+
+from launch import LaunchDescription
 
 
 def arg_params_file():

@@ -2,12 +2,13 @@
 
     ros2 launch rbd_ros bringup.launch.py params_file:=my_arm.yaml controller:=effort_controller
 """
-from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+
+from launch import LaunchDescription
 
 
 def arg_params_file():

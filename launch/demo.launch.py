@@ -8,13 +8,13 @@ Gravity compensation alone holds the arm until it gets a reference on /feedforwa
         "{joint_names: [joint_1, joint_2, joint_3, joint_4, joint_5, joint_6, joint_7], points: [
         {positions: [0.5, 0.8, 0.0, -1.2, 0.0, 0.6, 0.0], time_from_start: {sec: 3}}]}"
 """
-from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+from launch import LaunchDescription
 from rbd_ros import sample_path
 
 ROBOT = {"robot_description_file": str(sample_path("iiwa"))}

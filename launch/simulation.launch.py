@@ -6,7 +6,6 @@
 In lockstep the arm stands still until the controller answers; `ros2 topic echo /residual/residual` shows what the
 model does not explain. Motions are commanded as in demo.launch.py.
 """
-from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.conditions import IfCondition
 from launch.substitutions import EqualsSubstitution, LaunchConfiguration, PathJoinSubstitution, PythonExpression
@@ -14,6 +13,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+from launch import LaunchDescription
 from rbd_ros import sample_path
 
 

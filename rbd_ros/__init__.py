@@ -14,9 +14,20 @@ from .core.actuation.poles import FeedbackGains
 from .core.actuation.series_elastic import SeriesSpring
 from .core.actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
 from .core.compile import COMPILED, compile_all
+from .core.derivatives.constrained import (
+    ConstrainedForwardDerivatives,
+    ConstrainedInverseDerivatives,
+    constrained_forward_dynamics_derivatives,
+    constrained_inverse_dynamics_derivatives,
+)
+from .core.derivatives.directional import inverse_dynamics_directional
+from .core.derivatives.directional_articulated import forward_dynamics_directional, hybrid_dynamics_directional
 from .core.derivatives.forward import ForwardDerivatives, forward_dynamics_derivatives
 from .core.derivatives.hybrid import HybridDerivatives, hybrid_dynamics_derivatives
 from .core.derivatives.inverse import InverseDerivatives, inverse_dynamics_derivatives
+from .core.derivatives.regressor import inertial_regressor
+from .core.derivatives.second import SecondDerivatives, inverse_dynamics_second_derivatives
+from .core.derivatives.tangent import Tangent
 from .core.derivatives.time_derivatives import forward_dynamics_time_derivatives, inverse_dynamics_time_derivatives
 from .core.dynamics.constrained_forward import ConstrainedForward, constrained_forward_dynamics
 from .core.dynamics.constrained_hybrid import ConstrainedHybrid, constrained_hybrid_dynamics
@@ -30,15 +41,6 @@ from .core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from .core.dynamics.kinematics import body_accelerations, body_velocities, forward_kinematics, jacobian
 from .core.dynamics.mass_matrix import mass_matrix
 from .core.dynamics.projection import project
-from .core.derivatives.constrained import (
-    ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
-    constrained_inverse_dynamics_derivatives,
-)
-from .core.derivatives.directional import inverse_dynamics_directional
-from .core.derivatives.directional_articulated import forward_dynamics_directional, hybrid_dynamics_directional
-from .core.derivatives.regressor import inertial_regressor
-from .core.derivatives.second import SecondDerivatives, inverse_dynamics_second_derivatives
-from .core.derivatives.tangent import Tangent
 from .core.errors import RbdError, RbdWarning
 from .core.model.assembly import Description
 from .core.model.constraint_yaml import load_constraints

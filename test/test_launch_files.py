@@ -5,20 +5,13 @@ import re
 from typing import Any
 
 import numpy as np
-import pytest
 import yaml
 from support.launch_files import CHECKOUT, calls, each_file
+from support.tables import TABLES
 
 import rbd_ros as rbd
 from rbd_ros.cli import demo_motion
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE
-from rbd_ros.core.control.flatness import FLATNESS_TABLE
-from rbd_ros.core.control.parameters import Table, validate
-from rbd_ros.core.service.settings import SERVER_TABLE
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE
-
-TABLES: dict[str, Table] = {"feedforward": FEEDFORWARD_TABLE, "flatness": FLATNESS_TABLE, "simulator": SIMULATOR_TABLE}
-SERVED = TABLES | {"dynamics_server": SERVER_TABLE}
+from rbd_ros.runtime.parameters import validate
 
 
 def names(parameters: dict[str, Any], section: str) -> dict[str, Any]:
@@ -61,14 +54,6 @@ def test_executables_and_files_exist(path):
 def test_is_run_by_a_test(path):
     tests = [file.read_text() for file in (CHECKOUT / "test").rglob("test_*launch.py")]
     assert any(f'launch("{path.name}"' in text for text in tests)
-
-
-@pytest.mark.parametrize("node", SERVED)
-def test_lists_stay_lists(node):
-    # Where one file has a number and the next one a list, ROS takes the number.
-    values = names(yaml.safe_load((CHECKOUT / f"config/{node}.yaml").read_text()), "/**")
-    for row in SERVED[node]:
-        assert isinstance(values[row.name], list) == (row.kind in ("numbers", "strings")), row.name
 
 
 def test_demo_has_the_numbers_of_rbd_demo():

@@ -24,11 +24,11 @@ from benchmark.fuzz.outputs import Limits, Pair
 from benchmark.fuzz.peer import Peer, Violation
 from benchmark.fuzz.storm import Storm
 from rbd_interfaces.msg import JointReference, NamedWrench, NamedWrenches
-from rbd_ros.core.control.elastic import ElasticController
-from rbd_ros.core.control.elastic_settings import ElasticSettings
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
-from rbd_ros.nodes.conversions import named_wrenches, nanoseconds, trajectory_points
+from rbd_ros.nodes.base.conversions import named_wrenches, nanoseconds, trajectory_points
+from rbd_ros.runtime.control.elastic import ElasticController
+from rbd_ros.runtime.control.elastic_settings import ElasticSettings
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")    # the iiwa's inertias are as published
 NAMES = ("shoulder", "elbow")

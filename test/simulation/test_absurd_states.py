@@ -11,13 +11,13 @@ from support.elastic_arm import DRIVES
 import rbd_ros as rbd
 from rbd_ros.core.actuation.damped_deflection import DampedDeflection
 from rbd_ros.core.actuation.series_elastic import SeriesSpring
-from rbd_ros.core.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.simulation.elastic_plant import ElasticPlant
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
-from rbd_ros.core.simulation.plant import Plant
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE, SimulatorSettings
 from rbd_ros.core.simulation.simulator import Simulator
+from rbd_ros.runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
+from rbd_ros.runtime.parameters import validate
+from rbd_ros.runtime.plant.elastic_plant import ElasticPlant
+from rbd_ros.runtime.plant.plant import Plant
+from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE, SimulatorSettings
 
 pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"),
               pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")]

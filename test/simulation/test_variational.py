@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from simulation import robots
+from simulation.robots import link, momentum
 
 import rbd_ros as rbd
 from rbd_ros.core.simulation.simulator import Simulator
-from simulation.robots import link, momentum
 
 FREE = (0.0, 0.0, 0.0)
 

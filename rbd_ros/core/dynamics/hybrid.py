@@ -18,7 +18,6 @@ from .forward import singular, solve_mass_matrix
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 
-
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
 
 
