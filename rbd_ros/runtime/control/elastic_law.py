@@ -23,8 +23,9 @@ from ...core.actuation.damped_deflection import DampedDeflection
 from ...core.actuation.feedback_linearization import FeedbackLinearization, feedback_linearization
 from ...core.actuation.flatness import MotorReference, link_efforts, motor_reference
 from ...core.actuation.poles import FeedbackGains
-from ...core.errors import RbdError, unknown_name
+from ...core.errors import RbdError, shown, unknown_name
 from ...core.model.inertia import Array
+from ...core.model.scalars import positive
 from ...core.model.state import real
 
 MODES = ("feed_forward", "feed_forward_pd", "feedback_linearization")
@@ -73,8 +74,7 @@ class ElasticLaw:
     def __init__(self, actuation: Actuation, settings: ElasticLawSettings) -> None:
         if settings.mode not in MODES:
             raise unknown_name("mode", settings.mode, MODES)
-        if not (np.isfinite(settings.period) and settings.period > 0.0):
-            raise RbdError(f"period must be a positive time in seconds, got {settings.period!r}")
+        positive(settings.period, "period", "time in seconds")
         if settings.mode == "feedback_linearization" and settings.gains is None:
             raise RbdError("feedback_linearization needs gains: FeedbackGains.placed(actuation, poles)")
         self.actuation, self.settings = actuation, settings
@@ -117,7 +117,7 @@ class ElasticLaw:
         for name, value, size in zip(ElasticState._fields, state, (nv, nv, nm, nm), strict=True):
             array = real(value, name, f"({size},)")
             if array.shape != (size,) or not np.isfinite(array).all():
-                raise RbdError(f"measured {name}: expected {size} finite numbers, got {value!r}")
+                raise RbdError(f"measured {name}: expected {size} finite numbers, got {shown(value)}")
             arrays.append(array)
         return ElasticState(*arrays)
 
@@ -168,5 +168,6 @@ def without_fast_dampers(actuation: Actuation, time: float) -> Actuation:
 def _gains(actuation: Actuation, name: str, value: ArrayLike) -> Array:
     array = real(value, name, f"({actuation.nm},)")
     if array.shape not in ((1,), (actuation.nm,)) or not np.isfinite(array).all() or np.any(array < 0.0):
-        raise RbdError(f"{name}: expected one number or {actuation.nm} (one per motor), none negative, got {value!r}")
+        raise RbdError(f"{name}: expected one number or {actuation.nm} (one per motor), none negative, got "
+                       f"{shown(value)}")
     return np.broadcast_to(array, actuation.nm)
