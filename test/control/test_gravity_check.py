@@ -6,8 +6,8 @@ import pytest
 from support.arm import NAMES, Q, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.gravity_check import compare_gravity
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.safety.gravity_check import compare_gravity
 
 MS = 1_000_000
 G = rbd.gravity_effort(arm(), Q)
@@ -123,7 +123,7 @@ def test_a_pose_beyond_numbers_is_not_judged(monkeypatch):
     made = FeedforwardController(arm(), FeedforwardSettings.from_values({}, arm()))
     made.activate(0.0)
     made.on_state(1.0, MS, NAMES, Q, REST, G)
-    monkeypatch.setattr("rbd_ros.core.control.torque.gravity_effort", beyond)
+    monkeypatch.setattr("rbd_ros.runtime.control.torque.gravity_effort", beyond)
     assert made.compare_gravity(1.0) is None
     monkeypatch.undo()
     assert made.compare_gravity(1.0).kind == "held"

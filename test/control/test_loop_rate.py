@@ -9,10 +9,10 @@ from support import elastic_arm
 from support.arm import A_REF, NAMES, Q, Q_REF, V, V_REF, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
-from rbd_ros.core.control.loop_rate import LEARNING, LoopRate, Transit
-from rbd_ros.core.control.reference import Point
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.runtime.control.loop_rate import LEARNING, LoopRate, Transit
+from rbd_ros.runtime.inputs.references import Point
 from rbd_ros.core.simulation.simulator import Simulator
 
 KP, KD = np.array([30.0, 20.0]), np.array([3.0, 2.0])
