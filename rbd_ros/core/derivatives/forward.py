@@ -14,10 +14,11 @@ from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
 from ..dynamics.forward import singular_coordinate
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, NODES, NQ, NV,
-    all_finite, dof, kind, node, parent, positions_valid, put, put_add, rates_valid, six, vector, zero,
+    ARMATURE, NODES, NQ, NV, all_finite, kind, node, parent, put, put_add, rates_valid, six, vector, zero,
 )
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped, states
 from .columns import (

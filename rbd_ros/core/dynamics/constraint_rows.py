@@ -9,13 +9,14 @@ from __future__ import annotations
 from ..compile import kernel, sweep
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
-    GRAVITY, IQ, IV, NODES, NV, RATIO, REVOLUTE, column, dof, kind, matrix, node, parent, put, put_matrix, vector, zero,
+    GRAVITY, IQ, IV, NODES, NV, RATIO, kind, matrix, node, parent, put, put_matrix, vector, zero,
 )
 from ..model.constraint_block import (
     CONSTANT, COUNT, COUPLING, FIRST_TERM, FLAGS, ITEMS, KIND, NODE_1, NODE_2, POSE, POSITION_1, POSITION_2, ROTATION_1,
     ROTATION_2, ROW, ROWS, SIZE, START, TERM_COUNT, TERM_FIRST, TERM_OFFSET, TERM_Q, TERM_RATIO, TERM_V, TERMS,
     USER_START,
 )
+from ..model.joint_kinds import column, dof, is_revolute
 from .turning import transpose, turned, turning_acceleration, turning_rate, turning_value
 
 POSES = 12    # per node: pose in the world
@@ -115,7 +116,7 @@ def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel
         iv = int(M[oi + IV].real)
         t = kind(M, oi)
         for d in range(dof(t)):
-            if t == REVOLUTE:
+            if is_revolute(t):
                 y = sign * M[oi + RATIO]
                 angular = scale(y, (E[2], E[5], E[8]))
                 linear = rotate(E, (-y * r[1], y * r[0], z))

@@ -7,13 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import RbdError, unknown_name
-from ..lie import so3
 from . import block
+from .coordinates import Joint, Mimic, check, check_quaternions, dissipation, per_coordinate
 from .inertia import Array, Inertia, combine, finite
-from .joints import (
-    Joint, JointSpec, Mimic, Primitive, aligning_rotation, check, check_quaternions, dissipation, per_coordinate,
-    primitives,
-)
+from .joints import JointSpec, aligning_rotation, primitives
 from .mimics import resolve_mimics, with_followers
 
 ROOT_JOINT = "root_joint"
@@ -83,20 +80,6 @@ def depth_first(description: Description) -> tuple[str, list[JointSpec]]:
         raise RbdError(f"model '{description.name}': joints in a cycle, not connected to root link '{roots[0]}': "
                        + ", ".join(lost[:8]))
     return roots[0], order
-
-
-def step_pose(primitive: Primitive, q: Array) -> tuple[Array, Array]:
-    """Pose (R, p) of one primitive at its positions, in the joint's axes."""
-    axis = np.asarray(primitive.axis)
-    if primitive.type == block.FREE:
-        return so3.from_quaternion(q[3:7]), q[:3]
-    if primitive.type == block.SPHERICAL:
-        return so3.from_quaternion(q), np.zeros(3)
-    if primitive.type == block.SPHERICAL_EXP:
-        return so3.exp(q), np.zeros(3)
-    if primitive.type == block.PRISMATIC:
-        return np.eye(3), axis * q[0]
-    return so3.exp(axis * q[0]), axis * (primitive.pitch * q[0])
 
 
 def assemble(description: Description) -> Assembly:
@@ -179,7 +162,7 @@ class _Assembler:
         if spec.name in self.locked:
             at = 0
             for step in chain:
-                Rs, ps = step_pose(step, self.locked[spec.name][at:at + step.nq])
+                Rs, ps = step.pose(self.locked[spec.name][at:at + step.nq])
                 R, p = R @ Rs, R @ ps + p
                 at += step.nq
             chain = ()
@@ -194,7 +177,7 @@ class _Assembler:
         first_q, first_v = self.nq, self.nv
         at = 0
         for step in chain:
-            A = aligning_rotation(step.axis) if step.type <= block.HELICAL else np.eye(3)
+            A = aligning_rotation(step.axis) if step.nv == 1 else np.eye(3)
             row = np.zeros(block.NODE)
             row[block.PARENT], row[block.TYPE], row[block.PITCH] = node, step.type, step.pitch
             row[block.ROTATION:block.ROTATION + 9] = (R @ A).ravel()
