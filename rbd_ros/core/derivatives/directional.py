@@ -68,10 +68,11 @@ def turned_back(E, p, o, M, x):
 
 
 @routine
-def screw_motion(M, o, x, w, u):
-    """∂h of a joint of one coordinate at x whose screw changes by (w, u): `∫₀ˣ Ad_exp(−s y) (w, u) dy`."""
+def screw_motion(M, o, q, iq, w, u):
+    """∂h of a screw whose S changes by (w, u): `∫₀ˣ Ad_exp(−S y) (w, u) dy`, x = ratio q + offset."""
+    x = M[o + RATIO] * q[iq] + M[o + OFFSET]
     z = 0.0 * x
-    turned, slid = screw(M, o, kind(M, o))
+    turned, slid = screw(M, o, q, iq, kind(M, o))
     e = (z, z, z + 1.0)
     if turned == 0.0:
         return scale(x, w), sub(scale(x, u), scale(0.5 * x * x, cross(e, w)))
@@ -91,8 +92,7 @@ def frame_change(M, o, q, iq, E, p, D, d, dq, y):
     h = turned_back(E, p, o, M, pair(D, d + PLACEMENT))
     t = kind(M, o)
     if is_screw(t):
-        h = plus(h, screw_motion(M, o, M[o + RATIO] * q[iq] + M[o + OFFSET], vector(D, d + SCREW),
-                                 vector(D, d + SCREW + 3)))
+        h = plus(h, screw_motion(M, o, q, iq, vector(D, d + SCREW), vector(D, d + SCREW + 3)))
     for c in range(dof(t)):
         h = plus(h, times(dq[y + c], column_of(M, o, q, iq, c)))
     return h

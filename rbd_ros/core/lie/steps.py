@@ -7,7 +7,7 @@ from ..compile import kernel
 from .series import inverse_ratio
 from .sincos import sincos
 from .so3 import quaternion_exp, quaternion_log, quaternion_multiply, quaternion_to_matrix, right_jacobian
-from .spatial import add, cross, rotate, rotate_back, scale, sub
+from .spatial import add, cross, rotate, rotate_back, scale, sub, unit
 
 
 @kernel
@@ -64,6 +64,17 @@ def move(q, k, r, u, out):
     out[k + 1] = p[1]
     out[k + 2] = p[2]
     turn(q, k + 3, r, out)
+
+
+@kernel
+def move_tangent(q, k, c, s, out, j):
+    """Add s times the change of the pose at q[k:] along coordinate c of its twist, in its own axes, to out[j:]."""
+    if c < 3:
+        turn_tangent(q, k + 3, unit(c, q[k]), s, out, j + 3)
+        return
+    e = rotate(axes_at(q, k + 3), unit(c - 3, q[k]))
+    for d in range(3):
+        out[j + d] += s * e[d]
 
 
 @kernel

@@ -3,8 +3,7 @@
 A node has its pose `T(q)` in its parent, its twist `S(q) q̇` in its own axes, and coordinates that add up, or a
 quaternion. Screws are turned so that their axis is z, which the model builder arranges. Kernels elsewhere ask the
 predicates and the functions below; of what is no kind, all of these are not a number, which no entry point returns.
-A new kind: a number here and a row in KINDS, its predicates, and a branch in each function that has them
-(test/model/test_joint_kinds.py holds them against each other by complex step).
+A new kind: a number here, a row in KINDS, and a branch wherever kinds differ; a test holds all against each other.
 """
 from __future__ import annotations
 
@@ -50,12 +49,6 @@ def quaternion_at(t):
 
 
 @kernel
-def adds(t):
-    """Whether positions change by adding to them."""
-    return is_screw(t) or t == SPHERICAL_EXP
-
-
-@kernel
 def varies(t):
     """Whether S depends on q."""
     return t == SPHERICAL_EXP
@@ -70,11 +63,12 @@ def dof(t):
 
 
 @kernel
-def screw(M, o, t):
-    """How much a screw turns about and slides along z, per unit of its coordinate."""
+def screw(M, o, q, k, t):
+    """How much a joint with an axis turns about and slides along it, per unit of its coordinate."""
+    one = 1.0 + 0.0 * q[k]
     if t == HELICAL:
-        return 1.0 + 0.0 * M[o], M[o + PITCH]
-    return (0.0 if t == PRISMATIC else 1.0) + 0.0 * M[o], (1.0 if t == PRISMATIC else 0.0) + 0.0 * M[o]
+        return one, M[o + PITCH] + 0.0 * q[k]
+    return (0.0 * q[k], one) if t == PRISMATIC else (one, 0.0 * q[k])
 
 
 @kernel
@@ -109,7 +103,7 @@ def joint_twist(M, o, q, k, x, j):
         return (z, z, M[o + RATIO] * x[j]), (z, z, z)
     if is_screw(t):
         rate = M[o + RATIO] * x[j]
-        turned, slid = screw(M, o, t)
+        turned, slid = screw(M, o, q, k, t)
         return (z, z, turned * rate), (z, z, slid * rate)
     if t == FREE:
         return vector(x, j), vector(x, j + 3)
@@ -125,16 +119,15 @@ def column(M, o, q, k, c):
     """Column c of S in the node's frame: (angular, linear)."""
     t = kind(M, o)
     z = 0.0 * M[o]
-    one = z + 1.0
     if t == REVOLUTE:
         return (z, z, M[o + RATIO]), (z, z, z)
     if is_screw(t):
-        turned, slid = screw(M, o, t)
+        turned, slid = screw(M, o, q, k, t)
         return (z, z, turned * M[o + RATIO]), (z, z, slid * M[o + RATIO])
     if t == SPHERICAL_EXP:
-        return rotate(right_jacobian(vector(q, k)), unit(c, one)), (z, z, z)
+        return rotate(right_jacobian(vector(q, k)), unit(c, z)), (z, z, z)
     if has_quaternion(t):
-        return unit(c, one), unit(c - 3, one)
+        return unit(c, z), unit(c - 3, z)
     return (z, z, z), scale(np.nan, (z, z, z))
 
 
@@ -154,7 +147,7 @@ def project(M, o, q, k, n, f, out, j):
     if t == REVOLUTE:
         out[j] += M[o + RATIO] * n[2]
     elif is_screw(t):
-        turned, slid = screw(M, o, t)
+        turned, slid = screw(M, o, q, k, t)
         out[j] += M[o + RATIO] * (turned * n[2] + slid * f[2])
     elif t == SPHERICAL_EXP:
         put_add(out, j, rotate_back(right_jacobian(vector(q, k)), n))
@@ -214,9 +207,7 @@ def series_size(M, o, K):
 
 @routine
 def series_rate(M, o, q, k, v, j, stride, order, K, C, at):
-    """Coefficient `order` of `S q̇` in time, from those of q̇, v[j + m·stride:], m ≤ order. Orders 0 … K one after
-    another fill the record C[at:]; the last one may be asked for again with another v.
-    """
+    """Coefficient `order` ≤ K of `S q̇` from those of q̇ at v[j + m·stride:], and the record C[at:] of lower ones."""
     z = 0.0 * v[j]
     if kind(M, o) == SPHERICAL_EXP:
         return exponential_series.exponential_rate(q, k, v, j, stride, order, K, C, at), (z, z, z)
@@ -232,8 +223,6 @@ def series_dual(M, o, n, f, order, K, C, at, out, j):
         out[j] += np.nan
 
 
-# Positions: motion on their group.
-
 @kernel
 def move_node(M, o, q, k, x, j, out):
     """`out[k:] = q[k:] ⊕ x[j:]`: `T exp(x)` for poses and quaternions, a sum for all else."""
@@ -242,7 +231,7 @@ def move_node(M, o, q, k, x, j, out):
         steps.move(q, k, vector(x, j), vector(x, j + 3), out)
     elif t == SPHERICAL:
         steps.turn(q, k, vector(x, j), out)
-    elif adds(t):
+    elif is_screw(t) or t == SPHERICAL_EXP:
         for c in range(dof(t)):
             out[k + c] = q[k + c] + x[j + c]
     else:
@@ -259,7 +248,7 @@ def between_node(M, o, q0, q1, k, out, j):
         put(out, j + 3, u)
     elif t == SPHERICAL:
         put(out, j, steps.turn_between(q0, q1, k))
-    elif adds(t):
+    elif is_screw(t) or t == SPHERICAL_EXP:
         for c in range(dof(t)):
             out[j + c] = q1[k + c] - q0[k + c]
     else:
@@ -270,14 +259,11 @@ def between_node(M, o, q0, q1, k, out, j):
 def tangent_node(M, o, q, k, c, s, out, j):
     """Add s times the change of the positions q[k:] along velocity coordinate c to out[j:]."""
     t = kind(M, o)
-    if has_quaternion(t) and c < 3:
-        a = quaternion_at(t)
-        steps.turn_tangent(q, k + a, unit(c, q[k]), s, out, j + a)
-    elif t == FREE:
-        e = rotate(steps.axes_at(q, k + 3), unit(c - 3, q[k]))
-        for d in range(3):
-            out[j + d] += s * e[d]
-    elif adds(t):
+    if t == FREE:
+        steps.move_tangent(q, k, c, s, out, j)
+    elif t == SPHERICAL:
+        steps.turn_tangent(q, k, unit(c, q[k]), s, out, j)
+    elif is_screw(t) or t == SPHERICAL_EXP:
         out[j + c] += s
     else:
         out[j] += np.nan
