@@ -159,5 +159,5 @@ def test_an_unknown_type_or_step_is_refused_by_name():
 
 def test_every_type_is_a_chain_of_kinds():
     used = {step.type for kind in TABLE for step in primitives(rbd.JointSpec(
-        "j", kind, "a", "b", parts=(rbd.Primitive(kinds.HELICAL),) if kind == "composite" else ()))}
+        "j", kind, "a", "b", advance=(0.0, 0.1), parts=(rbd.Primitive(kinds.HELICAL),) if kind == "composite" else ()))}
     assert used == set(KINDS)

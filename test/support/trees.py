@@ -40,6 +40,8 @@ def random_joint(rng, kind, name, parent, child, rotors=True):
         steps = rng.permutation([joint_kinds.REVOLUTE, joint_kinds.PRISMATIC, joint_kinds.HELICAL])
         options["parts"] = tuple(rbd.Primitive(int(step), random_axis(rng), 0.1 if step == joint_kinds.HELICAL else 0.0)
                                  for step in steps)
+    if kind == "cam":
+        options["advance"] = (0.02, 0.1, -0.05, 0.03)
     return rbd.JointSpec(name, kind, parent, child, random_rotation(rng), rng.normal(scale=0.3, size=3),
                          axis=random_axis(rng), pitch=0.2 if kind == "helical" else 0.0,
                          rotor_inertia=float(rng.uniform(0.0, 0.1)) if rotors else 0.0, **options)

@@ -101,6 +101,7 @@ class _Assembler:
         self.locked = self._locked()
         self.place: dict[str, tuple[int, Array, Array]] = {}
         self.rows: list[Array] = []
+        self.curves: list[tuple[Array, tuple[float, ...]]] = []
         self.parts: list[list[Inertia]] = []
         self.joints: list[Joint] = []
         self.armature: list[float] = []
@@ -180,6 +181,8 @@ class _Assembler:
             A = aligning_rotation(step.axis) if step.nv == 1 else np.eye(3)
             row = np.zeros(block.NODE)
             row[block.PARENT], row[block.TYPE], row[block.PITCH] = node, step.type, step.pitch
+            if step.advance:
+                self.curves.append((row, step.advance))
             row[block.ROTATION:block.ROTATION + 9] = (R @ A).ravel()
             row[block.POSITION:block.POSITION + 3] = p
             row[block.RATIO] = mimic.multiplier if mimic else 1.0
@@ -214,12 +217,16 @@ class _Assembler:
         header[[block.NODES, block.NQ, block.NV, block.LINKS]] = len(self.rows), self.nq, self.nv, len(names)
         header[block.GRAVITY:block.GRAVITY + 3] = self.description.gravity
         header[block.SHARED] = len(self.pending)
-        header[block.LINK_START] = block.HEADER + block.NODE * len(self.rows)
+        curves: list[float] = []    # between the nodes and the links; of a cam, PITCH says where
+        for row, coefficients in self.curves:
+            row[block.PITCH] = block.HEADER + block.NODE * len(self.rows) + len(curves)
+            curves += [float(len(coefficients)), *coefficients]
+        header[block.LINK_START] = block.HEADER + block.NODE * len(self.rows) + len(curves)
         links = []
         for name in names:
             node, R, p = self.place[name]
             links.append(np.concatenate([[float(node)], R.ravel(), p]))
-        return np.concatenate([header, *self.rows, *links])
+        return np.concatenate([header, *self.rows, np.array(curves), *links])
 
 
 def _joint(spec: JointSpec, idx_q: int, idx_v: int, nq: int, nv: int) -> Joint:

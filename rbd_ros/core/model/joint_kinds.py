@@ -1,7 +1,7 @@
 """What kernels know of joints: all that one kind of node is stands here, and how users declare joints in `joints.py`.
 
 A node has its pose `T(q)` in its parent, its twist `S(q) q̇` in its own axes, and coordinates that add up, or a
-quaternion. Screws are turned so that their axis is z, which the model builder arranges. Kernels elsewhere ask the
+quaternion. The model builder turns joints of one coordinate to have z as their axis. Kernels elsewhere ask the
 predicates and the functions below; of what is no kind, all of these are not a number, which no entry point returns.
 A new kind: a number here, a row in KINDS, and a branch wherever kinds differ; a test holds all against each other.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile import kernel, routine, sweep
-from ..lie import exponential_series, steps
+from ..lie import exponential_series, polynomial_series, steps
 from ..lie.so3 import exp_map, right_jacobian, right_jacobian_dot, right_jacobian_second
 from ..lie.spatial import add, compose, rotate, rotate_back, scale, unit
 from .block import OFFSET, PITCH, POSITION, RATIO, ROTATION, kind, matrix, put, put_add, vector
 
-REVOLUTE, PRISMATIC, HELICAL, SPHERICAL, SPHERICAL_EXP, FREE = 0, 1, 2, 3, 4, 5
+REVOLUTE, PRISMATIC, HELICAL, SPHERICAL, SPHERICAL_EXP, FREE, CAM = 0, 1, 2, 3, 4, 5, 6
 
 
 @kernel
@@ -28,6 +28,12 @@ def is_revolute(t):
 def is_screw(t):
     """One coordinate, S constant: turns about and slides along z."""
     return t in (REVOLUTE, PRISMATIC, HELICAL)
+
+
+@kernel
+def has_axis(t):
+    """One coordinate: turns about and slides along z."""
+    return is_screw(t) or t == CAM
 
 
 @kernel
@@ -51,7 +57,7 @@ def quaternion_at(t):
 @kernel
 def varies(t):
     """Whether S depends on q."""
-    return t == SPHERICAL_EXP
+    return t in (SPHERICAL_EXP, CAM)
 
 
 @kernel
@@ -63,11 +69,19 @@ def dof(t):
 
 
 @kernel
+def advance(M, o, q, k, i):
+    """Derivative i of the advance of a cam by its angle."""
+    return polynomial_series.polynomial(M, int(M[o + PITCH].real), i, M[o + RATIO] * q[k] + M[o + OFFSET])
+
+
+@kernel
 def screw(M, o, q, k, t):
     """How much a joint with an axis turns about and slides along it, per unit of its coordinate."""
     one = 1.0 + 0.0 * q[k]
     if t == HELICAL:
         return one, M[o + PITCH] + 0.0 * q[k]
+    if t == CAM:
+        return one, advance(M, o, q, k, 1)
     return (0.0 * q[k], one) if t == PRISMATIC else (one, 0.0 * q[k])
 
 
@@ -77,14 +91,15 @@ def joint_pose(M, o, q, k):
     R = matrix(M, o + ROTATION)
     p = vector(M, o + POSITION)
     t = kind(M, o)
-    if is_screw(t):
+    if has_axis(t):
         x = M[o + RATIO] * q[k] + M[o + OFFSET]
         if t == REVOLUTE:
             return steps.turn_z(R, x), p
         axis = (R[2], R[5], R[8])
         if t == PRISMATIC:
             return R, add(p, scale(x, axis))
-        return steps.turn_z(R, x), add(p, scale(M[o + PITCH] * x, axis))
+        slid = advance(M, o, q, k, 0) if t == CAM else M[o + PITCH] * x
+        return steps.turn_z(R, x), add(p, scale(slid, axis))
     if t == FREE:
         return compose(R, steps.axes_at(q, k + 3)), add(p, rotate(R, vector(q, k)))
     if t == SPHERICAL:
@@ -101,7 +116,7 @@ def joint_twist(M, o, q, k, x, j):
     z = 0.0 * x[j]
     if t == REVOLUTE:
         return (z, z, M[o + RATIO] * x[j]), (z, z, z)
-    if is_screw(t):
+    if has_axis(t):
         rate = M[o + RATIO] * x[j]
         turned, slid = screw(M, o, q, k, t)
         return (z, z, turned * rate), (z, z, slid * rate)
@@ -121,7 +136,7 @@ def column(M, o, q, k, c):
     z = 0.0 * M[o]
     if t == REVOLUTE:
         return (z, z, M[o + RATIO]), (z, z, z)
-    if is_screw(t):
+    if has_axis(t):
         turned, slid = screw(M, o, q, k, t)
         return (z, z, turned * M[o + RATIO]), (z, z, slid * M[o + RATIO])
     if t == SPHERICAL_EXP:
@@ -146,7 +161,7 @@ def project(M, o, q, k, n, f, out, j):
     t = kind(M, o)
     if t == REVOLUTE:
         out[j] += M[o + RATIO] * n[2]
-    elif is_screw(t):
+    elif has_axis(t):
         turned, slid = screw(M, o, q, k, t)
         out[j] += M[o + RATIO] * (turned * n[2] + slid * f[2])
     elif t == SPHERICAL_EXP:
@@ -164,7 +179,7 @@ def project(M, o, q, k, n, f, out, j):
 @kernel
 def rates(t, x, j):
     """The numbers of such a node that start at x[j]."""
-    return vector(x, j)
+    return (x[j], 0.0 * x[j], 0.0 * x[j]) if t == CAM else vector(x, j)
 
 
 @kernel
@@ -173,6 +188,8 @@ def slope(M, o, q, k, y, x):
     z = 0.0 * x[0]
     if kind(M, o) == SPHERICAL_EXP:
         return rotate(right_jacobian_dot(vector(q, k), y), x), (z, z, z)
+    if kind(M, o) == CAM:
+        return (z, z, z), (z, z, M[o + RATIO] * M[o + RATIO] * advance(M, o, q, k, 2) * y[0] * x[0])
     return (z, z, z), scale(np.nan, x)
 
 
@@ -182,6 +199,8 @@ def second_slope(M, o, q, k, y, x):
     z = 0.0 * x[0]
     if kind(M, o) == SPHERICAL_EXP:
         return rotate(right_jacobian_second(vector(q, k), y, x), x), (z, z, z)
+    if kind(M, o) == CAM:
+        return (z, z, z), (z, z, M[o + RATIO] ** 3 * advance(M, o, q, k, 3) * y[0] * x[0] * x[0])
     return (z, z, z), scale(np.nan, x)
 
 
@@ -196,12 +215,16 @@ def slope_dual(M, o, q, k, y, n, f):
     """`(∂S/∂q y)ᵀ (n, f)`, a triple."""
     if kind(M, o) == SPHERICAL_EXP:
         return rotate_back(right_jacobian_dot(vector(q, k), y), n)
+    if kind(M, o) == CAM:
+        return scale(M[o + RATIO] * M[o + RATIO] * advance(M, o, q, k, 2) * y[0] * f[2], unit(0, y[0]))
     return scale(np.nan, n)
 
 
 @routine
 def series_size(M, o, K):
     """Numbers that Taylor series in time of order K need per node."""
+    if kind(M, o) == CAM:
+        return polynomial_series.record_size(int(M[int(M[o + PITCH].real)].real), K)
     return exponential_series.record_size(K) if kind(M, o) == SPHERICAL_EXP else 0
 
 
@@ -211,6 +234,10 @@ def series_rate(M, o, q, k, v, j, stride, order, K, C, at):
     z = 0.0 * v[j]
     if kind(M, o) == SPHERICAL_EXP:
         return exponential_series.exponential_rate(q, k, v, j, stride, order, K, C, at), (z, z, z)
+    if kind(M, o) == CAM:
+        r = M[o + RATIO]
+        return (z, z, r * v[j + order * stride]), (z, z, polynomial_series.polynomial_rate(
+            M, int(M[o + PITCH].real), r * q[k] + M[o + OFFSET], r, v, j, stride, order, K, C, at))
     return (z, z, z), (z, z, z + np.nan)
 
 
@@ -219,6 +246,8 @@ def series_dual(M, o, n, f, order, K, C, at, out, j):
     """Add coefficient `order` of `Sᵀ (n, f)` to out[j:], from those of n and f; lower orders were given before."""
     if kind(M, o) == SPHERICAL_EXP:
         put_add(out, j, exponential_series.exponential_dual(n, order, K, C, at))
+    elif kind(M, o) == CAM:
+        out[j] += M[o + RATIO] * (n[2] + polynomial_series.polynomial_dual(f[2], order, K, C, at))
     else:
         out[j] += np.nan
 
@@ -231,7 +260,7 @@ def move_node(M, o, q, k, x, j, out):
         steps.move(q, k, vector(x, j), vector(x, j + 3), out)
     elif t == SPHERICAL:
         steps.turn(q, k, vector(x, j), out)
-    elif is_screw(t) or t == SPHERICAL_EXP:
+    elif has_axis(t) or t == SPHERICAL_EXP:
         for c in range(dof(t)):
             out[k + c] = q[k + c] + x[j + c]
     else:
@@ -248,7 +277,7 @@ def between_node(M, o, q0, q1, k, out, j):
         put(out, j + 3, u)
     elif t == SPHERICAL:
         put(out, j, steps.turn_between(q0, q1, k))
-    elif is_screw(t) or t == SPHERICAL_EXP:
+    elif has_axis(t) or t == SPHERICAL_EXP:
         for c in range(dof(t)):
             out[j + c] = q1[k + c] - q0[k + c]
     else:
@@ -263,7 +292,7 @@ def tangent_node(M, o, q, k, c, s, out, j):
         steps.move_tangent(q, k, c, s, out, j)
     elif t == SPHERICAL:
         steps.turn_tangent(q, k, unit(c, q[k]), s, out, j)
-    elif is_screw(t) or t == SPHERICAL_EXP:
+    elif has_axis(t) or t == SPHERICAL_EXP:
         out[j + c] += s
     else:
         out[j] += np.nan

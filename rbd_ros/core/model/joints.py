@@ -7,6 +7,7 @@ Constant-S joints and coordinate joints (theory of both: K §2; S_i is `T⁻¹ �
 | revolute, continuous | angle (rad) | rate | Rz |
 | prismatic | offset (m) | rate | Pz |
 | helical | angle (rad); advance `pitch` m/rad | rate | Hz |
+| cam | angle (rad); advance a polynomial of it | rate | one node with S(q) |
 | cylindrical | angle, offset | rates | Rz Pz |
 | translation | x, y, z | rates, parent axes | Px Py Pz |
 | spherical | unit quaternion x, y, z, w | angular velocity, child axes | one node |
@@ -28,7 +29,7 @@ import numpy as np
 from ..errors import RbdError, shown, unknown_name
 from ..lie import so3
 from .inertia import Array, finite
-from .joint_kinds import FREE, HELICAL, PRISMATIC, REVOLUTE, SPHERICAL, SPHERICAL_EXP
+from .joint_kinds import CAM, FREE, HELICAL, PRISMATIC, REVOLUTE, SPHERICAL, SPHERICAL_EXP
 
 Axis = tuple[float, float, float]
 X_AXIS, Y_AXIS, Z_AXIS = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -59,7 +60,8 @@ KINDS = {
     HELICAL: Kind("helical", 1, 1, screw=True),
     SPHERICAL: Kind("spherical", 4, 3, quaternion=0),
     SPHERICAL_EXP: Kind("spherical_exponential", 3, 3, varies=True),
-    FREE: Kind("floating", 7, 6, (0, 1, 2), (3, 4, 5), quaternion=3)}
+    FREE: Kind("floating", 7, 6, (0, 1, 2), (3, 4, 5), quaternion=3),
+    CAM: Kind("cam", 1, 1, varies=True)}
 
 
 def kind_of(number: int) -> Kind:
@@ -72,12 +74,14 @@ def kind_of(number: int) -> Kind:
 
 @dataclass(frozen=True)
 class Primitive:
-    """One kernel node of a joint: its type (a key of KINDS), its axis in the joint's frame, its advance per radian (m).
+    """One kernel node of a joint: its type (a key of KINDS), its axis in the joint's frame, its advance per radian (m),
+    that of a cam as coefficients of a polynomial of the angle.
     """
 
     type: int
     axis: Axis = Z_AXIS
     pitch: float = 0.0
+    advance: tuple[float, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -102,6 +106,9 @@ class Primitive:
         if self.kind.screw:
             S = self.screw()
             return so3.exp(S[:3] * q[0]), S[3:] * q[0]
+        if self.type == CAM:
+            axis = np.asarray(self.axis)
+            return so3.exp(axis * q[0]), axis * np.polynomial.polynomial.polyval(q[0], self.advance)
         if self.type == FREE:
             return so3.from_quaternion(q[3:7]), q[:3]
         if self.type == SPHERICAL:
@@ -116,7 +123,8 @@ class JointSpec:
     """A joint as declared: between links `parent` and `child`, whose frame is the joint's frame at zero.
 
     rotation (3, 3), position (3,): pose of the joint's frame in the parent link. Limits are scalars or one per
-    coordinate. mimic: (joint, multiplier, offset).
+    coordinate. mimic: (joint, multiplier, offset). advance: of a cam, coefficients of the angle's powers 0, 1, 2, …,
+    in m, m/rad, m/rad², ….
     """
 
     name: str
@@ -129,6 +137,7 @@ class JointSpec:
     axes: tuple[Axis, ...] = ()
     parts: tuple[Primitive, ...] = ()
     pitch: float = 0.0
+    advance: tuple[float, ...] = ()
     lower: float | Array | None = None
     upper: float | Array | None = None
     velocity: float | Array | None = None
@@ -177,6 +186,14 @@ def _one(kind: int) -> Callable[[JointSpec], tuple[Primitive, ...]]:
     return lambda spec: (Primitive(kind, unit(spec.axis, spec.name), float(spec.pitch) if kind == HELICAL else 0.0),)
 
 
+def _cam(spec: JointSpec) -> tuple[Primitive, ...]:
+    coefficients = finite(spec.advance, (np.size(spec.advance),), f"joint '{spec.name}': advance")
+    if coefficients.size < 2:
+        raise RbdError(f"joint '{spec.name}': a cam needs `advance`, two or more coefficients of a polynomial of its "
+                       f"angle, got {shown(spec.advance)}")
+    return (Primitive(CAM, unit(spec.axis, spec.name), advance=tuple(coefficients.tolist())),)
+
+
 def _turns(*default: Axis) -> Callable[[JointSpec], tuple[Primitive, ...]]:
     """Revolute steps about `axes`, or else these."""
     def chain(spec: JointSpec) -> tuple[Primitive, ...]:
@@ -222,6 +239,7 @@ TYPES = {
     "continuous": JointType(_one(REVOLUTE), PARTS, ends=False),
     "prismatic": JointType(_one(PRISMATIC), PARTS, length=True),
     "helical": JointType(_one(HELICAL)),
+    "cam": JointType(_cam),
     "cylindrical": JointType(_cylindrical),
     "translation": JointType(lambda spec: tuple(Primitive(PRISMATIC, axis) for axis in (X_AXIS, Y_AXIS, Z_AXIS))),
     "spherical": JointType(lambda spec: (Primitive(SPHERICAL),)),
