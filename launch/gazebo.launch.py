@@ -9,7 +9,6 @@ Any URDF will do: what Gazebo needs is added as `rbd gazebo` does it. docs/cosim
 import tempfile
 from pathlib import Path
 
-from launch import LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
     EmitEvent,
@@ -28,9 +27,10 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+from launch import LaunchDescription
 from rbd_ros import RbdError, sample_path
-from rbd_ros.cosimulation.gazebo_files import write_files
-from rbd_ros.cosimulation.gazebo_world import read_world
+from rbd_ros.runtime.cosimulation.gazebo_files import write_files
+from rbd_ros.runtime.cosimulation.gazebo_world import read_world
 
 SIM_TIME = {"use_sim_time": True}
 PATIENCE = 60.0    # s until it is said that the arm has not been spawned

@@ -22,8 +22,8 @@ from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped, states
 from .columns import (
-    ACCEL, ALPHA, COLUMN, COMPOSITE, FORCE, MOMENT_O, MOMENTUM, NODE_SIZE, TOTAL, C, I, S,
-    acceleration_columns, count_columns, motion_sweep, put_pair,
+    ACCEL, ALPHA, COLUMN, COMPOSITE, FORCE, MOMENT_O, MOMENTUM, NODE_SIZE, TOTAL, C, I, S, acceleration_columns,
+    count_columns, motion_sweep, put_pair,
 )
 from .factor import PARTS, RECORD, branches, factor, pitch, solve_rows, solve_vector, subtract_row
 from .inverse import derivative_columns, pair_dot

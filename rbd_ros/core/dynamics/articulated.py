@@ -11,7 +11,16 @@ from __future__ import annotations
 
 from ..compile import kernel
 from ..lie.spatial import (
-    add, cross, dot, hat_times, rotate, rotate_back, rotate_matrix, rotate_symmetric, scale, symmetric_times,
+    add,
+    cross,
+    dot,
+    hat_times,
+    rotate,
+    rotate_back,
+    rotate_matrix,
+    rotate_symmetric,
+    scale,
+    symmetric_times,
 )
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, RATIO, kind, matrix, node, parent, put, put_add,

@@ -67,7 +67,7 @@ KINDS = {
 def kind_of(number: int) -> Kind:
     """The kind of this number; `RbdError` lists them."""
     if number not in KINDS:
-        raise RbdError(f"a step of kind {number!r}, expected one of "
+        raise RbdError(f"a step of kind {shown(number)}, expected one of "
                        + ", ".join(f"{known} ({kind.name})" for known, kind in KINDS.items()))
     return KINDS[number]
 
