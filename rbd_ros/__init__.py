@@ -47,7 +47,8 @@ from .core.model.assembly import Description
 from .core.model.constraint_yaml import load_constraints
 from .core.model.constraints import ConstraintSet, FixedContact, JointCoupling, LoopClosure, UserConstraint
 from .core.model.inertia import Inertia
-from .core.model.joints import JOINT_TYPES, Joint, JointSpec, Mimic, Primitive
+from .core.model.coordinates import Joint, Mimic
+from .core.model.joints import JOINT_TYPES, JointSpec, Primitive
 from .core.model.robot_model import RobotModel
 from .core.model.samples import sample, sample_constraints, sample_names, sample_path
 from .core.model.urdf import load_urdf

@@ -13,27 +13,11 @@ import numpy as np
 from ..compile import entry, kernel, quick_entry, sweep
 from ..lie.spatial import add, cross, dot, rotate, scale
 from ..model.block import (
-    IQ,
-    IV,
-    NODES,
-    NQ,
-    NV,
-    RATIO,
-    REVOLUTE,
-    SHARED,
-    all_finite,
-    column,
-    dof,
-    kind,
-    matrix,
-    node,
-    parent,
-    positions_valid,
-    put_add,
-    rates_valid,
-    vector,
+    IQ, IV, NODES, NQ, NV, RATIO, SHARED, all_finite, kind, matrix, node, parent, put_add, rates_valid, vector,
 )
+from ..model.configuration import positions_valid
 from ..model.constraint_block import ROWS
+from ..model.joint_kinds import column, dof, is_revolute
 from .articulated import _ACCEL, _ALPHA, _OMEGA, _U, SIZE, articulated_accelerations, articulated_factors
 from .constraint_rows import POSES, constraint_rows, world_poses
 from .minimum_norm import minimum_norm
@@ -79,7 +63,7 @@ def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
             if not touched:
                 continue
             for c in range(count - 1, -1, -1):
-                if t == REVOLUTE:
+                if is_revolute(t):
                     left = A[at + r * nv + iv] - M[o + RATIO] * N[2]
                 else:
                     sa, sl = column(M, o, q, k + int(M[o + IQ].real), c)

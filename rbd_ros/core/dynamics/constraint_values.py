@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from ..compile import entry
 from ..errors import RbdError
-from ..model.block import NODES, NQ, NV, all_finite, positions_valid, rates_valid
+from ..model.block import NODES, NQ, NV, all_finite, rates_valid
+from ..model.configuration import positions_valid
 from ..model.constraint_block import ROWS
 from ..model.constraints import ConstraintSet, FixedContact, bound_to
 from ..model.inertia import Array

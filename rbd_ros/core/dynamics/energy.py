@@ -8,27 +8,12 @@ from ..compile import UNSUITED, kernel, quick_entry
 from ..errors import RbdError
 from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE,
-    GRAVITY,
-    INERTIA,
-    IV,
-    MASS,
-    MOMENT,
-    NODES,
-    NQ,
-    NV,
-    all_finite,
-    dof,
-    kind,
-    matrix,
-    node,
-    positions_valid,
-    rates_valid,
-    six,
-    vector,
-    zero,
+    ARMATURE, GRAVITY, INERTIA, IV, MASS, MOMENT, NODES, NQ, NV, all_finite, kind, matrix, node, rates_valid, six,
+    vector, zero,
 )
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 from .kinematics import _OMEGA, _P, _R, _V, SIZE, node_motion

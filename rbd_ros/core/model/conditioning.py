@@ -16,12 +16,9 @@ REMEDY = "give the links behind it an <inertial>, the joint a rotor_inertia, or 
 def lengths(model: RobotModel) -> NDArray[np.bool_]:
     """Which velocity coordinates (nv,) are translations."""
     is_length = np.zeros(model.nv, dtype=bool)
-    for row in model._node_rows:
-        at = int(row[block.IV])
-        if row[block.TYPE] == block.PRISMATIC and row[block.OWNER]:
-            is_length[at] = True
-        elif row[block.TYPE] == block.FREE:
-            is_length[at + 3:at + 6] = True
+    for row, kind in model._kinds:
+        if row[block.OWNER]:
+            is_length[[int(row[block.IV]) + i for i in kind.v_lengths]] = True
     return is_length
 
 

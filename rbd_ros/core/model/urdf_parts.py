@@ -18,8 +18,6 @@ KNOWN = {"robot": ("material", "transmission", "gazebo", "ros2_control", "sensor
          "link": ("visual", "collision", "origin", "contact", "sensor", "material"),
          "joint": ("safety_controller", "calibration", "hardwareInterface", "material"),
          "inertial": ()}
-UNREAD = {"fixed": ("axis", "limit", "dynamics", "mimic"), "floating": ("axis", "limit", "dynamics", "mimic"),
-          "planar": ("limit", "mimic")}
 
 
 @dataclass(frozen=True)

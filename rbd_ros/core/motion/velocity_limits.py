@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RbdError
+from ..model.joints import is_length
 from ..model.robot_model import RobotModel
 from .trajectory import Waypoint
 
@@ -25,7 +26,7 @@ UNLIMITED, UNLIMITED_LINEAR = 10.0, 2.0    # rad/s and m/s: the limit of joints 
 
 def velocity_limits(model: RobotModel) -> Array:
     """Velocity limits (nv,) of the description, and what counts where it has none."""
-    none = np.array([UNLIMITED_LINEAR if joint.type == "prismatic" else UNLIMITED
+    none = np.array([UNLIMITED_LINEAR if is_length(joint.type) else UNLIMITED
                      for joint in model.joints for _ in range(joint.nv)])
     limit = model.velocity_limit
     return np.where((limit > 0.0) & np.isfinite(limit), limit, none)

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from ..dynamics.forward import forward_dynamics
 from ..dynamics.mass_matrix import mass_matrix
-from ..model.block import FREE, GRAVITY, MASS, PARENT, TYPE, node
+from ..model.block import GRAVITY, MASS, PARENT, TYPE, node
 from ..model.inertia import Array
+from ..model.joints import kind_of
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches
 from .constrained_motion import ConstrainedMotion
@@ -145,7 +146,7 @@ def _floats_alone(model: RobotModel, friction: Callable[[Array], Array] | None) 
     block = model._block
     rows = [node(i) for i in range(len(model._node_rows))]
     roots = [o for o in rows if block[o + PARENT] < 0]
-    if len(roots) != 1 or block[roots[0] + TYPE] != FREE or sum(block[o + MASS] for o in rows) <= 0.0:
+    if len(roots) != 1 or not kind_of(int(block[roots[0] + TYPE])).free or sum(block[o + MASS] for o in rows) <= 0.0:
         return False
     rubs = friction is not None and friction(np.zeros(model.nv))[:6].any()
     return not (rubs or model.damping[:6].any() or np.asarray(model.armature)[:6].any())

@@ -19,6 +19,7 @@ import numpy as np
 from ...core.errors import RbdError
 from ...core.model.assembly import Description, depth_first
 from ...core.model.inertia import Array, Inertia
+from ...core.model.joints import has_ends, is_driven, is_loose
 from ...core.model.urdf import describe
 from ...core.model.xml_tree import parse_xml
 
@@ -80,7 +81,7 @@ def nearest_valid(matrix: Array) -> Array:
 def driven_joints(description: Description) -> list[str]:
     """Joints that take torque, in the order of the file's tree: those that move and follow no other."""
     return [joint.name for joint in depth_first(description)[1]
-            if joint.type in ("revolute", "continuous", "prismatic") and joint.mimic is None]
+            if is_driven(joint.type) and joint.mimic is None]
 
 
 def gazebo_description(text: str | bytes, source: str, interface: str, *, controllers: str = "") -> tuple[
@@ -130,9 +131,9 @@ def gazebo_description(text: str | bytes, source: str, interface: str, *, contro
 
 def _check_joints(description: Description, source: str) -> None:
     for joint in description.joints:
-        if joint.type in ("floating", "planar"):
+        if is_loose(joint.type):
             raise RbdError(f"{source}: joint '{joint.name}' is {joint.type}; Gazebo is used for arms on a fixed base")
-        if joint.type in ("revolute", "prismatic") and joint.effort is None:
+        if has_ends(joint.type) and joint.effort is None:
             raise RbdError(f"{source}: joint '{joint.name}' has no <limit>, and Gazebo reads no such file")
         if joint.effort is not None and not float(np.ravel(joint.effort)[0]) > 0.0 and joint.type != "fixed":
             raise RbdError(f"{source}: joint '{joint.name}' has an effort limit of 0: it gets no torque in Gazebo")
