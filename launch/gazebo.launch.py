@@ -230,6 +230,8 @@ def node_residual(given, files, world):
     # Gazebo does not measure effort: it is taken from the commands, those that were passed on.
     passing = given["mode"] == "lockstep" or given["interface"] == "bridge"
     source = {"effort_source": "effort", **({"effort_topic": "lockstep/effort"} if passing else {})}
+    if (given["interface"], given["mode"]) == ("ros2_control", "lockstep"):    # it writes before the step after next
+        source["effort_delay"] = world.step
     return Node(package="rbd_ros", executable="residual", name="residual", output="screen", parameters=[
         config("residual.yaml"), *common(files, world), source, SIM_TIME])
 

@@ -1,4 +1,4 @@
-"""Which torque acted, judged from the motion: that of the newest command, or joint by joint still that of the one before.
+"""Which torque acted, judged from the motion: that of the newest command or, joint by joint, of the one before.
 
 Gazebo tells no efforts, and takes a topic per joint through ros_gz_bridge, so that a step may begin with the new torque
 of some joints only. Over a step h of its scheme, as of any that takes the acceleration at the beginning,

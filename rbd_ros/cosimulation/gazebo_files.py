@@ -33,9 +33,9 @@ def write_files(source: str | Path, folder: Path, interface: str, *, world: str,
     """Write <model>.urdf, <model>_bridge.yaml and <model>_controllers.yaml of a URDF file into `folder`.
 
     interface: one of `INTERFACES`; world: its name; model: what the arm is called there, empty: as in the file;
-    step: of the physics, s; states: /joint_states comes from Gazebo itself with ros2_control, too (with bridge it always
-    does), and not from joint_state_broadcaster, which then publishes on /joint_state_broadcaster/joint_states: its stamps
-    are those of the last /clock that the controller manager got, and it drops states that follow each other at once.
+    step: of the physics, s; states: /joint_states comes from Gazebo itself with ros2_control, too (with bridge it
+    always does), and not from joint_state_broadcaster, then on /joint_state_broadcaster/joint_states: its stamps are
+    those of the last /clock that the controller manager got, and it drops states that follow each other at once.
     `RbdError` where Gazebo could not simulate the arm.
     """
     text, shown = read_text(source)

@@ -141,7 +141,7 @@ class ResidualMonitor:
         applied = measured
         if self.settings.from_commands:
             stamp, applied, before = self._command_at(last[0])
-            if before is not None and stamp == last[0] - self._delay_ns:
+            if applied is not None and before is not None and stamp == last[0] - self._delay_ns:
                 self.applied.judge((stamp_ns - last[0]) * 1e-9, last[1], last[2], state.v, before, applied)
         if applied is None or not np.isfinite(applied).all():
             self.counts["without_effort"] += 1

@@ -175,7 +175,8 @@ def simulator_cases() -> dict[str, Case]:
     labels = rbd.sample_constraints("five_bar", rbd.sample("five_bar")).labels
     return {**cases("simulator"),
             "integrator": Case("rk4", partial(moved, "simulator"), np.array(own.q), tolerance=1e-12),
-            "velocity_limits": Case(True, partial(fastest, "simulator"), model.velocity_limit[1], {"command_timeout": 0.0}),
+            "velocity_limits": Case(True, partial(fastest, "simulator"), model.velocity_limit[1],
+                                    {"command_timeout": 0.0}),
             "constraints_file": Case("five_bar", partial(constraints, "simulator"), (tuple(labels), True))}
 
 

@@ -16,7 +16,7 @@ from .inputs import JointMap, Rejected, Rejections, Turns, as_array
 from .plausibility import velocity_limits
 from .position_limits import check_points
 from .trajectory import Interpolation, Reference, Trajectory, Waypoint, check_times
-from .velocity_limits import check_speeds, must_jump
+from .velocity_limits import above_limits, check_speeds, must_jump
 
 Array = NDArray[np.float64]
 ORDERED = 0.2    # s: so long a stamp may not go back in a stream of references
@@ -63,6 +63,7 @@ class ReferenceInput:
         self._later: Later | None = None    # what there is goes on until the start of that
         self._stamp_ns, self._start_ns, self._received = 0, 0, -math.inf
         self.stale = self._resting = self.jumped = False
+        self.warning = ""    # of the last trajectory that was accepted
 
     def streams(self, now: float) -> bool:
         """Whether a stream goes on: no trajectory has taken its place, and the last sample is not too old."""
@@ -191,6 +192,8 @@ class ReferenceInput:
         except RbdError as error:
             self._rejections.add(Rejected("bad_trajectory", str(error)))
             return False
+        start = [Waypoint(0.0, present.q, present.v, present.a)] if waypoints and waypoints[0].time > 0.0 else []
+        self.warning = above_limits(self._model, [*start, *waypoints])
         if start_ns > state_ns:
             self._later = Later(start_ns, wanted, motion, jumps)
             if not running:    # stands still until then

@@ -58,8 +58,8 @@ SIMULATOR_TABLE: Table = (
               lower=-1.0, upper=1e9, read_only=True),
     Parameter("position_limits", "bool", True, "Joints stop, inelastically, at the limits of the description.",
               read_only=True),
-    Parameter("velocity_limits", "bool", False, "No joint gets faster than its limit in the description, as in Gazebo (a "
-              "limit of 0 counts as none); not with constraints_file or actuation_file.", read_only=True),
+    Parameter("velocity_limits", "bool", False, "No joint gets faster than its limit in the description, as in Gazebo "
+              "(a limit of 0 counts as none); not with constraints_file or actuation_file.", read_only=True),
     Parameter("effort_limits", "bool", True, "Commands are cut to the effort limits of the description (a limit of 0 "
               "counts as none).", read_only=True),
     Parameter("command_timeout", "number", 0.1, "Simulated time without a valid command after which `timeout_action` "

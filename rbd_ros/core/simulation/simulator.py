@@ -36,8 +36,8 @@ class Simulator:
     step: s. integrator: `variational` (order 2: keeps momentum to rounding and the error of energy bounded),
     `semi_implicit` (order 1), both with implicit damping, stable however stiff it is, or `rk4` (order 4).
     limits: whether joints stop, inelastically, at their position limits. velocity_limits: whether none gets faster than
-    its description allows (a limit of 0 counts as none), as in Gazebo: by impulses in each step. constraints: loops and contacts, kept by
-    multipliers and by projecting each state onto them; `multipliers` are those of the last step.
+    its description allows (a limit of 0 counts as none), as in Gazebo: by impulses in each step. constraints: loops and
+    contacts, kept by multipliers and by projecting each state onto them; `multipliers` are those of the last step.
 
     Friction is not smoothed: impulses in each step bring a coordinate to rest or oppose it (`impulses`), so a joint
     sticks without creeping, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are
