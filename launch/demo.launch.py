@@ -8,13 +8,11 @@ Gravity compensation alone holds the arm until it gets a reference on /feedforwa
         "{joint_names: [joint_1, joint_2, joint_3, joint_4, joint_5, joint_6, joint_7], points: [
         {positions: [0.5, 0.8, 0.0, -1.2, 0.0, 0.6, 0.0], time_from_start: {sec: 3}}]}"
 """
-from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
-from launch_ros.substitutions import FindPackageShare
 
+from launch import LaunchDescription
+from rbd_ros.nodes.base.launching import config, declare, typed
 from rbd_ros import sample_path
 
 ROBOT = {"robot_description_file": str(sample_path("iiwa"))}
@@ -27,28 +25,15 @@ def arg_feedforward():
                     "dynamics of the reference (full).")
 
 
-def arg_mass_scale():
-    return DeclareLaunchArgument("mass_scale", default_value="1.0",
-                                 description="Mass of the simulated robot over that of its model, 0.001 to 1000.")
-
-
-def config(name):
-    return PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", name])
-
-
-def argument(name, kind):
-    return {name: ParameterValue(LaunchConfiguration(name), value_type=kind)}
-
-
 def node_simulator():
     return Node(package="rbd_ros", executable="simulator", name="simulator", output="screen", parameters=[
-        config("simulator.yaml"), config("demo.yaml"), ROBOT, argument("mass_scale", float)])
+        config("simulator.yaml"), config("demo.yaml"), ROBOT, typed("mass_scale", float)])
 
 
 def node_feedforward():
     return Node(package="rbd_ros", executable="feedforward", name="feedforward", output="screen", parameters=[
-        config("feedforward.yaml"), config("demo.yaml"), ROBOT, argument("feedforward", str)])
+        config("feedforward.yaml"), config("demo.yaml"), ROBOT, typed("feedforward", str)])
 
 
 def generate_launch_description():
-    return LaunchDescription([arg_feedforward(), arg_mass_scale(), node_simulator(), node_feedforward()])
+    return LaunchDescription([arg_feedforward(), *declare("mass_scale"), node_simulator(), node_feedforward()])

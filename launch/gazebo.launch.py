@@ -10,7 +10,6 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from launch import LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
     EmitEvent,
@@ -29,9 +28,10 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+from launch import LaunchDescription
 from rbd_ros import RbdError, sample_path
-from rbd_ros.cosimulation.gazebo_files import write_files
-from rbd_ros.cosimulation.gazebo_world import read_world
+from rbd_ros.runtime.cosimulation.gazebo_files import write_files
+from rbd_ros.runtime.cosimulation.gazebo_world import read_world
 
 BRIDGE = "gazebo_bridge"
 SIM_TIME = {"use_sim_time": True}

@@ -6,25 +6,19 @@
 In lockstep the arm stands still until the controller answers; `ros2 topic echo /residual/residual` shows what the
 model does not explain. Motions are commanded as in demo.launch.py.
 """
-from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.conditions import IfCondition
-from launch.substitutions import EqualsSubstitution, LaunchConfiguration, PathJoinSubstitution, PythonExpression
+from launch.substitutions import EqualsSubstitution, LaunchConfiguration, PythonExpression
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
-from launch_ros.substitutions import FindPackageShare
 
-from rbd_ros import sample_path
-
-
-def arg_robot_description_file():
-    return DeclareLaunchArgument("robot_description_file", default_value=str(sample_path("iiwa")),
-                                 description="URDF file of the arm.")
+from launch import LaunchDescription
+from rbd_ros.nodes.base.launching import config, declare, typed
 
 
 def arg_params_file():
     return DeclareLaunchArgument(
-        "params_file", default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "simulation.yaml"]),
+        "params_file", default_value=config("simulation.yaml"),
         description="YAML file of what differs from the defaults of the nodes, such as gains and rotors, all under "
                     "/**; the default one is for the iiwa.")
 
@@ -49,31 +43,10 @@ def arg_steps():
         description="Integration steps of 1 ms between two joint states, and so between two commands.")
 
 
-def arg_mass_scale():
-    return DeclareLaunchArgument("mass_scale", default_value="1.0",
-                                 description="Mass of the simulated robot over that of its model, 0.001 to 1000.")
-
-
-def arg_feedforward():
-    return DeclareLaunchArgument(
-        "feedforward", default_value="full", choices=["none", "gravity", "full", "computed_torque"],
-        description="Model torque that is added to the feedback: none; gravity of the measured position; inverse "
-                    "dynamics of the reference (full); inverse dynamics of the measured state with the feedback as "
-                    "acceleration (computed_torque; its gains are in 1/s^2 and 1/s, so give a params_file).")
-
-
 def arg_residual():
     return DeclareLaunchArgument(
         "residual", default_value="true", choices=["true", "false"],
         description="Start node residual, too, which compares the simulated arm with the model, on /residual/residual.")
-
-
-def config(name):
-    return PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", name])
-
-
-def argument(name, kind):
-    return {name: ParameterValue(LaunchConfiguration(name), value_type=kind)}
 
 
 def in_lockstep():
@@ -90,11 +63,11 @@ def publish_rate():
 
 
 def common():
-    return [LaunchConfiguration("params_file"), argument("robot_description_file", str)]
+    return [LaunchConfiguration("params_file"), typed("robot_description_file", str)]
 
 
 def plant_parameters():
-    return [*common(), argument("mass_scale", float), {
+    return [*common(), typed("mass_scale", float), {
         "paused": ParameterValue(in_lockstep(), value_type=bool), "publish_clock": True,
         "step": 0.001, "publish_rate": publish_rate()}]
 
@@ -111,7 +84,7 @@ def node_mujoco_plant():
 
 def node_feedforward(context):
     return [Node(package="rbd_ros", executable="feedforward", name="feedforward", output="screen", parameters=[
-        config("feedforward.yaml"), *common(), argument("feedforward", str), taking_turns(context)])]
+        config("feedforward.yaml"), *common(), typed("feedforward", str), taking_turns(context)])]
 
 
 def taking_turns(context):
@@ -127,7 +100,7 @@ def taking_turns(context):
 def node_lockstep():
     return Node(package="rbd_ros", executable="lockstep", name="lockstep", output="screen",
                 condition=IfCondition(in_lockstep()), parameters=[
-                    config("lockstep.yaml"), argument("plant", str), argument("steps", int),
+                    config("lockstep.yaml"), typed("plant", str), typed("steps", int),
                     {"controller": ParameterValue(LaunchConfiguration("plant"), value_type=str)}])
 
 
@@ -139,6 +112,6 @@ def node_residual():
 
 def generate_launch_description():
     return LaunchDescription([
-        arg_robot_description_file(), arg_params_file(), arg_plant(), arg_mode(), arg_steps(), arg_mass_scale(),
-        arg_feedforward(), arg_residual(), node_simulator(), node_mujoco_plant(),
+        *declare("robot_description_file"), arg_params_file(), arg_plant(), arg_mode(), arg_steps(),
+        *declare("mass_scale", "feedforward"), arg_residual(), node_simulator(), node_mujoco_plant(),
         OpaqueFunction(function=node_feedforward), node_lockstep(), node_residual()])

@@ -3,6 +3,7 @@
 Everything here is free of ROS; the nodes in `rbd_ros.nodes` wrap it. Conventions: twists (ω, v) and wrenches (m, f)
 angular part first, in body axes; SI units; quaternions x, y, z, w; every function takes one state or a batch.
 """
+from .core import lie
 from .core.actuation.actuation import Actuation, RigidDrive, SeriesDrive, VariableDrive
 from .core.actuation.actuation_yaml import load_actuation
 from .core.actuation.damped_deflection import DampedDeflection
@@ -14,9 +15,20 @@ from .core.actuation.poles import FeedbackGains
 from .core.actuation.series_elastic import SeriesSpring
 from .core.actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
 from .core.compile import COMPILED, compile_all
+from .core.derivatives.constrained import (
+    ConstrainedForwardDerivatives,
+    ConstrainedInverseDerivatives,
+    constrained_forward_dynamics_derivatives,
+    constrained_inverse_dynamics_derivatives,
+)
+from .core.derivatives.directional import inverse_dynamics_directional
+from .core.derivatives.directional_articulated import forward_dynamics_directional, hybrid_dynamics_directional
 from .core.derivatives.forward import ForwardDerivatives, forward_dynamics_derivatives
 from .core.derivatives.hybrid import HybridDerivatives, hybrid_dynamics_derivatives
 from .core.derivatives.inverse import InverseDerivatives, inverse_dynamics_derivatives
+from .core.derivatives.regressor import inertial_regressor
+from .core.derivatives.second import SecondDerivatives, inverse_dynamics_second_derivatives
+from .core.derivatives.tangent import Tangent
 from .core.derivatives.time_derivatives import forward_dynamics_time_derivatives, inverse_dynamics_time_derivatives
 from .core.dynamics.constrained_forward import ConstrainedForward, constrained_forward_dynamics
 from .core.dynamics.constrained_hybrid import ConstrainedHybrid, constrained_hybrid_dynamics
@@ -25,20 +37,11 @@ from .core.dynamics.constraint_values import anchored, constraint_bias, constrai
 from .core.dynamics.coriolis import coriolis_matrix
 from .core.dynamics.energy import center_of_mass, centroidal_momentum, kinetic_energy, potential_energy
 from .core.dynamics.forward import forward_dynamics
-from .core.dynamics.hybrid import HybridResult, hybrid_dynamics
+from .core.dynamics.hybrid import Hybrid, hybrid_dynamics
 from .core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from .core.dynamics.kinematics import body_accelerations, body_velocities, forward_kinematics, jacobian
 from .core.dynamics.mass_matrix import mass_matrix
 from .core.dynamics.projection import project
-from .core.derivatives.constrained import (
-    ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
-    constrained_inverse_dynamics_derivatives,
-)
-from .core.derivatives.directional import inverse_dynamics_directional
-from .core.derivatives.directional_articulated import forward_dynamics_directional, hybrid_dynamics_directional
-from .core.derivatives.regressor import inertial_regressor
-from .core.derivatives.second import SecondDerivatives, inverse_dynamics_second_derivatives
-from .core.derivatives.tangent import Tangent
 from .core.errors import RbdError, RbdWarning
 from .core.model.assembly import Description
 from .core.model.constraint_yaml import load_constraints
@@ -48,24 +51,27 @@ from .core.model.joints import JOINT_TYPES, Joint, JointSpec, Mimic, Primitive
 from .core.model.robot_model import RobotModel
 from .core.model.samples import sample, sample_constraints, sample_names, sample_path
 from .core.model.urdf import load_urdf
+from .core.simulation.elastic_simulator import ElasticSimulator
+from .core.simulation.simulator import Simulator
+from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
 
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ConstrainedForward",
     "ConstrainedForwardDerivatives", "ConstrainedHybrid", "ConstrainedInverse", "ConstrainedInverseDerivatives",
-    "ConstraintSet", "DampedDeflection", "Description", "FeedbackGains", "FeedbackLinearization", "FixedContact",
-    "ForwardDerivatives", "HybridDerivatives", "HybridResult", "Inertia", "InverseDerivatives", "Joint",
-    "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "Motor", "MotorReference", "Primitive", "RbdError",
-    "RbdWarning", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "StiffnessInput",
-    "Tangent", "UserConstraint", "VariableDrive", "anchored", "bias_effort", "body_accelerations", "body_velocities",
-    "center_of_mass", "centroidal_momentum", "compile_all", "constrained_forward_dynamics",
-    "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics", "constrained_inverse_dynamics",
-    "constrained_inverse_dynamics_derivatives", "constraint_bias", "constraint_jacobian", "constraint_values",
-    "coriolis_matrix", "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives",
-    "forward_dynamics_directional", "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort",
-    "friction_effort_derivatives", "gravity_effort",
-    "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional", "inertial_regressor",
-    "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_dynamics_directional",
-    "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives", "jacobian", "kinetic_energy",
+    "ConstraintSet", "DampedDeflection", "Description", "ElasticLaw", "ElasticLawSettings", "ElasticSimulator",
+    "ElasticState", "FeedbackGains", "FeedbackLinearization", "FixedContact", "ForwardDerivatives", "Hybrid",
+    "HybridDerivatives", "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic",
+    "Motor", "MotorReference", "Primitive", "RbdError", "RbdWarning", "RigidDrive", "RobotModel", "SecondDerivatives",
+    "SeriesDrive", "SeriesSpring", "Simulator", "StiffnessInput", "Tangent", "UserConstraint", "VariableDrive",
+    "anchored", "bias_effort", "body_accelerations", "body_velocities", "center_of_mass", "centroidal_momentum",
+    "compile_all", "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
+    "constrained_hybrid_dynamics", "constrained_inverse_dynamics", "constrained_inverse_dynamics_derivatives",
+    "constraint_bias", "constraint_jacobian", "constraint_values", "coriolis_matrix", "feedback_linearization",
+    "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
+    "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
+    "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional",
+    "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_dynamics_directional",
+    "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives", "jacobian", "kinetic_energy", "lie",
     "link_efforts", "load_actuation", "load_constraints", "load_urdf", "mass_matrix", "motor_reference",
     "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path",
 ]

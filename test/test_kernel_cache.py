@@ -72,10 +72,10 @@ def test_dependencies_are_all_files_that_an_import_loads():
 
 
 def test_kernels_do_not_depend_on_what_decides():
-    """A change of control or services must not cost every user minutes of compilation."""
+    """A change of trajectories or drives must not cost every user minutes of compilation."""
     kernels = [path for path in CORE.rglob("*.py") if re.search(r"compile import .*entry", path.read_text())]
-    kernels = [path for path in kernels if path.relative_to(CORE).parts[0] != "control"]    # small ones of its own
+    kernels = [path for path in kernels if path.relative_to(CORE).parts[0] != "motion"]    # a small one of its own
     assert len(kernels) > 15
     for path in kernels:
         folders = {file.relative_to(CORE).parts[0] for file in kernel_cache.dependencies(path)}
-        assert folders.isdisjoint({"control", "service", "actuation"}), path
+        assert folders.isdisjoint({"motion", "actuation"}), path

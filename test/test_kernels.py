@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.robots import random_states
+from support.trees import TYPES, random_tree
 
 import rbd_ros as rbd
 from rbd_ros.core.derivatives import second_order
@@ -14,8 +16,6 @@ from rbd_ros.core.derivatives.columns import COLUMN, NODE_SIZE
 from rbd_ros.core.derivatives.factor import RECORD, pitch
 from rbd_ros.core.dynamics import articulated, constrained_recursion, coriolis, energy, inverse, kinematics, mass_matrix
 from rbd_ros.core.model.block import NODE_NV, TYPE
-from support.robots import random_states
-from support.trees import TYPES, random_tree
 
 CORE = Path(__file__).parents[1] / "rbd_ros" / "core"
 # not `reshape(-1)`, which makes a view of the arrays that entries take

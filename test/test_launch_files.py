@@ -1,33 +1,42 @@
 """Launch files and what they refer to: what holds without launch_ros."""
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import yaml
-from support.launch_files import CHECKOUT, calls, each_file
+from support.launch_files import CHECKOUT, calls, each_file, literal
+from support.tables import TABLES
 
 import rbd_ros as rbd
 from rbd_ros.cli import demo_motion
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE
-from rbd_ros.core.control.flatness import FLATNESS_TABLE
-from rbd_ros.core.control.parameters import Table, validate
-from rbd_ros.core.service.settings import SERVER_TABLE
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE
+from rbd_ros.runtime.parameters import validate
 
-TABLES: dict[str, Table] = {"feedforward": FEEDFORWARD_TABLE, "flatness": FLATNESS_TABLE, "simulator": SIMULATOR_TABLE}
-SERVED = TABLES | {"dynamics_server": SERVER_TABLE}
+SHARED = CHECKOUT / "rbd_ros" / "nodes" / "base" / "launching.py"
 
 
 def names(parameters: dict[str, Any], section: str) -> dict[str, Any]:
     return parameters.get(section, {}).get("ros__parameters", {})
 
 
+def shared(path: Path) -> list[dict[str, Any]]:
+    """The arguments that this file takes from those that several have."""
+    tree = ast.parse(SHARED.read_text())
+    [table] = [item.value for item in tree.body if isinstance(item, ast.AnnAssign) and item.target.id == "SHARED"]
+    known = {key.value: {"0": key.value} | {name.value: literal(value) for name, value in zip(
+        entry.keys, entry.values, strict=True)} for key, entry in zip(table.keys, table.values, strict=True)}
+    for argument in known.values():
+        if isinstance(argument.get("choices"), ast.Name):    # BOOLEAN
+            argument["choices"] = ["true", "false"]
+    return [known[name] for call in calls(path, "declare") for name in call.values()]
+
+
 @each_file
 def test_arguments_are_described_and_used(path):
-    arguments = calls(path, "DeclareLaunchArgument")
+    arguments = calls(path, "DeclareLaunchArgument") + shared(path)
     assert arguments
     for argument in arguments:
         assert re.fullmatch(r"[A-Z].{10,}\.", argument["description"]), argument["0"]
@@ -61,14 +70,6 @@ def test_executables_and_files_exist(path):
 def test_is_run_by_a_test(path):
     tests = [file.read_text() for file in (CHECKOUT / "test").rglob("test_*launch.py")]
     assert any(f'launch("{path.name}"' in text for text in tests)
-
-
-@pytest.mark.parametrize("node", SERVED)
-def test_lists_stay_lists(node):
-    # Where one file has a number and the next one a list, ROS takes the number.
-    values = names(yaml.safe_load((CHECKOUT / f"config/{node}.yaml").read_text()), "/**")
-    for row in SERVED[node]:
-        assert isinstance(values[row.name], list) == (row.kind in ("numbers", "strings")), row.name
 
 
 def test_demo_has_the_numbers_of_rbd_demo():

@@ -1,4 +1,4 @@
-"""The architecture as imports show it: no layer of the core reaches up, and only the nodes know ROS."""
+"""The architecture as imports show it: three wings, no layer reaches up, and only the nodes know ROS."""
 
 import ast
 import subprocess
@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "rbd_ros"
-LAYERS = ("errors", "kernel_cache", "compile", "lie", "model", "dynamics", "derivatives", "actuation", "control",
-          "motion", "simulation", "service")
+LAYERS = ("errors", "kernel_cache", "compile", "lie", "model", "dynamics", "derivatives", "actuation", "motion",
+          "simulation")
+WINGS = ("core", "runtime", "nodes", "cli")    # each knows those before it; streams and signals know nothing
+FOUNDATIONS = ("signals", "streams")
 ROS = {"rclpy", "ament_index_python", "launch", "launch_ros", "rbd_interfaces", "builtin_interfaces", "rcl_interfaces",
        "rosidl_runtime_py", "tf2_ros"}
 
@@ -58,6 +60,13 @@ def is_ros(name):
 
 CORE = sorted(path for path in (PACKAGE / "core").rglob("*.py") if path != PACKAGE / "core" / "__init__.py")
 LIBRARY = sorted(path for path in PACKAGE.rglob("*.py") if "nodes" not in path.relative_to(PACKAGE).parts)
+ROOMS = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
+
+
+def wing(name):
+    """Position in WINGS of a module; -1 of what is not in a wing."""
+    parts = name.split(".")
+    return WINGS.index(parts[1]) if parts[0] == "rbd_ros" and len(parts) > 1 and parts[1] in WINGS else -1
 
 
 def named(path):
@@ -73,6 +82,14 @@ def test_no_layer_of_the_core_reaches_up(path):
 def test_all_of_the_core_is_below_its_front_door():
     """`rbd_ros/core/__init__.py` imports nothing: a layer can be imported without the others."""
     assert imported(PACKAGE / "core" / "__init__.py") == []
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=named)
+def test_no_wing_knows_the_one_above(path):
+    own = path.relative_to(PACKAGE).parts[0]
+    assert own in WINGS, "a new wing: give it its place here"
+    found = [f"line {line}: {name}" for name, line in imported(path) if wing(name) > WINGS.index(own)]
+    assert found == []
 
 
 @pytest.mark.parametrize("path", LIBRARY, ids=named)
@@ -93,7 +110,7 @@ def test_importing_the_library_loads_no_ros():
 @pytest.mark.parametrize("line, word", [
     ("from ..dynamics.inverse import inverse_dynamics", "layer above"),
     ("from ..dynamics import inverse", "layer above"),
-    ("from .. import simulation", "layer above"), ("import rbd_ros.core.control.law", "layer above"),
+    ("from .. import simulation", "layer above"), ("import rbd_ros.runtime.control.law", "outside"),
     ("def f():\n    from ..motion import splines", "layer above"), ("from ... import load_urdf", "outside"),
     ("from ...nodes import torque_node", "outside")])
 def test_a_file_that_reaches_up_is_found(tmp_path, line, word):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-import rbd_ros as rbd
 from support.robots import assert_close
 from support.trees import TYPES, random_tree
+
+import rbd_ros as rbd
 
 CHECKOUT = Path(__file__).parents[1]
 PROGRAM = """

@@ -18,8 +18,8 @@ def test_the_example_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copy(rbd.sample_path("iiwa"), tmp_path / "my_robot.urdf")
     names: dict = {}
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(code.replace("10_000", "10"), names)
+    for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+        exec(code.replace("10_000", "10"), names)
     model, q, v, a, tau = (names[name] for name in ("model", "q", "v", "a", "tau"))
     np.testing.assert_allclose(rbd.forward_dynamics(model, q, v, tau), a, atol=1e-9)
     assert names["Q"].shape == (10, model.nq) and names["D"].a.shape == (model.nv, model.nv)

@@ -17,3 +17,10 @@ def test_finds_nothing_to_complain_about(tool):
     result = subprocess.run([sys.executable, "-m", *tool], cwd=CHECKOUT, capture_output=True, text=True)
     if result.returncode:
         pytest.fail(f"{' '.join(tool)}:\n{result.stdout}{result.stderr}", pytrace=False)
+
+
+def test_values_in_messages_are_of_bounded_length():
+    """Whatever a user gave is written by `shown`: its `repr` may be endless."""
+    found = [f"{path.relative_to(CHECKOUT)}:{number}" for path in sorted((CHECKOUT / "rbd_ros").rglob("*.py"))
+             for number, line in enumerate(path.read_text().splitlines(), 1) if "!r}" in line]
+    assert not found

@@ -21,6 +21,7 @@ WORDS = ("", "gripper", "shoulder ", "größe", "a" * 5000, "/", "joint_1\n", "e
 SECOND = 1_000_000_000
 LATEST = (2**31 - 1) * SECOND
 SHIFTS = (0.9, 5.0, -0.9, -5.0)    # s that a stamp is off
+LARGEST = 5_000_000    # bytes of all names of a message; no middleware takes the 4 GB to which they would grow
 
 
 class Sent(NamedTuple):
@@ -38,6 +39,11 @@ def time_of(ns: int) -> Time:
 def duration_of(seconds: float) -> Duration:
     ns = round(seconds * 1e9)
     return Duration(sec=ns // SECOND, nanosec=ns % SECOND)
+
+
+def _size(names: Sequence[str]) -> int:
+    """Bytes of these names in a message, about."""
+    return sum(len(name) + 8 for name in names)
 
 
 class Hostile:
@@ -173,7 +179,7 @@ class Hostile:
         changed = self._pick((
             [], names[::-1], names[:-1], [*names, names[0] if names else ""], [*names, self._pick(WORDS)],
             [self._pick(WORDS) if k == i else name for k, name in enumerate(names)], [*WORDS], names[:1] * 7,
-            names * 100))
+            names * 100 if 100 * _size(names) <= LARGEST else names))
         setattr(message, field, changed)
 
     def _stamp(self, message: Any, stamp: int) -> None:

@@ -30,6 +30,7 @@ from .targets import Process, Target
 from .verdict import NOTHING, Ledger
 
 PATIENCE = 30.0    # s: against hanging for ever
+TURN = 0.05        # s: the most that one turn of waiting counts; a longer one was of a machine that stood still
 MOST = 20          # violations that are written down
 
 
@@ -118,11 +119,14 @@ class Peer:
 
     def until(self, condition: Callable[[], Any], what: str, repeat: Callable[[], Any] | None = None,
               patience: float = PATIENCE) -> Any:
-        """Spin until the condition holds, calling `repeat` every 5 ms; `Violation` after `patience` s."""
-        end, due = time.monotonic() + patience, 0.0
+        """Spin until the condition holds, calling `repeat` every 5 ms; `Violation` after `patience` s in which this
+        process could run: where it is starved, so is the node.
+        """
+        waited, last, due = 0.0, time.monotonic(), 0.0
         while not (found := condition()):
             now = time.monotonic()
-            if now > end or self.process.ended:
+            waited, last = waited + min(now - last, TURN), now
+            if waited > patience or self.process.ended:
                 self.offend(f"the process ended while waiting for {what}" if self.process.ended else
                             f"no {what} within {patience:g} s")
                 raise Violation(what)
@@ -162,10 +166,11 @@ class Peer:
 
         self.until(lambda: self.outputs.last_stamp in stamps, "answer to good states", ask, patience)
 
-    def call(self, kind: Any, request: Any, repeat: Callable[[], Any] | None = None) -> Any:
-        """The answer of a service; `repeat` goes on meanwhile."""
+    def call(self, kind: Any, request: Any, repeat: Callable[[], Any] | None = None,
+             patience: float = PATIENCE) -> Any:
+        """The answer of a service, which may take `patience` s to appear; `repeat` goes on meanwhile."""
         client = self._clients[kind]
-        self.until(client.service_is_ready, f"service {client.srv_name}", repeat)
+        self.until(client.service_is_ready, f"service {client.srv_name}", repeat, patience)
         future = client.call_async(request)
         self.until(future.done, f"answer of {client.srv_name}", repeat)
         return future.result()

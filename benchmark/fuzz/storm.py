@@ -1,6 +1,7 @@
 """The storm: bursts of good and hostile messages, pauses, stops, other parameters and transitions, from one seed."""
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from .targets import LONGEST, RAMP, Process, Target
 from .verdict import Ledger
 
 CHAPTER = 12000   # messages between two looks at counters and answers
+STARTS = 600.0    # s: with kernels to be compiled
 STEP = 2e-3       # rad that the arm's phase goes on with each message
 
 
@@ -40,17 +42,16 @@ class Storm:
     def run(self, messages: int) -> dict[str, Any]:
         begin, peer = time.monotonic(), self._peer
         try:
-            self._attack(messages)
-        except Violation:
-            pass
-        finally:
+            with contextlib.suppress(Violation):
+                self._attack(messages)
             self._rejected += int(peer.diagnostics.get("rejected_total", 0))
+        finally:    # of the node, then of the middleware, whatever went wrong here
             code = self._process.end()
             peer.spin(0.1)
+            peer.close()
         if code != 0:
             peer.offend(f"exit code {code} after SIGINT")
         self._check_log()
-        peer.close()
         return {"node": self._target.name, "messages": self._hurled, "sent": peer.sent, "states": peer.states,
                 "efforts": peer.outputs.efforts, "rejected": self._rejected, "seconds": time.monotonic() - begin,
                 "exams": len(self._exam.tries), "tries": sum(self._exam.tries), "violations": list(peer.violations)}
@@ -156,8 +157,8 @@ class Storm:
     def _begin(self) -> None:
         """All are connected, and the outputs begin together."""
         peer = self._peer
-        peer.until(lambda: peer.call(GetState, GetState.Request()).current_state.id == State.PRIMARY_STATE_ACTIVE,
-                   "activation", patience=600.0)
+        peer.until(lambda: peer.call(GetState, GetState.Request(), patience=STARTS).current_state.id ==
+                   State.PRIMARY_STATE_ACTIVE, "activation", patience=STARTS)
         self._connect()
 
     def _connect(self) -> None:

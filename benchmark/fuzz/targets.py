@@ -147,7 +147,7 @@ class Process:
         if not self.ended:
             self._process.send_signal(signal.SIGINT)
         try:
-            return self._process.wait(20.0)
+            return self._process.wait(60.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -12,15 +12,17 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from heapq import merge
+from itertools import count
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 from ..timing import table
 from .arms import NAMES
-from .episode import STEPS, Episode
+from .episode import Episode
 
 SHARE = {"feedforward": 0.45, "flatness": 0.35, "elastic": 0.2}    # of the steps; elastic ones take five times as long
 BATCH = 10       # episodes
@@ -37,10 +39,10 @@ class Batch(NamedTuple):
     found: list[tuple[int, str, list[str]]]
 
 
-def walk(name: str, seed: int, first: int, count: int = BATCH) -> Batch:
+def walk(name: str, seed: int, first: int, episodes: int = BATCH) -> Batch:
     """Episodes from number `first` on."""
     steps, seen, found = 0, Counter[str](), []
-    for number in range(first, first + count):
+    for number in range(first, first + episodes):
         episode = Episode(name, seed, number)
         episode.run()
         steps += episode.steps
@@ -51,12 +53,13 @@ def walk(name: str, seed: int, first: int, count: int = BATCH) -> Batch:
 
 def run(steps: int = 1_000_000, seed: int = 1, nodes: Sequence[str] = NAMES,
         processes: int | None = None) -> dict[str, Any]:
-    """Walk that many cycles in all; prints a row per controller, returns them with all `violations`."""
+    """Walk that many cycles in all, or some more; prints a row per controller, returns them with all `violations`."""
     begin, done = time.monotonic(), dict.fromkeys(nodes, 0)
     seen = {name: Counter[str]() for name in nodes}
     violations: list[str] = []
-    with ProcessPoolExecutor(processes or min(os.cpu_count() or 1, 4), get_context("spawn")) as pool:
-        for batch in _batches(pool, steps, seed, nodes):
+    helpers = processes or min(os.cpu_count() or 1, 4)
+    with ProcessPoolExecutor(helpers, get_context("spawn")) as pool:
+        for batch in batches(steps, nodes, lambda name, first: pool.submit(walk, name, seed, first), helpers + 1):
             done[batch.name] += batch.steps
             seen[batch.name] += batch.seen
             for number, what, events in batch.found:
@@ -77,12 +80,27 @@ def run(steps: int = 1_000_000, seed: int = 1, nodes: Sequence[str] = NAMES,
             "violations": violations}
 
 
-def _batches(pool: ProcessPoolExecutor, steps: int, seed: int, nodes: Sequence[str]) -> Iterator[Batch]:
-    """Enough of them for the steps, of all controllers in turns."""
-    whole = sum(SHARE[name] for name in nodes)
-    tasks = sorted((k / SHARE[name], name, k * BATCH) for name in nodes for k in range(
-        max(round(steps * SHARE[name] / whole / (1.35 * STEPS * BATCH)), 1)))
-    yield from (each.result() for each in [pool.submit(walk, name, seed, first) for _, name, first in tasks])
+def batches(steps: int, nodes: Sequence[str], submit: Callable[[str, int], Future[Batch]],
+            ahead: int) -> Iterator[Batch]:
+    """Batches of all controllers in turns until there are that many steps, and one batch of each at least; `submit`
+    begins the one of a controller from an episode on. `ahead`: how many are begun before the first one is taken.
+    """
+    tasks = merge(*(_tasks(name) for name in nodes))
+    waiting: deque[Future[Batch]] = deque()
+    done = dict.fromkeys(nodes, 0)
+    while True:
+        while len(waiting) < ahead and (sum(done.values()) < steps or not all(done.values())):
+            _, name, first = next(tasks)
+            waiting.append(submit(name, first))
+        if not waiting:
+            return
+        batch = waiting.popleft().result()
+        done[batch.name] += batch.steps
+        yield batch
+
+
+def _tasks(name: str) -> Iterator[tuple[float, str, int]]:
+    return ((k / SHARE[name], name, k * BATCH) for k in count())
 
 
 _DUE = [0.0]

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import rbd_ros as rbd
-from rbd_ros.core.control.elastic import ElasticController
-from rbd_ros.core.control.elastic_settings import ElasticSettings
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
-from rbd_ros.core.control.torque_settings import TorqueSettings
+from rbd_ros.runtime.control.elastic import ElasticController
+from rbd_ros.runtime.control.elastic_settings import ElasticSettings
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.runtime.control.torque_settings import TorqueSettings
 
 ACTUATION = Path(__file__).resolve().parents[2] / "config" / "sea_example.actuation.yaml"
 LONGEST = 0.2    # s: of ramps and timeouts

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rbd_ros.core.control.reference import Point
 from rbd_ros.core.errors import RbdError
+from rbd_ros.runtime.inputs.references import Point
 
 from .arms import LONGEST, Arm, arm
 from .judge import Judge

@@ -62,6 +62,7 @@ class Judge:
         self._last: list[Array | None] = [None] * len(settings)
         self._soft_at = self._jumped_at = self._unsafe_at = self._left_at = self._at = self._fresh_at = -np.inf
         self.leaving = self._hard = self._down = self.stopped = False
+        self._released = False    # from an emergency stop, with no output since
         self._way_out = 0.0    # s: the longest `ramp_out` since it began
         self._laws: set[int] = set()     # that were asked last
         self._counted = False, False    # whether commands took part in the last output, and safe efforts with them
@@ -86,7 +87,7 @@ class Judge:
 
     def reset(self, now: float) -> None:
         if self.stopped:
-            self.stopped, self._unsafe_at = False, now
+            self.stopped, self._released = False, True
 
     def soft(self, now: float) -> None:
         """Something fades in from here."""
@@ -119,8 +120,8 @@ class Judge:
         if self._stale is not None:
             self._hard, self._stale = True, None
             self._unsafe_at = now
-        if self._last[0] is None:
-            self._unsafe_at = now
+        if self._last[0] is None or self._released:    # a command ramps in from the first state on that it answers
+            self._released, self._unsafe_at = False, now
         self._settle(now)
         self._way_out = max(self._way_out, s.ramp_out)
         gone = self.leaving and now - self._left_at > max(self._way_out, self._ramp) + MARGIN

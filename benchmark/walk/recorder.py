@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from rbd_ros.runtime.inputs.finite import all_finite
+
 Array = np.ndarray
 
 
@@ -40,7 +42,7 @@ class Recorder:
 
     def _command(self, laws: Any, command: Any) -> Any:
         found = command(laws)
-        good = found is not None and all(np.isfinite(effort @ effort) for effort in found.efforts)
+        good = found is not None and all(map(all_finite, found.efforts))
         self.commands[self._name(laws)] = tuple(map(np.array, found.efforts)) if good else None
         return found
 
@@ -62,7 +64,7 @@ class Recorder:
 
     def _safe(self, channel: int, fallbacks: dict[Hashable, Array]) -> Iterator[tuple[Hashable, Array]]:
         for (name, at_rest), each in self.safe.items():
-            if each is not None and np.isfinite(each[channel] @ each[channel]):
+            if each is not None and all_finite(each[channel]):
                 yield ("S", name, at_rest), each[channel]
             else:
                 yield from ((("F", key), fallback) for key, fallback in fallbacks.items())

@@ -21,12 +21,12 @@ from ..core.actuation.actuation_yaml import load_actuation
 from ..core.actuation.flatness import MotorReference, flat_motors, link_efforts
 from ..core.actuation.poles import FeedbackGains
 from ..core.actuation.spring_motion import Motion
-from ..core.control.elastic_law import ElasticState, ElasticLaw, ElasticLawSettings
 from ..core.dynamics.mass_matrix import mass_matrix
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample
 from ..core.simulation.elastic_simulator import ElasticSimulator
+from ..runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
 from . import demo_elastic_report as report
 from .demo_motion import Cosines, published_motion
 

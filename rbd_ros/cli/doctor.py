@@ -24,7 +24,7 @@ from ..core.model.plausibility import link_findings
 from ..core.model.robot_model import RobotModel
 from ..core.model.urdf import describe
 from ..core.model.xml_tree import Element, parse_xml, read_text
-from ..cosimulation.gazebo_description import refusals
+from ..runtime.cosimulation.gazebo_description import refusals
 
 WIDTH = 96
 SAMPLES = 32

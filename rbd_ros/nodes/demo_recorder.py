@@ -21,7 +21,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from rbd_interfaces.msg import JointEffort
 
 from ..core.errors import RbdError
-from .conversions import nanoseconds
+from .base.conversions import nanoseconds
 
 Array = NDArray[np.float64]
 SECOND = 1_000_000_000

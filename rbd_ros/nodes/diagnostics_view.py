@@ -17,7 +17,7 @@ from rclpy.node import Node
 from rclpy.utilities import remove_ros_args
 
 from ..streams import be_quiet
-from .spin import run
+from .base.spin import run
 
 COLUMNS = {"Hz": "rate_hz", "p50 µs": "latency_p50_us", "p99 µs": "latency_p99_us", "misses": "deadline_misses",
            "rejected": "rejected_total", "saturated": "saturated", "rate limited": "rate_limited",

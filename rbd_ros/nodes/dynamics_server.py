@@ -1,4 +1,4 @@
-"""Node `dynamics_server`: dynamics of one robot as services (`core.service`).
+"""Node `dynamics_server`: dynamics of one robot as services (`runtime.service`).
 
 Topics (relative names):
   robot_description     std_msgs/String, in, latched; unless a parameter gives it
@@ -27,16 +27,17 @@ from sensor_msgs.msg import JointState
 
 from rbd_interfaces import srv
 
-from ..core.control.statistics import CycleStatistics
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
-from ..core.service.constrained import ConstrainedRequest
-from ..core.service.dynamics import DynamicsService
-from ..core.service.settings import SERVER_TABLE, ServerSettings, load_server_model
+from ..runtime.service.constrained import ConstrainedRequest
+from ..runtime.service.dynamics import DynamicsService
+from ..runtime.service.settings import SERVER_TABLE, ServerSettings, load_server_model
+from ..runtime.statistics import CycleStatistics
 from . import service_conversions as convert
-from .conversions import nanoseconds, wrenches
-from .model_node import BEST_EFFORT, ModelNode
-from .spin import run
+from .base.conversions import nanoseconds, wrenches
+from .base.model_node import BEST_EFFORT, ModelNode
+from .base.parameters import MODEL_NODE_TABLE
+from .base.spin import run
 
 # Requests and responses that wait: the default of 10 loses some when many clients ask at once.
 SERVICE = QoSProfile(depth=1000)
@@ -45,7 +46,8 @@ SERVICE = QoSProfile(depth=1000)
 class DynamicsServerNode(ModelNode):
     """Converts requests, asks the `DynamicsService`, fills responses."""
 
-    table = SERVER_TABLE
+    logic = SERVER_TABLE
+    table = (*MODEL_NODE_TABLE, *logic)
 
     def __init__(self) -> None:
         super().__init__("dynamics_server")
@@ -98,7 +100,7 @@ class DynamicsServerNode(ModelNode):
         return load_server_model(values, description)
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        dynamics = DynamicsService(model, ServerSettings.from_values(values, model))
+        dynamics = DynamicsService(model, ServerSettings.from_values(self.own(values), model))
         dynamics.warm_up()
         self.subscribe(JointState, "joint_states", self._on_joint_state, BEST_EFFORT)
         self.dynamics = dynamics
@@ -107,11 +109,11 @@ class DynamicsServerNode(ModelNode):
         self.dynamics = None
 
     def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        ServerSettings.from_values(values, model)
+        ServerSettings.from_values(self.own(values), model)
 
     def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
         with self.lock:
-            self.dynamics.apply(ServerSettings.from_values(values, model))
+            self.dynamics.apply(ServerSettings.from_values(self.own(values), model))
 
     def report(self) -> Mapping[str, Any]:
         p50, p99 = self._statistics.latency_us()

@@ -1,4 +1,4 @@
-"""Node `effort_annotator`: fills the efforts of joint trajectories (`core.control.effort_annotator`).
+"""Node `effort_annotator`: fills the efforts of joint trajectories (`runtime.control.effort_annotator`).
 
 Topics (relative names):
   robot_description       std_msgs/String, in, latched; unless a parameter gives it
@@ -20,12 +20,13 @@ from typing import Any
 from rclpy.qos import QoSProfile
 from trajectory_msgs.msg import JointTrajectory
 
-from ..core.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
-from ..core.control.statistics import CycleStatistics
 from ..core.model.robot_model import RobotModel
-from .conversions import trajectory_points
-from .model_node import ModelNode
-from .spin import run
+from ..runtime.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
+from ..runtime.statistics import CycleStatistics
+from .base.conversions import trajectory_points
+from .base.model_node import ModelNode
+from .base.parameters import MODEL_NODE_TABLE
+from .base.spin import run
 
 SHOWN = 5    # excesses that are logged per trajectory
 
@@ -33,7 +34,8 @@ SHOWN = 5    # excesses that are logged per trajectory
 class EffortAnnotatorNode(ModelNode):
     """Converts trajectories, calls the annotator, publishes."""
 
-    table = ANNOTATOR_TABLE
+    logic = ANNOTATOR_TABLE
+    table = (*MODEL_NODE_TABLE, *logic)
 
     def __init__(self) -> None:
         super().__init__("effort_annotator")
@@ -45,7 +47,7 @@ class EffortAnnotatorNode(ModelNode):
     # ---- configuration
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        self.annotator = EffortAnnotator(model, AnnotatorSettings.from_values(values, model))
+        self.annotator = EffortAnnotator(model, AnnotatorSettings.from_values(self.own(values), model))
         publisher = self._publisher = self.create_publisher(JointTrajectory, "~/joint_trajectory", QoSProfile(depth=10))
         self.undo.append(lambda: self.destroy_publisher(publisher))
         self.subscribe(JointTrajectory, "~/joint_trajectory_in", self._on_trajectory, QoSProfile(depth=10))
@@ -54,10 +56,10 @@ class EffortAnnotatorNode(ModelNode):
         self.annotator = self._publisher = None
 
     def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        AnnotatorSettings.from_values(values, model)
+        AnnotatorSettings.from_values(self.own(values), model)
 
     def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        settings = AnnotatorSettings.from_values(values, model)
+        settings = AnnotatorSettings.from_values(self.own(values), model)
         with self.lock:
             self.annotator.apply(settings)
 

@@ -1,4 +1,4 @@
-"""Node `feedforward`: joint states and a reference in, joint efforts out (`core.control.feedforward`).
+"""Node `feedforward`: joint states and a reference in, joint efforts out (`runtime.control.feedforward`).
 
 Topics: those of `torque_node` and `following_node`. Trajectories are interpolated as joint_trajectory_controller does.
 """
@@ -7,23 +7,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
-from ..core.control.torque_settings import TorqueSettings
 from ..core.model.robot_model import RobotModel
-from .following_node import FollowingNode
-from .spin import run
+from ..runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
+from ..runtime.control.torque_settings import TorqueSettings
+from .base.following_node import FollowingNode
+from .base.spin import run
+from .base.torque_node import TORQUE_NODE_TABLE
 
 
 class FeedforwardNode(FollowingNode):
     """Makes the controller."""
 
-    table = FEEDFORWARD_TABLE
+    logic = FEEDFORWARD_TABLE
+    table = (*TORQUE_NODE_TABLE, *logic)
 
     def __init__(self) -> None:
         super().__init__("feedforward")
 
     def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> FeedforwardSettings:
-        return FeedforwardSettings.from_values(values, model)
+        return FeedforwardSettings.from_values(self.own(values), model)
 
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> FeedforwardController:
         assert isinstance(settings, FeedforwardSettings)

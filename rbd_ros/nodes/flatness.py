@@ -1,9 +1,9 @@
 """Node `flatness`: joint states and a reference in, joint efforts and their time derivatives out.
 
 Topics: those of `torque_node` and `following_node`. A streamed reference needs jerk and snap, or ~/effort has no
-derivatives. Trajectories are interpolated four times continuously differentiable (`core.control.smooth_trajectory`).
+derivatives. Trajectories are interpolated four times continuously differentiable (`core.motion.smooth_trajectory`).
 
-With parameter `actuation_file` the joints are elastic (`core.control.elastic`), and there are, too:
+With parameter `actuation_file` the joints are elastic (`runtime.control.elastic`), and there are, too:
   motor_states        sensor_msgs/JointState, in, best effort: position and velocity of the motors behind the gears, by
                       the names of the joints, and <joint>/stiffness for the second motors
   ~/motor_reference   rbd_interfaces/ElasticJointReference, out, for drives with control of their own: with each
@@ -28,30 +28,33 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
 from ..core.actuation.actuation_yaml import load_actuation
-from ..core.control.elastic import ElasticController
-from ..core.control.elastic_settings import ElasticSettings
-from ..core.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
-from ..core.control.torque_settings import TorqueSettings
 from ..core.model.robot_model import RobotModel
-from .adapters import EffortOutput, EffortRateOutput
-from .conversions import nanoseconds
-from .following_node import FollowingNode
-from .model_node import BEST_EFFORT
-from .motor_outputs import MotorEffortOutput, MotorReferenceOutput
-from .output import Output
-from .spin import run
+from ..runtime.control.elastic import ElasticController
+from ..runtime.control.elastic_settings import ElasticSettings
+from ..runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
+from ..runtime.control.torque_settings import TorqueSettings
+from .base.conversions import nanoseconds
+from .base.following_node import FollowingNode
+from .base.model_node import BEST_EFFORT
+from .base.spin import run
+from .base.torque_node import TORQUE_NODE_TABLE
+from .outputs.efforts import EffortOutput, EffortRateOutput
+from .outputs.motors import MotorEffortOutput, MotorReferenceOutput
+from .outputs.output import Output
 
 
 class FlatnessNode(FollowingNode):
     """Makes the controller of rigid or elastic joints, and its outputs."""
 
-    table = FLATNESS_TABLE
+    logic = FLATNESS_TABLE
+    table = (*TORQUE_NODE_TABLE, *logic)
     controller: FlatnessController
 
     def __init__(self) -> None:
         super().__init__("flatness")
 
     def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> FlatnessSettings:
+        values = self.own(values)
         if not values["actuation_file"]:
             return FlatnessSettings.from_values(values, model)
         if isinstance(self.controller, ElasticController):    # the file was read at configuration

@@ -1,4 +1,4 @@
-"""Node `lockstep`: a paused simulation and a controller that take turns (`cosimulation.lockstep`).
+"""Node `lockstep`: a paused simulation and a controller that take turns (`runtime.cosimulation.lockstep`).
 
 Topics (relative names):
   joint_states                  sensor_msgs/JointState, in: of the simulation
@@ -22,6 +22,7 @@ from array import array
 from collections.abc import Callable
 from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import QoSProfile
@@ -29,16 +30,16 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray
 
-from diagnostic_msgs.msg import DiagnosticArray
 from rbd_interfaces.msg import JointEffort
 
 from ..core.errors import RbdError
-from ..cosimulation.lockstep import LOCKSTEP_TABLE, Lockstep, LockstepSettings
-from . import parameters
-from .conversions import nanoseconds
-from .diagnostics import diagnostic_array
-from .lifecycle import refuse_impossible_transitions
-from .spin import run
+from ..runtime.cosimulation.lockstep import LOCKSTEP_TABLE, Lockstep, LockstepSettings
+from ..runtime.parameters import Parameter
+from .base import parameters
+from .base.conversions import nanoseconds
+from .base.diagnostics import diagnostic_array
+from .base.lifecycle import refuse_impossible_transitions
+from .base.spin import run
 from .steppers import Stepper, make_stepper
 
 QOS = QoSProfile(depth=10)
@@ -47,10 +48,13 @@ QOS = QoSProfile(depth=10)
 class LockstepNode(LifecycleNode):
     """Converts messages, asks the logic what to do, sends commands and requests."""
 
+    table = (Parameter("autostart", "bool", True, "Configure and activate at the start.", read_only=True),
+             parameters.EXECUTOR, *LOCKSTEP_TABLE)
+
     def __init__(self) -> None:
         super().__init__("lockstep")
         refuse_impossible_transitions(self)
-        parameters.declare(self, LOCKSTEP_TABLE)
+        parameters.declare(self, self.table)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._active, self._status = False, "not configured"
         self._settings: Any = None

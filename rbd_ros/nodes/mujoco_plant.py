@@ -16,17 +16,19 @@ import numpy as np
 from std_msgs.msg import Float64, Float64MultiArray
 
 from ..core.model.robot_model import RobotModel
-from ..core.simulation.plant import Plant
-from ..core.simulation.settings import SimulatorSettings
-from ..cosimulation.settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
+from ..runtime.cosimulation.settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
+from ..runtime.plant.plant import Plant
+from ..runtime.plant.settings import SimulatorSettings
+from .base.parameters import MODEL_NODE_TABLE
+from .base.spin import run
 from .simulator import SimulatorNode
-from .spin import run
 
 
 class MujocoPlantNode(SimulatorNode):
     """Makes another plant, and has more inputs."""
 
-    table = MUJOCO_TABLE
+    logic = MUJOCO_TABLE
+    table = (*MODEL_NODE_TABLE, *logic)
 
     def __init__(self) -> None:
         super().__init__("mujoco_plant")
@@ -39,10 +41,10 @@ class MujocoPlantNode(SimulatorNode):
         return super().load(values, description)
 
     def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> SimulatorSettings:
-        return mujoco_settings(values, model)
+        return mujoco_settings(self.own(values), model)
 
     def make_plant(self, values: Mapping[str, Any], model: RobotModel) -> Plant:
-        return mujoco_plant(values, model, self._urdf)
+        return mujoco_plant(self.own(values), model, self._urdf)
 
     def create_inputs(self, values: Mapping[str, Any], joints: Sequence[str]) -> None:
         if values["controller"]:

@@ -1,4 +1,6 @@
-"""Node `residual`: how far a robot, simulated or real, moves otherwise than its model says (`cosimulation.residual`).
+"""Node `residual`: how far a robot, simulated or real, moves otherwise than its model says.
+
+Its logic is `runtime.cosimulation.residual`.
 
 Topics (relative names):
   robot_description   std_msgs/String, in, latched; unless a parameter gives it
@@ -22,10 +24,11 @@ from sensor_msgs.msg import JointState
 from rbd_interfaces.msg import JointEffort
 
 from ..core.model.robot_model import RobotModel
-from ..cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
-from .conversions import nanoseconds
-from .model_node import ModelNode
-from .spin import run
+from ..runtime.cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
+from .base.conversions import nanoseconds
+from .base.model_node import ModelNode
+from .base.parameters import MODEL_NODE_TABLE
+from .base.spin import run
 
 QOS = QoSProfile(depth=1000)    # no interval is to be left out on a busy machine
 
@@ -33,7 +36,8 @@ QOS = QoSProfile(depth=1000)    # no interval is to be left out on a busy machin
 class ResidualNode(ModelNode):
     """Converts messages, calls the monitor, publishes."""
 
-    table = RESIDUAL_TABLE
+    logic = RESIDUAL_TABLE
+    table = (*MODEL_NODE_TABLE, *logic)
 
     def __init__(self) -> None:
         super().__init__("residual")
@@ -41,7 +45,7 @@ class ResidualNode(ModelNode):
         self._publisher: Any = None
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        settings = ResidualSettings.from_values(values, model)
+        settings = ResidualSettings.from_values(self.own(values), model)
         self._monitor = ResidualMonitor(model, settings)
         self._monitor.warm_up()
         publisher = self._publisher = self.create_publisher(JointEffort, "~/residual", QOS)
@@ -53,10 +57,10 @@ class ResidualNode(ModelNode):
         self._monitor = self._publisher = None
 
     def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        ResidualSettings.from_values(values, model)
+        ResidualSettings.from_values(self.own(values), model)
 
     def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        self._monitor.apply(ResidualSettings.from_values(values, model))
+        self._monitor.apply(ResidualSettings.from_values(self.own(values), model))
 
     def report(self) -> Mapping[str, Any]:
         report: Mapping[str, Any] = self._monitor.report()

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from geometry_msgs.msg import Vector3
 
-from ..core.service.robot_state import StateRequest
-from ..core.service.trajectory import TrajectoryPoint
-from .conversions import nanoseconds
+from ..runtime.service.robot_state import StateRequest
+from ..runtime.service.trajectory import TrajectoryPoint
+from .base.conversions import nanoseconds
 
 
 def robot_state(message: Any) -> StateRequest:

@@ -1,4 +1,4 @@
-"""Node `simulator`: joint efforts in, joint states out, with the motion of a robot in between (`core.simulation`).
+"""Node `simulator`: joint efforts in, joint states out, with the motion of a robot in between (`runtime.plant`).
 
 Topics (relative names):
   robot_description     std_msgs/String, in, latched; unless a parameter gives it
@@ -43,13 +43,16 @@ from rbd_interfaces.srv import Reset, Step
 from ..core.actuation.actuation_yaml import load_actuation
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
-from ..core.simulation.elastic_plant import ElasticPlant
-from ..core.simulation.pace import Pace, Patience
-from ..core.simulation.plant import Plant
-from ..core.simulation.settings import SIMULATOR_TABLE, SimulatorSettings
-from .conversions import named_wrenches
-from .model_node import ModelNode
-from .spin import run
+from ..runtime.parameters import Table
+from ..runtime.plant.elastic_plant import ElasticPlant
+from ..runtime.plant.pace import Pace, Patience
+from ..runtime.plant.plant import Plant
+from ..runtime.plant.settings import SIMULATOR_TABLE, SimulatorSettings
+from .base.conversions import named_wrenches
+from .base.model_node import ModelNode
+from .base.parameters import MODEL_NODE_TABLE
+from .base.rclpy_inside import take
+from .base.spin import run
 from .state_publisher import StatePublisher, in_model_order
 
 INPUT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -60,7 +63,8 @@ AT_ONCE = 50    # steps between two looks at whether the process is to end
 class SimulatorNode(ModelNode):
     """Converts messages, moves the plant to the present, publishes."""
 
-    table = SIMULATOR_TABLE
+    logic: Table = SIMULATOR_TABLE
+    table: Table = (*MODEL_NODE_TABLE, *logic)
 
     def __init__(self, name: str = "simulator") -> None:
         super().__init__(name)
@@ -77,7 +81,7 @@ class SimulatorNode(ModelNode):
     # ---- for subclasses: another simulation behind the same topics
 
     def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> SimulatorSettings:
-        return SimulatorSettings.from_values(values, model)
+        return SimulatorSettings.from_values(self.own(values), model)
 
     def make_plant(self, values: Mapping[str, Any], model: RobotModel) -> Plant:
         settings = self.make_settings(values, model)
@@ -220,9 +224,8 @@ class SimulatorNode(ModelNode):
     def _take_waiting(self) -> None:
         """Handle what has arrived before a request for steps, so that it acts in these steps."""
         for source in self._inputs:
-            with source.handle:
-                while (taken := source.handle.take_message(source.msg_type, False)) is not None:
-                    source.callback(taken[0])
+            while (taken := take(source)) is not None:
+                source.callback(taken[0])
 
     def answered(self, last: bool) -> None:
         self._patience.commanded(last)

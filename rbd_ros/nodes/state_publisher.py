@@ -15,9 +15,9 @@ from sensor_msgs.msg import JointState
 from rbd_interfaces.msg import ConstraintForces
 
 from ..core.errors import RbdError
-from ..core.simulation.elastic_plant import ElasticPlant
-from ..core.simulation.plant import Plant
-from ..core.simulation.settings import SimulatorSettings
+from ..runtime.plant.elastic_plant import ElasticPlant
+from ..runtime.plant.plant import Plant
+from ..runtime.plant.settings import SimulatorSettings
 
 Array = NDArray[np.float64]
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import yaml
+from actuation.drives import MIXED, iiwa, mixed
+from support.robots import chain
 
 import rbd_ros as rbd
-from actuation.drives import MIXED, iiwa, mixed
 from rbd_ros.core.actuation import actuation_yaml
-from support.robots import chain
 
 SERIES = {"type": "series_elastic", "stiffness": 1e4, "motor": {"rotor_inertia": 1.0}}
 VARIABLE = MIXED["joint_7"]

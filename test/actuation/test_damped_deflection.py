@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from actuation.drives import STIFFNESS, Cosines, iiwa, series
 from scipy.integrate import solve_ivp
 
 import rbd_ros as rbd
-from actuation.drives import STIFFNESS, Cosines, iiwa, series
 from rbd_ros.core.actuation.damped_deflection import hermite
 
 K = np.array(STIFFNESS)

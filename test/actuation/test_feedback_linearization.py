@@ -4,12 +4,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from actuation.drives import MIXED, Cosines, iiwa, mixed, series
+from simulation import robots
 
 import rbd_ros as rbd
-from actuation.drives import MIXED, Cosines, iiwa, mixed, series
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
 from rbd_ros.core.simulation.integrators import INTEGRATORS
-from simulation import robots
 
 Q = np.array([0.3, 0.5, -0.4, 0.8, 0.2, -0.6, 0.1])
 POLES = {2: [-20.0, -28.0], 3: [-20.0, -25.0 + 8.0j, -25.0 - 8.0j], 4: [-20.0, -26.0, -30.0 + 10.0j, -30.0 - 10.0j]}

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-
-import rbd_ros as rbd
 from actuation.drives import MIXED, STIFFNESS, Cosines, iiwa, mixed, series
 from actuation.torques import torques
+from support.robots import assert_close
+
+import rbd_ros as rbd
 from rbd_ros.core.actuation.flatness import flat_motors
 from rbd_ros.core.actuation.friction import Friction
 from rbd_ros.core.actuation.spring_motion import Motion
-from support.robots import assert_close
 
 STEP = 1e-30
 ARMS = {"mixed": mixed, "series": series, "rigid": lambda: rbd.load_actuation(

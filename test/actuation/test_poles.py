@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from actuation.drives import MIXED, mixed, series
 
 import rbd_ros as rbd
-from actuation.drives import MIXED, mixed, series
 from rbd_ros.core.actuation.poles import gains_of
 
 

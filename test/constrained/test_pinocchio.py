@@ -11,7 +11,7 @@ pin = pytest.importorskip("pinocchio")
 if not urdf_paths():
     pytest.skip("example-robot-data is not installed", allow_module_level=True)
 
-from support.pinocchio_peer import SWAP, peer    # noqa: E402
+from support.pinocchio_peer import SWAP, peer  # noqa: E402
 
 
 def solve(p, contacts, q, v, tau):

@@ -5,7 +5,7 @@ import dataclasses
 
 import numpy as np
 
-from rbd_ros.core.control.safety import Command, SafetyFilter, SafetySettings
+from rbd_ros.runtime.safety import Command, SafetyFilter, SafetySettings
 
 SAFE, AT_REST = np.array([1.0, 2.0]), np.array([1.5, 2.5])
 COMMAND, FALLBACK = np.array([5.0, -4.0]), np.array([0.5, 0.0])

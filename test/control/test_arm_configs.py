@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import yaml
 from support.robots import urdf_paths
+from support.tables import TABLES
 
 import rbd_ros as rbd
-from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.control.torque_settings import load_model
+from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings
+from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.parameters import select, validate
+from rbd_ros.runtime.robot import load_model
 
 CONFIG = Path(__file__).parents[2] / "config"
 LBR = {f"lbr_A{i + 1}": name for i, name in enumerate(rbd.sample("iiwa").joint_names)}
@@ -47,7 +48,7 @@ def path_of(description):
 def loaded(arm, description, names):
     """(values, model)"""
     given = read(CONFIG / f"{arm}.yaml", names)["/**"]["ros__parameters"]
-    values = validate(ANNOTATOR_TABLE if arm == ANNOTATED else FEEDFORWARD_TABLE, given)
+    values = validate(TABLES["effort_annotator" if arm == ANNOTATED else "feedforward"], given)
     model, _ = load_model(values, str(path_of(description)))
     return values, model
 
@@ -65,9 +66,9 @@ def test_every_configuration_of_an_arm_is_tested():
 def test_the_node_can_be_configured_and_holds_the_arm(arm, loaded):
     values, model = loaded
     if arm == ANNOTATED:
-        AnnotatorSettings.from_values(values, model)
+        AnnotatorSettings.from_values(select(ANNOTATOR_TABLE, values), model)
         return
-    settings = FeedforwardSettings.from_values(values, model)
+    settings = FeedforwardSettings.from_values(select(FEEDFORWARD_TABLE, values), model)
     assert set(values["joints"]) == set(model.joint_names)
     assert np.isfinite(settings.safety.effort_limit).all()
     assert (settings.safety.effort_limit <= model.effort_limit).all()

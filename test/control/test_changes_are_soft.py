@@ -9,10 +9,10 @@ from support.arm import NAMES, Q, V, arm
 from support.elastic_arm import MOTORS, close, controller, expected, motion
 
 import rbd_ros as rbd
-from rbd_ros.core.control.elastic_settings import ElasticSettings
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
-from rbd_ros.core.control.reference import Point
+from rbd_ros.runtime.control.elastic_settings import ElasticSettings
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.runtime.inputs.references import Point
 
 RIGID = [(FeedforwardController, FeedforwardSettings), (FlatnessController, FlatnessSettings)]
 H, RAMP = 1e-3, 0.2    # s

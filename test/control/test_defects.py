@@ -6,8 +6,8 @@ import pytest
 from support.arm import NAMES, Q, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
 
 MS = 1_000_000
 

@@ -5,14 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from support.arm import MIMIC, NAMES, arm, arm_urdf
 
 import rbd_ros as rbd
-from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator, derive
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.control.reference import Point
-from rbd_ros.core.control.trajectory import Reference, Trajectory, Waypoint
+from rbd_ros.core.motion.trajectory import Reference, Trajectory, Waypoint
+from rbd_ros.runtime.control.effort_annotator import AnnotatorSettings, EffortAnnotator, derive
+from rbd_ros.runtime.inputs.references import Point
 
 CONFIG = Path(__file__).parents[2] / "config" / "effort_annotator.yaml"
 RNG = np.random.default_rng(7)
@@ -219,9 +217,3 @@ def test_settings_change_while_running():
     made, model = annotator(), arm()
     made.apply(AnnotatorSettings.from_values({"friction.damping": False, "friction.coulomb": False}, model))
     close(made.annotate(NAMES, points()).effort, rbd.inverse_dynamics(model, Q, V, A))
-
-
-def test_configuration_file_lists_every_parameter_with_its_default():
-    values = yaml.safe_load(CONFIG.read_text())["/**"]["ros__parameters"]
-    assert sorted(values) == sorted(row.name for row in ANNOTATOR_TABLE)
-    assert validate(ANNOTATOR_TABLE, values) == validate(ANNOTATOR_TABLE, {})

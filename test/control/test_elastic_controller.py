@@ -9,10 +9,9 @@ from support.arm import NAMES, Q, V, arm
 from support.elastic_arm import DRIVES, MOTORS, MS, R, W, Z, answer, close, controller, expected, holding, motion
 
 import rbd_ros as rbd
-from rbd_ros.core.control.elastic_settings import ElasticSettings
-from rbd_ros.core.control.stiffness_filter import StiffnessFilter
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
-
+from rbd_ros.runtime.control.elastic_settings import ElasticSettings
+from rbd_ros.runtime.control.stiffness_filter import StiffnessFilter
 
 # ---- the command
 

@@ -2,19 +2,19 @@
 
 import numpy as np
 import pytest
-
-import rbd_ros as rbd
 from actuation.drives import MIXED, Cosines, mixed, series
 from actuation.torques import Wave
+
+import rbd_ros as rbd
 from rbd_ros.cli.demo_motion import M_AMPLITUDE, M_FREQUENCY
-from rbd_ros.core.control.elastic_law import (
-    ElasticState,
+from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
+from rbd_ros.runtime.control.elastic_law import (
     ElasticLaw,
     ElasticLawSettings,
+    ElasticState,
     ahead,
     without_fast_dampers,
 )
-from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
 
 WAVE = Wave(M_AMPLITUDE, M_FREQUENCY)
 MOTOR_KP, MOTOR_KD = 4000.0, 200.0

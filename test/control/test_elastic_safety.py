@@ -1,16 +1,14 @@
 """The controller of elastic joints: what it refuses, and what it does then."""
 from __future__ import annotations
 
-
 import numpy as np
 import pytest
 from support.arm import NAMES, Q, V, arm
 from support.elastic_arm import DRIVES, MOTORS, MS, R, W, Z, answer, close, controller, expected, holding, motion
 
 import rbd_ros as rbd
-from rbd_ros.core.control.safety import Command, SafetyFilter, SafetySettings
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
-
+from rbd_ros.runtime.safety import Command, SafetyFilter, SafetySettings
 
 # ---- what cannot be done
 

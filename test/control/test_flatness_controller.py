@@ -5,14 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from support.arm import NAMES, Q, V, arm
 
 import rbd_ros as rbd
 from rbd_ros.core.actuation.friction import friction_effort
-from rbd_ros.core.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.control.reference import Point
+from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.runtime.inputs.references import Point
 
 CONFIG = Path(__file__).parents[2] / "config" / "flatness.yaml"
 MS = 1_000_000
@@ -154,9 +152,3 @@ def test_trajectories_are_smooth_enough_for_derivatives():
 def test_coriolis_cannot_be_left_to_the_robot():
     with pytest.raises(rbd.RbdError, match=r"robot_compensates.*coriolis"):
         controller(robot_compensates=["coriolis"])
-
-
-def test_configuration_file_lists_every_parameter_with_its_default():
-    values = yaml.safe_load(CONFIG.read_text())["/**"]["ros__parameters"]
-    assert sorted(values) == sorted(row.name for row in FLATNESS_TABLE)
-    assert validate(FLATNESS_TABLE, values) == validate(FLATNESS_TABLE, {})

@@ -6,8 +6,8 @@ import pytest
 from support.arm import NAMES, Q, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.gravity_check import compare_gravity
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.safety.gravity_check import compare_gravity
 
 MS = 1_000_000
 G = rbd.gravity_effort(arm(), Q)

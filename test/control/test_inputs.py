@@ -5,11 +5,11 @@ from array import array
 
 import numpy as np
 import pytest
-from support.arm import A_REF, MIMIC, NAMES, Q, Q_REF, V, V_REF, arm
+from support.arm import A_REF, MIMIC, NAMES, Q_REF, V_REF, Q, V, arm
 
-from rbd_ros.core.control.inputs import Rejections, StateInput
-from rbd_ros.core.control.plausibility import CONFIRMED
-from rbd_ros.core.control.reference import Point, ReferenceInput
+from rbd_ros.runtime.inputs.joint_states import Rejections, StateInput
+from rbd_ros.runtime.inputs.plausibility import CONFIRMED
+from rbd_ros.runtime.inputs.references import Point, ReferenceInput
 
 MS = 1_000_000
 

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.arm import A_REF, Q, Q_REF, V, V_REF, arm
+from support.arm import A_REF, Q_REF, V_REF, Q, V, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.control.law import Law, LawSettings
-from rbd_ros.core.control.trajectory import Reference
+from rbd_ros.core.motion.trajectory import Reference
+from rbd_ros.runtime.control.law import Law, LawSettings
+from rbd_ros.runtime.friction_terms import FrictionTerms
 
 KP, KD = np.array([100.0, 60.0]), np.array([10.0, 5.0])
 REFERENCE = Reference(Q_REF, V_REF, A_REF)
@@ -59,7 +60,7 @@ def test_computed_torque(model):
 @pytest.mark.parametrize("coulomb", [False, True])
 def test_friction_terms_switch_one_by_one(model, damping, coulomb):
     expected = damping * model.damping * V_REF + coulomb * model.friction * np.tanh(V_REF / 0.3)
-    found = effort(model, friction_damping=damping, friction_coulomb=coulomb, friction_smoothing=0.3)
+    found = effort(model, friction=FrictionTerms(damping, coulomb, 0.3))
     close(found, rbd.inverse_dynamics(model, Q_REF, V_REF, A_REF) + PD + expected)
 
 

@@ -6,10 +6,10 @@ import pytest
 from support.arm import NAMES, Q, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
-from rbd_ros.core.control.plausibility import CONFIRMED
-from rbd_ros.core.control.reference import Point
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.runtime.inputs.plausibility import CONFIRMED
+from rbd_ros.runtime.inputs.references import Point
 
 SECOND, MS = 1_000_000_000, 1_000_000
 MODEL = arm()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.core.control.inputs import Rejections
-from rbd_ros.core.control.reference import Point, ReferenceInput
+from rbd_ros.runtime.inputs.joint_states import Rejections
+from rbd_ros.runtime.inputs.references import Point, ReferenceInput
 
 MODEL = rbd.sample("iiwa")
 NAMES = [*reversed(MODEL.joint_names)]

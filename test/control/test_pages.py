@@ -5,13 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
-
-from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE
+from support.tables import TABLES
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("arms", "controllers", "safety", "troubleshooting")
-NAMES = {row.name for row in (*FEEDFORWARD_TABLE, *ANNOTATOR_TABLE)}
+NAMES = {row.name for node in ("feedforward", "effort_annotator") for row in TABLES[node]}
 PREFIXES = {name.split(".")[0] for name in NAMES if "." in name}
 SOURCE = "\n".join(re.sub(r'"\s*\n\s*f?"', "", path.read_text()) for path in (ROOT / "rbd_ros").rglob("*.py"))
 
@@ -60,5 +58,5 @@ def test_diagnostics_that_pages_name_are_published(key):
     assert f"`{key}`" in pages
     from support.arm import arm
 
-    from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
+    from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
     assert key in FeedforwardController(arm(), FeedforwardSettings.from_values({}, arm())).report()

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from support.arm import NAMES, Q, V, arm
 
-from rbd_ros.core.control import plausibility as bounds
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.inputs import Rejections, StateInput
+from rbd_ros.core.motion import continuity as bounds
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.inputs.joint_states import Rejections, StateInput
+from rbd_ros.runtime.inputs.plausibility import CONFIRMED
 
 MS = 1_000_000
 LIMIT = 3.0    # rad/s, of both joints
@@ -113,7 +114,7 @@ def test_a_robot_that_is_elsewhere_is_accepted_after_some_states_and_references_
     """A simulation that is reset by a service: time goes on."""
     made = controller()
     assert all(accepted(made, 0, 20, Q, [0.0, 0.0]))
-    assert accepted(made, 20, 7, 0.0 * Q, [0.0, 0.0]) == [False] * (bounds.CONFIRMED - 1) + [True] * 3
+    assert accepted(made, 20, 7, 0.0 * Q, [0.0, 0.0]) == [False] * (CONFIRMED - 1) + [True] * 3
     assert made.report()["position_restarts"] == 1 and made.report()["clock_restarts"] == 0
     assert made.safety.mode == "waiting"
     # after the timeout at once

@@ -6,9 +6,9 @@ import pytest
 from support.arm import NAMES, Q, arm, arm_urdf
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
-from rbd_ros.core.control.reference import Point
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.runtime.inputs.references import Point
 
 SECOND = 1_000_000_000
 CONTROLLERS = [(FeedforwardController, FeedforwardSettings), (FlatnessController, FlatnessSettings)]

@@ -9,9 +9,9 @@ from support.arm import NAMES, Q, V, arm
 from support.elastic_arm import MOTORS, W, Z, answer, controller, holding
 from support.equal import same
 
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
-from rbd_ros.core.control.reference import Point
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.runtime.inputs.references import Point
 
 SECOND, MS = 1_000_000_000, 1_000_000
 FAR, STIFF = np.array([0.5, 0.0, 0.0]), np.array([0.0, 0.0, 100.0])

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
-from support.arm import A_REF, JOINT, LINK, MIMIC, NAMES, Q, Q_REF, V, V_REF, arm
+from support.arm import A_REF, JOINT, LINK, MIMIC, NAMES, Q_REF, V_REF, Q, V, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.parameters import Parameter, validate
-from rbd_ros.core.control.torque_settings import load_model
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE
+from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.parameters import Parameter, validate
+from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE
+from rbd_ros.runtime.robot import load_model
 
 CONFIG = Path(__file__).parents[2] / "config" / "feedforward.yaml"
 MS = 1_000_000
@@ -59,18 +58,6 @@ def test_wrong_values_are_refused_by_name(kind, given):
 def test_unknown_parameter():
     with pytest.raises(rbd.RbdError, match=r"gains\.kp"):
         validate(FEEDFORWARD_TABLE, {"gain.kp": 1.0})
-
-
-def test_defaults_are_valid_and_described():
-    validate(FEEDFORWARD_TABLE, {})
-    assert all(row.description for row in FEEDFORWARD_TABLE)
-    assert len({row.name for row in FEEDFORWARD_TABLE}) == len(FEEDFORWARD_TABLE)
-
-
-def test_configuration_file_lists_every_parameter_with_its_default():
-    values = yaml.safe_load(CONFIG.read_text())["/**"]["ros__parameters"]
-    assert list(sorted(values)) == sorted(row.name for row in FEEDFORWARD_TABLE)
-    assert validate(FEEDFORWARD_TABLE, values) == validate(FEEDFORWARD_TABLE, {})
 
 
 # ---- model

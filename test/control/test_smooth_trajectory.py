@@ -9,9 +9,9 @@ from numpy.polynomial import Polynomial
 from support.arm import arm, arm_urdf
 
 import rbd_ros as rbd
-from rbd_ros.core.control.smooth_trajectory import SmoothTrajectory
-from rbd_ros.core.control.trajectory import Reference, Waypoint
 from rbd_ros.core.errors import RbdError
+from rbd_ros.core.motion.smooth_trajectory import SmoothTrajectory
+from rbd_ros.core.motion.trajectory import Reference, Waypoint
 
 RNG = np.random.default_rng(1)
 START = Reference(*RNG.normal(size=(5, 2)))

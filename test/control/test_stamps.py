@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from support.arm import NAMES, Q, arm
 
-from rbd_ros.core.control.inputs import Rejections, StateInput
-from rbd_ros.core.control.plausibility import CONFIRMED
+from rbd_ros.runtime.inputs.joint_states import Rejections, StateInput
+from rbd_ros.runtime.inputs.plausibility import CONFIRMED
 
 MS = 1_000_000
 

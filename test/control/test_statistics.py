@@ -2,7 +2,7 @@
 
 import pytest
 
-from rbd_ros.core.control.statistics import CycleStatistics
+from rbd_ros.runtime.statistics import CycleStatistics
 
 
 @pytest.mark.parametrize("first", [0.0, 1e-5, 3e-4, 0.02, 0.5, 5.0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rbd_ros.core.control.stiffness_filter import StiffnessFilter
+from rbd_ros.runtime.control.stiffness_filter import StiffnessFilter
 
 LOW, HIGH = np.array([1.0, 300.0]), np.array([600.0, 900.0])
 

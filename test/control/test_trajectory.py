@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rbd_ros.core.control.trajectory import Reference, Trajectory, Waypoint
 from rbd_ros.core.errors import RbdError
+from rbd_ros.core.motion.trajectory import Reference, Trajectory, Waypoint
 
 RNG = np.random.default_rng(1)
 START = Reference(*RNG.normal(size=(3, 2)))

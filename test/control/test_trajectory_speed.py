@@ -6,11 +6,11 @@ import pytest
 from support.arm import NAMES, Q, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
-from rbd_ros.core.control.inputs import UNSTAMPED
-from rbd_ros.core.control.reference import Point
-from rbd_ros.core.control.velocity_limits import START
+from rbd_ros.core.motion.velocity_limits import START
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.runtime.inputs.joint_states import UNSTAMPED
+from rbd_ros.runtime.inputs.references import Point
 
 SECOND, MS = 1_000_000_000, 1_000_000
 LIMIT = 3.0

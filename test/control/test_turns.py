@@ -7,9 +7,9 @@ from support.arm import NAMES, Q, V, arm_urdf
 from support.elastic_arm import MOTORS, R, W, Z, controller
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
-from rbd_ros.core.control.reference import Point
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.runtime.inputs.references import Point
 
 MS = 1_000_000
 TURN = 2.0 * np.pi

@@ -2,23 +2,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from benchmark.walk import SEEN, rules
+from benchmark.walk import SEEN, SHARE, Batch, batches, rules
 from benchmark.walk.arms import NAMES
 from benchmark.walk.episode import Episode
 from benchmark.walk.rules import Cycle
-from rbd_ros.core.control.following import FollowingController
-from rbd_ros.core.control.safety import filter as filters
-from rbd_ros.core.control.safety.channel import Channel
-from rbd_ros.core.control.safety.fade import Fade
-from rbd_ros.core.control.safety.filter import SafetyFilter
-from rbd_ros.core.control.safety.limiter import Limiter
-from rbd_ros.core.control.safety.modes import Modes
+from rbd_ros.runtime.control.following import FollowingController
+from rbd_ros.runtime.safety import filter as filters
+from rbd_ros.runtime.safety.channel import Channel
+from rbd_ros.runtime.safety.fade import Fade
+from rbd_ros.runtime.safety.filter import SafetyFilter
+from rbd_ros.runtime.safety.limiter import Limiter
+from rbd_ros.runtime.safety.modes import Modes
 
-pytestmark = pytest.mark.filterwarnings("ignore:overflow")    # of outliers
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")    # of numpy: nothing of that in the output of a node
 FREE, TWO = np.full(2, np.inf), np.full(2, 2.0)
 
 
@@ -31,6 +32,30 @@ def test_a_short_walk(name):
         assert not episode.violations, "\n".join([*episode.violations, *episode.history])
         seen += episode.seen
     assert {"exact", "fading", "continuous", "smooth", "stale", "as fresh"} <= set(seen) <= {*SEEN, "on"}
+
+
+@pytest.mark.parametrize(("steps", "ahead"), [(1, 1), (1000, 1), (1001, 3), (25_000, 3)])
+def test_a_walk_has_at_least_the_steps_that_are_wanted(steps, ahead):
+    """Of all controllers, in about their shares."""
+    class Begun(NamedTuple):
+        batch: Batch
+
+        def result(self):
+            return self.batch
+
+    began = []
+
+    def submit(name, first):
+        began.append((name, first))
+        return Begun(Batch(name, 100 + len(began) % 3, Counter(), []))
+
+    found = list(batches(steps, NAMES, submit, ahead))
+    assert len(found) == len(began) == len(set(began)) and {each.name for each in found} == set(NAMES)
+    total = sum(each.steps for each in found)
+    assert steps <= total < steps + (3 + ahead) * 102
+    if steps > 10_000:
+        shares = {name: sum(each.steps for each in found if each.name == name) / total for name in NAMES}
+        assert shares == pytest.approx(SHARE, abs=0.02)
 
 
 def cycle(output, values, limits=(FREE,), rate=FREE, elapsed=0.01, ways=()):

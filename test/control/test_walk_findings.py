@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import numpy as np
-from safety_filter import COMMAND, FALLBACK, PlainFilter, close, make
-from support.arm import NAMES, Q, arm
+import pytest
+from safety_filter import COMMAND, FALLBACK, SAFE, PlainFilter, close, make
+from support.arm import NAMES, Q, V, arm
+from support.elastic_arm import MOTORS, W, Z, controller
 
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 
 MS = 1_000_000
 
@@ -45,6 +47,50 @@ def test_a_law_that_has_a_command_again_takes_over_softly():
     given["second"] = COMMAND
     after = safety.update(3.51, given)
     assert np.abs(after - before).max() <= 0.05 * np.abs(COMMAND).max()
+
+
+def test_a_law_that_has_a_command_again_on_the_way_out_does_not_come_back():
+    """It lacked one while it faded in. Nothing ramps in on the way out, so the safe effort stays; it was a step."""
+    safety = make(ramp_in=0.5, ramp_out=1.0)
+    for now in np.linspace(1.0, 2.0, 101):
+        safety.update(now, COMMAND)
+    safety.set("second")
+    both, without = {"first": COMMAND, "second": COMMAND}, {"first": COMMAND, "second": None}
+    safety.update(2.25, both)
+    safety.deactivate()
+    for now in np.arange(2.26, 2.6, 0.01):
+        before = np.array(safety.output)
+        safety.update(now, without if now < 2.27 else both)
+        assert now < 2.27 or np.abs(safety.output - before).max() <= 0.05 * np.abs(COMMAND).max()
+    close(safety.output, SAFE)
+    assert safety.mode == "ramp_out" and safety.finished
+
+
+@pytest.mark.parametrize("leap", [100.0, -100.0])    # s: ahead, known after 5 states; back, after `state_timeout`
+def test_motors_that_are_heard_of_are_braked_where_the_clock_leaps(leap):
+    """For one cycle they were forgotten with the references, and not braked: their states are judged by themselves.
+    Where they come after those of the joints, they are of the other clock only in the next cycle.
+    """
+    def efforts(motors_first):
+        made = controller(mode="feed_forward", state_timeout=0.05, plausible_velocity=float("inf"))
+        made.safety.stop()
+        found = []
+        for cycle in range(100):
+            now = 1.0 + 2e-3 * cycle
+            stamp = round(1e9 * (now + 200.0 + (leap if cycle >= 40 else 0.0)))
+            if motors_first:
+                made.on_motor_state(now, stamp, MOTORS, Z, W)
+            if made.on_state(now, stamp, NAMES, Q, V) is not None:
+                found.append(np.array(made.motor_effort))
+            if not motors_first:
+                made.on_motor_state(now, stamp, MOTORS, Z, W)
+        assert made.state.clock_restarts == 1
+        return np.array(found[20:])    # from where the period is known
+
+    braked = efforts(True)
+    np.testing.assert_allclose(braked, braked[:1].repeat(len(braked), axis=0))
+    unbraked = np.abs(efforts(False) - braked[0]).max(axis=1) > 1e-3
+    assert unbraked[20] and unbraked.sum() == 1
 
 
 def test_a_stream_that_begins_while_other_settings_fade_in_fades_in_too():

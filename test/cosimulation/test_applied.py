@@ -4,7 +4,7 @@ import pytest
 
 import rbd_ros as rbd
 from rbd_ros.core.simulation.simulator import Simulator
-from rbd_ros.cosimulation.residual import ResidualMonitor, ResidualSettings
+from rbd_ros.runtime.cosimulation.residual import ResidualMonitor, ResidualSettings
 
 MODEL = rbd.load_urdf(rbd.sample_path("two_link")).with_(armature=0.1, damping=0.0, friction=0.0)
 STEP, MS = 1e-3, 1_000_000

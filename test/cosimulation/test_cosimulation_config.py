@@ -9,24 +9,10 @@ import pytest
 import yaml
 
 import rbd_ros as rbd
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.cosimulation.gazebo_files import write_files
-from rbd_ros.cosimulation.lockstep import LOCKSTEP_TABLE
-from rbd_ros.cosimulation.residual import RESIDUAL_TABLE
-from rbd_ros.cosimulation.settings import MUJOCO_TABLE
+from rbd_ros.runtime.cosimulation.gazebo_files import write_files
 
 CONFIG = Path(__file__).parents[2] / "config"
-TABLES = {"lockstep": LOCKSTEP_TABLE, "residual": RESIDUAL_TABLE, "mujoco_plant": MUJOCO_TABLE}
 BRIDGED = ("rosgraph_msgs/msg/Clock", "sensor_msgs/msg/JointState", "std_msgs/msg/Float64")    # by ros_gz_bridge
-
-
-@pytest.mark.parametrize("node", TABLES)
-def test_files_list_every_parameter_with_its_default(node):
-    values = yaml.safe_load((CONFIG / f"{node}.yaml").read_text())["/**"]["ros__parameters"]
-    assert list(values) and set(values) == {row.name for row in TABLES[node]}
-    assert validate(TABLES[node], values) == validate(TABLES[node], {})
-    for row in TABLES[node]:
-        assert isinstance(values[row.name], list) == (row.kind in ("numbers", "strings")), row.name
 
 
 def test_the_numbers_for_the_sample_are_those_of_the_demo():

@@ -14,12 +14,11 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray
 
 import rbd_ros as rbd
+from cosimulation import episode
 from rbd_interfaces.srv import Step
 from rbd_ros.cli import demo_motion
 from rbd_ros.core.simulation.simulator import Simulator
 from rbd_ros.nodes.simulator import SimulatorNode
-
-from cosimulation import episode
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed: scripts/setup --peers")
 

@@ -11,8 +11,8 @@ import rbd_ros as rbd
 from rbd_ros.cli.main import main
 from rbd_ros.core.model.urdf import describe
 from rbd_ros.core.model.xml_tree import parse_xml
-from rbd_ros.cosimulation.gazebo_description import driven_joints, gazebo_description, nearest_valid, refusals
-from rbd_ros.cosimulation.gazebo_files import bridge_entries, write_files
+from rbd_ros.runtime.cosimulation.gazebo_description import driven_joints, gazebo_description, nearest_valid, refusals
+from rbd_ros.runtime.cosimulation.gazebo_files import bridge_entries, write_files
 
 SAMPLES = ("iiwa", "two_link")
 INERTIA = "<inertial><mass value='1'/><inertia ixx='.1' iyy='.1' izz='.1' ixy='0' ixz='0' iyz='0'/></inertial>"

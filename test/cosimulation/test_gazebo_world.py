@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.cosimulation.gazebo_world import read_world
+from rbd_ros.runtime.cosimulation.gazebo_world import read_world
 
 CONFIG = Path(__file__).parents[2] / "config"
 EMPTY = """<?xml version="1.0" ?><!-- gz service \\

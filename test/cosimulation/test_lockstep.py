@@ -2,7 +2,7 @@
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.cosimulation.lockstep import Lockstep, LockstepSettings
+from rbd_ros.runtime.cosimulation.lockstep import Lockstep, LockstepSettings
 
 MS = 1_000_000
 

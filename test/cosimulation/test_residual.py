@@ -5,7 +5,7 @@ import pytest
 import rbd_ros as rbd
 from rbd_ros.core.actuation.friction import friction_effort
 from rbd_ros.core.simulation.simulator import Simulator
-from rbd_ros.cosimulation.residual import ResidualMonitor, ResidualSettings
+from rbd_ros.runtime.cosimulation.residual import ResidualMonitor, ResidualSettings
 
 STEP = 1e-3
 MODEL = rbd.load_urdf(rbd.sample_path("two_link")).with_(armature=0.2)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-
-import rbd_ros as rbd
 from support import complex_step as cs
 from support.closed import NAMES, closed, consistent_states
 from support.robots import assert_close
+
+import rbd_ros as rbd
 
 each_robot = pytest.mark.parametrize("name", NAMES)
 CLOSE = 1e-10

@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from support.robots import assert_close, load, random_state, random_states, urdf_paths
+from support.trees import TYPES, random_tree
 
 import rbd_ros as rbd
 from rbd_ros.core.lie import se3
-from support.robots import assert_close, load, random_state, random_states, urdf_paths
-from support.trees import TYPES, random_tree
 
 TREES = {"chain": {"kinds": ["revolute"] * 5},
          "sliding": {"kinds": ["prismatic", "helical", "revolute", "cylindrical"]},

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-
-import rbd_ros as rbd
 from support import complex_step
 from support.robots import assert_close, load, random_state, random_states, urdf_paths
 from support.trees import TYPES, random_tree
+
+import rbd_ros as rbd
 
 BOUND = 1e-10
 TREES = {

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-
-import rbd_ros as rbd
 from support import complex_step
 from support.robots import assert_close, random_state, urdf_paths
 from support.trees import TYPES, random_tree
+
+import rbd_ros as rbd
 
 
 @pytest.mark.parametrize("kinds", [["revolute"] * 5, ["prismatic", "helical", "revolute", "cylindrical"],

@@ -3,12 +3,12 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-
-import rbd_ros as rbd
 from support.analytic import effort_derivatives
 from support.pinocchio_peer import peer
 from support.robots import assert_close, build, chain, inertia, load, random_state, random_states
 from support.trees import TYPES, mimic_tree, random_tree
+
+import rbd_ros as rbd
 
 ORDER = 6
 

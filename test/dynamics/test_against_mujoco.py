@@ -4,9 +4,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from support.robots import assert_close, random_states, urdf_paths
 
 import rbd_ros as rbd
-from support.robots import assert_close, random_states, urdf_paths
 
 mujoco = pytest.importorskip("mujoco")
 if not urdf_paths():

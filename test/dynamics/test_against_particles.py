@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
-
-import rbd_ros as rbd
 from support.particles import Particles
 from support.robots import assert_close, random_state
 from support.trees import TYPES, random_description, random_tree
+
+import rbd_ros as rbd
 
 BOUND = 1e-11
 

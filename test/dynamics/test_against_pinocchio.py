@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from support.robots import assert_close, load, random_states, urdf_paths
 
 import rbd_ros as rbd
-from support.robots import assert_close, load, random_states, urdf_paths
 
 pin = pytest.importorskip("pinocchio")
 if not urdf_paths():

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
+from support.analytic import run_inverse
+from support.iiwa import motion
+from support.robots import assert_close, load, random_state
+from support.trees import random_tree
 
 import rbd_ros as rbd
 from rbd_ros.core.dynamics import balafoutis_patel as bp
 from rbd_ros.core.dynamics import inverse
 from rbd_ros.core.model import block
-from support.analytic import run_inverse
-from support.iiwa import motion
-from support.robots import assert_close, load, random_state
-from support.trees import random_tree
 
 STEP = 1e-30
 KINDS = ["revolute", "prismatic", "helical", "cylindrical", "translation", "universal", "planar", "spherical_euler",

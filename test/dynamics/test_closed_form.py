@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from support.iiwa import motion
+from support.robots import assert_close, load, random_state
+from support.trees import TYPES, mimic_tree, random_tree
 
 import rbd_ros as rbd
 from rbd_ros.core.dynamics import closed_form as cf
 from rbd_ros.core.lie import se3
 from rbd_ros.core.model.state import node_wrenches
-from support.iiwa import motion
-from support.robots import assert_close, load, random_state
-from support.trees import TYPES, mimic_tree, random_tree
 
 KINDS = [kind for kind in TYPES if kind != "spherical_exponential"]
 MODELS = {

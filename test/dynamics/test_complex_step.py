@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from support.robots import assert_close, random_state
+from support.trees import random_tree
 
 import rbd_ros as rbd
 from rbd_ros.core.compile import COMPILED
 from rbd_ros.core.dynamics import energy, inverse, mass_matrix
 from rbd_ros.core.model import block
-from support.robots import assert_close, random_state
-from support.trees import random_tree
 
 STEP = 1e-30
 # q̇ = v: positions can be stepped coordinate by coordinate

@@ -3,15 +3,15 @@
 import numpy as np
 import pinocchio as pin
 import pytest
+from support.analytic import TERMS, motion
+from support.pinocchio_peer import peer
+from support.robots import assert_close, random_state
+from support.trees import TYPES, mimic_tree, random_tree
 
 import rbd_ros as rbd
 from rbd_ros.core.compile import COMPILED
 from rbd_ros.core.dynamics import mass_matrix
 from rbd_ros.core.model import block
-from support.analytic import TERMS, motion
-from support.pinocchio_peer import peer
-from support.robots import assert_close, random_state
-from support.trees import TYPES, mimic_tree, random_tree
 
 STEP = 1e-30
 

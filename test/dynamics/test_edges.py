@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
-import rbd_ros as rbd
 from support.robots import assert_close, build, inertia, random_state
 from support.trees import random_rotation, random_tree
+
+import rbd_ros as rbd
 
 
 def weightless_tip(kind, **options):

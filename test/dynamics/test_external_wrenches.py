@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
-import rbd_ros as rbd
 from support.robots import assert_close, chain, random_state, random_states
 from support.trees import TYPES, random_tree
+
+import rbd_ros as rbd
 
 MODEL = random_tree(21, TYPES)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import rbd_ros as rbd
 from support.robots import assert_close, random_state
 from support.trees import random_rotation, random_tree
+
+import rbd_ros as rbd
 
 SEEDS = st.integers(0, 2**32 - 1)
 few = settings(max_examples=40, deadline=None, derandomize=True)

@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.robots import assert_close
 
 import rbd_ros as rbd
 from rbd_ros.core.dynamics.closed_form import product
-from support.robots import assert_close
 
 sp = pytest.importorskip("sympy")
 

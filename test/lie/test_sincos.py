@@ -9,7 +9,6 @@ from lie_exact import arctangent, cosine, sine
 
 from rbd_ros.core.lie.sincos import LIMIT, sincos
 
-
 TURN = 8 * arctangent(Decimal(1))
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from support.robots import chain, random_states
 from support.trees import TYPES, random_tree
 

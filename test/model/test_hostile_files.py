@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.core.control.parameters import Parameter
 from rbd_ros.core.errors import LONGEST, shown, unknown_name
 from rbd_ros.core.model.samples import constraints_from
+from rbd_ros.runtime.parameters import Parameter
 
 ROOT = Path(__file__).parents[2]
 ACTUATION = (ROOT / "config/sea_example.actuation.yaml").read_text()

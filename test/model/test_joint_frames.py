@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from support.robots import build
 
 import rbd_ros as rbd
 from rbd_ros.core.model.joints import aligning_rotation, unit
-from support.robots import build
 
 AXES = [(1, 0, 0), (0, 1, 0), (0, 0, 1), (-1, 0, 0), (0, -1, 0), (0, 0, -1), (0.6, 0, 0.8), (1, 1, 1), (1, -2, 3),
         (0, -1, -4.37114e-8), (1e-9, 0, 1), (-1, 1e-8, 1e-12), (3e-5, 1, 0)]

@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from support.robots import assert_close, load, random_states, urdf_paths
 
 import rbd_ros as rbd
-from support.robots import assert_close, load, random_states, urdf_paths
 
 ROBOTS = ["romeo_description/romeo", "talos_data/talos_full_v2", "pr2_description/pr2",
           "tiago_pro_description/tiago_pro", "baxter_description/baxter", "panda_description/panda"]

@@ -5,11 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
+from support.robots import assert_close, build, chain, random_state
+from support.trees import TYPES, random_description, random_tree
 
 import rbd_ros as rbd
 from rbd_ros.core.model.conditioning import lengths
-from support.robots import assert_close, build, chain, random_state
-from support.trees import TYPES, random_description, random_tree
 
 MODEL = random_tree(41, TYPES)
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.robots import urdf_paths
 
 import rbd_ros as rbd
 from rbd_ros.cli.doctor import examine
-from support.robots import urdf_paths
 
 
 def arm(*transmissions):

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
-import rbd_ros as rbd
 from support.robots import build, chain, inertia, random_state, random_states
 from support.trees import random_tree
+
+import rbd_ros as rbd
 
 MODEL = random_tree(11, ["revolute", "spherical", "prismatic", "floating", "universal"])
 FUNCTIONS = {

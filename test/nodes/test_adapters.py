@@ -7,17 +7,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from harness import NodeProcess, Peer
 from builtin_interfaces.msg import Time
+from harness import NodeProcess, Peer
 from rclpy.clock import Clock
 from stand_in_messages import CONTROL_MSGS, LBR_FRI_IDL, generate
 from support.arm import NAMES, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.control.torque_settings import ADAPTERS
-from rbd_ros.nodes.adapters import make_outputs
+from rbd_ros.nodes.outputs import ADAPTERS, ADAPTERS_TABLE, make_outputs
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.parameters import validate
 
 Q, V, EFFORT = np.array([0.1, 0.2]), np.array([0.3, -0.4]), np.array([5.0, -6.0])
 
@@ -45,6 +44,13 @@ class FakeNode:
 
     def get_logger(self):
         return SimpleNamespace(info=lambda text: None)
+
+    @property
+    def state_timeout(self):
+        return self.controller.settings.safety.state_timeout
+
+    def fade_in(self):
+        self.controller.safety.restart()
 
 
 def _copy(message):
@@ -78,10 +84,11 @@ def make(adapter, model=None, **values):
     """(fake node, the adapter's output)"""
     model = arm() if model is None else model
     values = {"adapters": [adapter]} | {name.replace("__", "."): value for name, value in values.items()}
+    ours = {row.name: values.pop(row.name) for row in ADAPTERS_TABLE if row.name in values}
     settings = FeedforwardSettings.from_values(values, model)
     node = FakeNode()
     node.controller = FeedforwardController(model, settings)
-    outputs = make_outputs(node, model, settings, validate(FEEDFORWARD_TABLE, values))
+    outputs = make_outputs(node, model, settings, validate(ADAPTERS_TABLE, ours))
     assert len(outputs) == 1
     return node, outputs[0]
 

@@ -9,7 +9,7 @@ import pytest
 from harness import ROOT
 from service_messages import KINDS, server
 from support import service_requests as req
-from support.service_requests import A, FIVE_BAR, LOOP, NAMES, Q, SERVICES, TAU, V
+from support.service_requests import FIVE_BAR, LOOP, NAMES, SERVICES, TAU, A, Q, V
 
 import rbd_ros as rbd
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import harness
 import pytest
-import rbd_executables
 
+import rbd_executables
 import rbd_ros as rbd
 from rbd_interfaces.srv import Reset, Step
 

@@ -5,7 +5,7 @@ import signal
 
 import numpy as np
 import pytest
-from elbow import NAMES, Q, URDF, V, follow, full, start_elbow
+from elbow import NAMES, URDF, Q, V, follow, full, start_elbow
 from harness import LATCHED, Peer
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from elbow import A_REF, NAMES, Q, Q_REF, URDF, V, V_REF, follow, full, start_elbow
+from elbow import A_REF, NAMES, Q_REF, URDF, V_REF, Q, V, follow, full, start_elbow
 from harness import RELIABLE, Peer
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray

@@ -1,8 +1,11 @@
 """Torque nodes under a storm of messages over DDS, in short: `scripts/bench fuzz` is the long form. And its rules."""
 from __future__ import annotations
 
+import contextlib
 import math
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,20 +13,22 @@ import pytest
 pytest.importorskip("rclpy", reason="rclpy is not importable: source ROS 2 or use scripts/test")
 pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
 
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import rbd_ros as rbd
 from benchmark.fuzz import targets, verdict
-from benchmark.fuzz.hostile import Hostile
+from benchmark.fuzz.hostile import LARGEST, Hostile
 from benchmark.fuzz.outputs import Limits, Pair
+from benchmark.fuzz.peer import Peer, Violation
 from benchmark.fuzz.storm import Storm
 from rbd_interfaces.msg import JointReference, NamedWrench, NamedWrenches
-from rbd_ros.core.control.elastic import ElasticController
-from rbd_ros.core.control.elastic_settings import ElasticSettings
-from rbd_ros.core.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.flatness import FlatnessController, FlatnessSettings
-from rbd_ros.nodes.conversions import named_wrenches, nanoseconds, trajectory_points
+from rbd_ros.nodes.base.conversions import named_wrenches, nanoseconds, trajectory_points
+from rbd_ros.runtime.control.elastic import ElasticController
+from rbd_ros.runtime.control.elastic_settings import ElasticSettings
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")    # the iiwa's inertias are as published
 NAMES = ("shoulder", "elbow")
@@ -34,6 +39,59 @@ def test_a_storm(tmp_path, private_domain, name):
     row = Storm(targets.make(name), tmp_path, 1, lambda text: None).run(2000)
     assert not row["violations"], "\n".join(row["violations"])
     assert row["efforts"] > 300 and row["rejected"] > 200 and row["exams"] == 2
+
+
+class Deaf:
+    """A process that is none."""
+
+    ended = True
+
+    def __init__(self, *args):
+        self.ends = 0
+
+    def end(self):
+        self.ends += 1
+        return 0
+
+    def log(self):
+        return ""
+
+
+def test_a_storm_whose_own_middleware_fails_leaves_nothing_behind(tmp_path, private_domain, monkeypatch):
+    monkeypatch.setattr("benchmark.fuzz.storm.Process", Deaf)
+    storm = Storm(targets.make("elastic"), tmp_path, 1, lambda text: None)
+
+    def fail(messages):
+        raise RuntimeError("not enough memory")
+
+    monkeypatch.setattr(storm, "_attack", fail)
+    with pytest.raises(RuntimeError, match="not enough memory"):
+        storm.run(100)
+    assert storm._process.ends == 1 and not storm._peer.context.ok()
+
+
+@pytest.mark.parametrize(("leap", "patient"), [(10.0, True), (0.04, False)])
+def test_time_in_which_the_machine_stood_still_does_not_count(monkeypatch, leap, patient):
+    """Forty turns of ten seconds are a machine that starves both, a thousand of 40 ms a node that does not answer."""
+    clock, turns = count(step=leap), count()
+    peer = SimpleNamespace(process=SimpleNamespace(ended=False), spin=lambda seconds: None, offend=lambda what: None)
+    monkeypatch.setattr("benchmark.fuzz.peer.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with contextlib.nullcontext() if patient else pytest.raises(Violation):
+        assert Peer.until(peer, lambda: next(turns) > (40 if patient else 1000), "answer")
+
+
+@pytest.mark.parametrize("topic", ["state", "motors", "reference", "trajectory", "wrenches"])
+def test_no_message_outgrows_the_middleware(topic):
+    """However often it is damaged; what it is after some of it is what the storm sends."""
+    make = Hostile(targets.make("elastic"), np.random.default_rng(4))
+    for _ in range(20):
+        message = make.sent(topic, 10**12, False).message
+        for _ in range(40):
+            make._damage(message, 10**12)
+            names = message.joint_names if topic == "trajectory" else [item.body for item in message.wrenches] if \
+                topic == "wrenches" else message.name
+            assert sum(len(name) + 8 for name in names) < 2 * LARGEST
+        assert len(serialize_message(message)) < 4 * LARGEST
 
 
 def controller(target):

@@ -11,12 +11,11 @@ import pytest
 from harness import RELIABLE, Peer
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
-from std_msgs.msg import Bool
 from stand_in_manager import Manager, install
+from std_msgs.msg import Bool
 
 import rbd_ros as rbd
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE
-from rbd_ros.core.control.parameters import validate
+from rbd_ros.runtime.parameters import validate
 
 NAMES = ["shoulder", "elbow"]
 Q, REFERENCE = [0.1, 0.2], [0.4, 0.0]
@@ -231,12 +230,12 @@ class FakeManager:
 def made(tmp_path, monkeypatch):
     """`made(manager, **parameters)`: a `Handover` whose time is the manager's."""
     monkeypatch.syspath_prepend(install(tmp_path))
-    from rbd_ros.nodes import handover
+    from rbd_ros.nodes.outputs import handover
 
     def make(manager, **parameters):
         monkeypatch.setattr(handover.time, "monotonic", lambda: manager.now)
         values = {name.replace("__", "."): value for name, value in parameters.items()}
-        return handover.make_handover(manager, validate(FEEDFORWARD_TABLE, values))
+        return handover.make_handover(manager, validate(handover.HANDOVER_TABLE, values))
 
     yield make
     for name in [name for name in sys.modules if name.split(".")[0] == "controller_manager_msgs"]:

@@ -125,7 +125,7 @@ import os
 import signal
 import sys
 sys.path.insert(0, os.getcwd())
-from rbd_ros.nodes.torque_node import TorqueNode
+from rbd_ros.nodes.base.torque_node import TorqueNode
 set_up = TorqueNode.set_up
 
 def interrupted(self, *arguments):

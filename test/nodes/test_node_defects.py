@@ -13,7 +13,7 @@ BROKEN = """
 import os
 import sys
 sys.path.insert(0, os.getcwd())
-from rbd_ros.core.control import feedforward
+from rbd_ros.runtime.control import feedforward
 Controller = feedforward.FeedforwardController
 command, on_reference = Controller.command, Controller.on_reference
 

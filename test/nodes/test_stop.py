@@ -11,14 +11,14 @@ import rclpy
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 
-from rbd_ros.nodes import spin
-from rbd_ros.nodes.stop import Stop
+from rbd_ros.nodes.base import spin
+from rbd_ros.nodes.base.rclpy_inside import Stop
 
 # A node that gets signals while it stops, and one after everything else: when the modules are taken down.
 ENDS_LATE = """
 import os, signal, subprocess, sys
 from rclpy.node import Node
-from rbd_ros.nodes.spin import run
+from rbd_ros.nodes.base.spin import run
 
 class Ending(Node):
     def start(self):

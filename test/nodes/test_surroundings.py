@@ -9,7 +9,7 @@ from std_msgs.msg import Float64MultiArray, String
 
 import rbd_ros as rbd
 from rbd_interfaces.msg import JointEffort
-from rbd_ros.nodes.surroundings import Reminder
+from rbd_ros.nodes.base.surroundings import Reminder
 
 NAMES, Q = ["shoulder", "elbow"], np.array([0.3, -0.7])
 FILE = str(rbd.sample_path("two_link"))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rbd_ros import RbdError
-from rbd_ros.core.control.parameters import Table
+from rbd_ros.runtime.parameters import Table
 
 Values = Mapping[str, Any]
 _LATE = ContextVar("late", default=False)

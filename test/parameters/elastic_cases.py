@@ -4,13 +4,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from parameters.case import Case, Values, split
 from support.arm import NAMES, Q, V, arm
-from support.elastic_arm import MS, W, Z, R, answer, controller, expected
+from support.elastic_arm import MS, R, W, Z, answer, controller, expected
 
 import rbd_ros as rbd
-from parameters.case import Case, Values, split
-from rbd_ros.core.control.elastic_settings import ElasticSettings
-from rbd_ros.core.control.flatness import FLATNESS_TABLE
+from rbd_ros.runtime.control.elastic_settings import ElasticSettings
+from rbd_ros.runtime.control.flatness import FLATNESS_TABLE
 
 LINEARIZATION = {"mode": "feedback_linearization", "state_rate": 1000.0, "motor_effort_limits.maximum": 1e6}
 KP, KD = np.array([100.0, 50.0, 1e-4]), np.array([3.0, 2.0, 1e-5])

@@ -14,14 +14,12 @@ from typing import Any
 
 import pytest
 import yaml
+from parameters.case import Case, Values, split
 from support.arm import NAMES
+from support.tables import CLASSES
 
 import rbd_ros as rbd
-from parameters.case import Case, Values, split
 
-CLASSES = {"feedforward": "FeedforwardNode", "flatness": "FlatnessNode", "effort_annotator": "EffortAnnotatorNode",
-           "dynamics_server": "DynamicsServerNode", "simulator": "SimulatorNode", "mujoco_plant": "MujocoPlantNode",
-           "lockstep": "LockstepNode", "residual": "ResidualNode"}
 URDF = rbd.sample_path("two_link")
 ROBOT = {"robot_description_file": str(URDF)}
 DRIVES = str(Path(__file__).parents[2] / "config" / "sea_example.actuation.yaml")
@@ -96,7 +94,8 @@ def robot(program: str, values: Values) -> Any:
 
 def executor(program: str, values: Values) -> Any:
     """The one that the program is run with."""
-    spin = pytest.importorskip("rbd_ros.nodes.spin", reason="rclpy is not importable: source ROS 2 or use scripts/test")
+    spin = pytest.importorskip("rbd_ros.nodes.base.spin",
+                               reason="rclpy is not importable: source ROS 2 or use scripts/test")
     pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
     asked = []
 

@@ -7,21 +7,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from support.arm import A_REF, NAMES, Q, Q_REF, V, V_REF, arm, arm_urdf
-
-import rbd_ros as rbd
 from parameters import torque_cases
 from parameters.case import Case, Values, split
-from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.control.reference import Point
-from rbd_ros.core.control.torque_settings import load_model
-from rbd_ros.core.service.constrained import ConstrainedRequest
-from rbd_ros.core.service.dynamics import DynamicsService
-from rbd_ros.core.service.robot_state import StateRequest
-from rbd_ros.core.service.settings import SERVER_TABLE, ServerSettings, load_server_model
-from rbd_ros.cosimulation.lockstep import Lockstep, LockstepSettings
-from rbd_ros.cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
+from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm, arm_urdf
+
+import rbd_ros as rbd
+from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
+from rbd_ros.runtime.cosimulation.lockstep import Lockstep, LockstepSettings
+from rbd_ros.runtime.cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
+from rbd_ros.runtime.inputs.references import Point
+from rbd_ros.runtime.parameters import validate
+from rbd_ros.runtime.robot import load_model
+from rbd_ros.runtime.service.constrained import ConstrainedRequest
+from rbd_ros.runtime.service.dynamics import DynamicsService
+from rbd_ros.runtime.service.robot_state import StateRequest
+from rbd_ros.runtime.service.settings import SERVER_TABLE, ServerSettings, load_server_model
 
 MS = 1_000_000
 MOON = (0.0, 1.0, -1.62)

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from parameters.case import Case, Values, split
 
 import rbd_ros as rbd
-from parameters.case import Case, Values, split
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.control.torque_settings import load_model
-from rbd_ros.core.simulation.plant import Plant
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE, SimulatorSettings
 from rbd_ros.core.simulation.simulator import Simulator
-from rbd_ros.cosimulation.settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
+from rbd_ros.runtime.cosimulation.settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
+from rbd_ros.runtime.parameters import validate
+from rbd_ros.runtime.plant.plant import Plant
+from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE, SimulatorSettings
+from rbd_ros.runtime.robot import load_model
 
 URDF = str(rbd.sample_path("two_link"))
 Q, V, EFFORT = np.array([0.3, -0.5]), np.array([0.8, -0.6]), np.array([2.0, -1.0])

@@ -7,11 +7,11 @@ from functools import cache, partial
 from pathlib import Path
 
 import pytest
-
 from parameters import elastic_cases, node_cases, other_cases, plant_cases, torque_cases
 from parameters.case import Case, check, while_running
-from parameters.tables import TABLES
-from rbd_ros.core.control.parameters import Parameter
+from support.tables import TABLES
+
+from rbd_ros.runtime.parameters import Parameter
 
 TESTS = Path(__file__).parents[1]
 LOGIC: dict[str, Callable[[], dict[str, Case]]] = {

@@ -5,23 +5,17 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.tables import TABLES
 
-from rbd_ros.core.control.effort_annotator import ANNOTATOR_TABLE
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE
-from rbd_ros.core.control.flatness import FLATNESS_TABLE
-from rbd_ros.core.service.settings import SERVER_TABLE
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE
+from rbd_ros.nodes.base import parameters
 
-parameters = pytest.importorskip("rbd_ros.nodes.parameters", reason="rclpy is not importable: use scripts/test")
 CONFIG = Path(__file__).parents[2] / "config"
-TABLES = {"feedforward": FEEDFORWARD_TABLE, "flatness": FLATNESS_TABLE, "simulator": SIMULATOR_TABLE,
-          "dynamics_server": SERVER_TABLE, "effort_annotator": ANNOTATOR_TABLE}
 
 
 @pytest.mark.parametrize(("name", "meant"), [("feedfoward", "feedforward"), ("effort_limits.maximun",
                                               "effort_limits.maximum"), ("robot_compensate", "robot_compensates")])
 def test_a_misspelt_name_is_named(name, meant):
-    (note,) = parameters.misspelt([name, meant, "use_sim_time"], FEEDFORWARD_TABLE)
+    (note,) = parameters.misspelt([name, meant, "use_sim_time"], TABLES["feedforward"])
     assert f"'{name}'" in note and f"did you mean '{meant}'" in note
 
 
@@ -41,7 +35,7 @@ def test_a_node_warns(capfd):
     rclpy.init(args=[], context=context)
     try:
         node = rclpy.create_node("misspelt", context=context, cli_args=["--ros-args", "-p", "feedfoward:=gravity"])
-        parameters.declare(node, FEEDFORWARD_TABLE)
+        parameters.declare(node, TABLES["feedforward"])
         assert node.get_parameter("feedforward").value == "full"
     finally:
         rclpy.shutdown(context=context)

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import pytest
+from parameters.node_cases import ROBOT
+from support.tables import TABLES
 
 import rbd_ros as rbd
-from parameters.node_cases import ROBOT
-from parameters.tables import TABLES
-from rbd_ros.core.control.parameters import Parameter, validate
+from rbd_ros.runtime.parameters import Parameter, validate
 
 
 def nonsense(row: Parameter) -> list[Any]:

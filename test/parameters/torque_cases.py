@@ -7,15 +7,15 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from support.arm import A_REF, NAMES, Q, Q_REF, V, V_REF, arm, arm_urdf
+from parameters.case import Case, Values, split
+from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm, arm_urdf
 
 import rbd_ros as rbd
-from parameters.case import Case, Values, split
-from rbd_ros.core.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
-from rbd_ros.core.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.control.torque_settings import load_model
 from rbd_ros.core.model.payload import payload, with_payloads
+from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
+from rbd_ros.runtime.parameters import validate
+from rbd_ros.runtime.robot import load_model
 
 PROGRAMS: dict[str, Any] = {"feedforward": (FEEDFORWARD_TABLE, FeedforwardSettings, FeedforwardController, 0.01),
                             "flatness": (FLATNESS_TABLE, FlatnessSettings, FlatnessController, 0.1)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 import pytest
 from support import service_requests as req
 from support.service_calls import ask, service, state
-from support.service_requests import FIVE_BAR, LOOP, NAMES, Q, SERVICES, V
+from support.service_requests import FIVE_BAR, LOOP, NAMES, SERVICES, Q, V
 
 import rbd_ros as rbd
 from rbd_ros.core.model.samples import constraints_from
-from rbd_ros.core.service.constrained import ConstrainedRequest
-from rbd_ros.core.service.robot_state import StateRequest
-from rbd_ros.core.service.settings import ServerSettings
+from rbd_ros.runtime.service.constrained import ConstrainedRequest
+from rbd_ros.runtime.service.robot_state import StateRequest
+from rbd_ros.runtime.service.settings import ServerSettings
 
 NOW = state(req.state())
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from support import service_requests as req
 from support.service_calls import service
-from support.service_requests import A, FIVE_BAR, NAMES, Q, TAU, V
+from support.service_requests import FIVE_BAR, NAMES, TAU, A, Q, V
 
 import rbd_ros as rbd
-from rbd_ros.core.service.robot_state import StateRequest
+from rbd_ros.runtime.service.robot_state import StateRequest
 
 ORDER = [3, 0, 4, 2, 1]
 SHUFFLED = [NAMES[i] for i in ORDER]

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from support import service_requests as req
 from support.service_calls import service
-from support.service_requests import A, FIVE_BAR, LOOP, NAMES, NAN, Q, TAU, V
+from support.service_requests import FIVE_BAR, LOOP, NAMES, NAN, TAU, A, Q, V
 
 import rbd_ros as rbd
-from rbd_ros.core.service.constrained import ConstrainedRequest
-from rbd_ros.core.service.robot_state import StateRequest
-from rbd_ros.core.service.settings import ServerSettings, load_server_model
-from rbd_ros.core.service.trajectory import TrajectoryPoint
+from rbd_ros.runtime.service.constrained import ConstrainedRequest
+from rbd_ros.runtime.service.robot_state import StateRequest
+from rbd_ros.runtime.service.settings import ServerSettings, load_server_model
+from rbd_ros.runtime.service.trajectory import TrajectoryPoint
 
 ORDER = [3, 0, 4, 2, 1]
 SHUFFLED = [NAMES[i] for i in ORDER]

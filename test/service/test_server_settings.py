@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 import rbd_ros as rbd
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.service.settings import SERVER_TABLE, ServerSettings, load_server_model
+from rbd_ros.runtime.parameters import validate
+from rbd_ros.runtime.service.settings import SERVER_TABLE, ServerSettings, load_server_model
 
 CONFIG = Path(__file__).parents[2] / "config" / "dynamics_server.yaml"
 URDF = rbd.sample_path("five_bar").read_text()
@@ -17,12 +16,6 @@ URDF = rbd.sample_path("five_bar").read_text()
 
 def load(**values):
     return load_server_model(validate(SERVER_TABLE, {key.replace("__", "."): v for key, v in values.items()}), URDF)[0]
-
-
-def test_the_file_of_parameters_lists_them_all_with_their_defaults():
-    values = yaml.safe_load(CONFIG.read_text())["/**"]["ros__parameters"]
-    assert validate(SERVER_TABLE, values) == validate(SERVER_TABLE, {})
-    assert set(values) == {row.name for row in SERVER_TABLE}
 
 
 def test_parameters_of_the_model():

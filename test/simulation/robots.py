@@ -44,3 +44,9 @@ def satellite(gravity=(0.0, 0.0, 0.0)):
         (rbd.JointSpec("shoulder", "revolute", "hub", "left", position=at([0.2, 0.0, 0.0]), axis=(0.0, 0.6, 0.8)),
          rbd.JointSpec("ball", "spherical", "hub", "right", position=at([-0.2, 0.0, 0.0]))),
         root="floating", gravity=gravity))
+
+
+def momentum(model, q, v):
+    """About the origin of the world: angular, then linear."""
+    about = rbd.centroidal_momentum(model, q, v)
+    return np.concatenate([about[:3] + np.cross(rbd.center_of_mass(model, q), about[3:]), about[3:]])

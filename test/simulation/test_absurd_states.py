@@ -5,14 +5,19 @@ import itertools
 
 import numpy as np
 import pytest
+from simulation import robots
 from support.elastic_arm import DRIVES
 
 import rbd_ros as rbd
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.simulation.elastic_plant import ElasticPlant
+from rbd_ros.core.actuation.damped_deflection import DampedDeflection
+from rbd_ros.core.actuation.series_elastic import SeriesSpring
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
-from rbd_ros.core.simulation.plant import Plant
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE, SimulatorSettings
+from rbd_ros.core.simulation.simulator import Simulator
+from rbd_ros.runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
+from rbd_ros.runtime.parameters import validate
+from rbd_ros.runtime.plant.elastic_plant import ElasticPlant
+from rbd_ros.runtime.plant.plant import Plant
+from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE, SimulatorSettings
 
 pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"),
               pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")]
@@ -95,3 +100,50 @@ def test_initial_states_of_parameters(name, size):
         Plant(model, settings).advance(20)
 
     assert attempt(start) or size
+
+
+@pytest.mark.parametrize("integrator", ["variational", "semi_implicit", "rk4"])
+@pytest.mark.parametrize("friction", [0.0, 1.0])
+@pytest.mark.parametrize("arms", [False, True], ids=["two_link", "satellite"])
+def test_a_robot_that_moves_no_inertia_is_named(integrator, friction, arms):
+    model = robots.satellite() if arms else rbd.sample("two_link")
+    for name in ("left",) if arms else ("lower", "tip"):
+        model = model.with_body(name, mass=0.0, inertia=np.zeros((3, 3)))
+    with pytest.raises(rbd.RbdError, match=f"singular at joint '{'shoulder' if arms else 'elbow'}'"):
+        Simulator(model.with_(friction=friction, damping=0.1), integrator=integrator).step(np.ones(model.nv), 3)
+
+
+def test_what_numpy_cannot_solve_on_the_way_is_a_divergence(monkeypatch):
+    simulator = Simulator(robots.pendulum())
+
+    def fail(*arguments):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    monkeypatch.setattr(simulator, "_advance", fail)
+    with pytest.raises(rbd.RbdError, match="diverged at 0 s: velocity of joint 'hinge'"):
+        simulator.step()
+
+
+@pytest.mark.parametrize("value", ["soon", "x" * 10_000, [1.0] * 10_000, None, 1e-3j, np.zeros(5), -10**5000, 0, -1.0],
+                         ids=["word", "text", "list", "none", "complex", "array", "integer", "zero", "negative"])
+def test_times_and_counts_that_are_none(value):
+    arm = rbd.sample("two_link")
+    actuation = rbd.load_actuation(DRIVES, arm)
+    simulator, elastic = Simulator(robots.pendulum()), ElasticSimulator(actuation)
+    elastic_state = ElasticState(np.zeros(2), np.zeros(2), np.zeros(actuation.nm), value)
+    law = ElasticLaw(actuation, ElasticLawSettings(1e-3, "feed_forward_pd"))
+    for call in (lambda: Simulator(robots.pendulum(), step=value), lambda: simulator.step(n=value),
+                 lambda: elastic.step(n=value), lambda: ElasticLaw(actuation, ElasticLawSettings(value)),
+                 lambda: ElasticLaw(actuation, ElasticLawSettings(1e-3, kp=[value] * 7)),
+                 lambda: law.command(np.zeros((5, 2)), elastic_state),
+                 lambda: DampedDeflection(actuation, value, np.zeros((3, 2))),
+                 lambda: rbd.friction_effort(arm, np.zeros(2), smoothing=value)):
+        with pytest.raises(rbd.RbdError) as caught:
+            call()
+        assert len(str(caught.value)) < 600
+    assert simulator.time == 0.0
+
+
+def test_springs_whose_coefficients_are_too_far_apart():
+    with pytest.raises(rbd.RbdError, match="orders of magnitude"):
+        SeriesSpring(np.array([1e300, -1e308, -1e-320]), np.array(0.1))

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
-
-import rbd_ros as rbd
 from actuation.drives import MIXED, ROTORS, STIFFNESS, iiwa, mixed, series
 from actuation.torques import Wave
+from scipy.integrate import solve_ivp
+from simulation import robots
+
+import rbd_ros as rbd
 from rbd_ros.cli.demo_motion import M_AMPLITUDE, M_FREQUENCY
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
 from rbd_ros.core.simulation.simulator import Simulator
-from simulation import robots
 
 Q = np.array([0.3, 0.5, -0.4, 0.8, 0.2, -0.6, 0.1])
 V = np.array([0.5, -0.4, 0.3, 0.6, -0.5, 0.4, 0.3])

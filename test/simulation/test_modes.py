@@ -6,6 +6,7 @@ from simulation import robots
 
 import rbd_ros as rbd
 from rbd_ros.core.simulation.simulator import Simulator
+from simulation.robots import link, momentum
 
 SLIDE = {"joint_type": "prismatic", "axis": (1.0, 0.0, 0.0)}
 
@@ -50,3 +51,26 @@ def test_a_block_that_hits_its_stop_stands_there_exactly():
     assert simulator.q[0] == 0.1 and simulator.v[0] == 0.0
     simulator.step([-2.0], 10)
     assert simulator.q[0] == pytest.approx(0.1 - 0.3**2, rel=1e-12)
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.2])
+def test_momentum_is_kept_to_order_four_through_stops(friction):
+    """Two floating bodies whose joint hits its stops, rests on them and leaves them: impacts themselves keep it."""
+    joint = rbd.JointSpec("shoulder", "revolute", "hub", "arm", position=np.array([0.2, 0.0, 0.0]),
+                          axis=(0.0, 0.6, 0.8), lower=-0.05, upper=0.05, friction=friction)
+    model = rbd.RobotModel.from_description(rbd.Description("two", {
+        "hub": link(2.0, (0.0, 0.02, 0.0), (0.05, 0.06, 0.07)), "arm": link(0.7, (0.2, 0.0, 0.0), (0.002, 0.01, 0.01))},
+        (joint,), root="floating", gravity=(0.0, 0.0, 0.0)))
+    v = np.array([0.5, -0.4, 0.3, 0.2, -0.1, 0.3, 4.0])
+    drifts = []
+    for h in (2e-3, 1e-3, 5e-4):
+        simulator = Simulator(model, integrator="rk4", step=h, v=v)
+        before = momentum(model, simulator.q, v)
+        rests = 0
+        for i in range(round(0.4 / h)):
+            simulator.step([0.0] * 6 + [2.0 * np.sign(np.sin(20.0 * i * h))])
+            rests += simulator.v[-1] == 0.0 and abs(simulator.q[-1]) == 0.05
+        assert rests > 10
+        drifts.append(np.abs(momentum(model, simulator.q, simulator.v) - before).max() / np.linalg.norm(before))
+    assert drifts[-1] < 1e-11
+    assert np.all(np.log2(np.divide(drifts[:-1], drifts[1:])) > 3.7)

@@ -4,15 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 import rbd_ros as rbd
-from rbd_ros.core.control.parameters import validate
-from rbd_ros.core.control.torque_settings import load_model
-from rbd_ros.core.simulation.pace import Pace, Patience
-from rbd_ros.core.simulation.plant import Plant
-from rbd_ros.core.simulation.settings import SIMULATOR_TABLE, SimulatorSettings
 from rbd_ros.core.simulation.simulator import Simulator
+from rbd_ros.runtime.parameters import validate
+from rbd_ros.runtime.plant.pace import Pace, Patience
+from rbd_ros.runtime.plant.plant import Plant
+from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE, SimulatorSettings
+from rbd_ros.runtime.robot import load_model
 
 URDF = str(rbd.sample_path("two_link"))
 CONFIG = Path(__file__).parents[2] / "config" / "simulator.yaml"
@@ -30,12 +29,6 @@ def moved(steps=100, command=(2.0, -1.0), **values):
     plant.on_commands(np.array(command))
     plant.advance(steps)
     return plant
-
-
-def test_the_file_of_parameters_lists_them_all_with_their_defaults():
-    values = yaml.safe_load(CONFIG.read_text())["/**"]["ros__parameters"]
-    assert validate(SIMULATOR_TABLE, values) == validate(SIMULATOR_TABLE, {})
-    assert set(values) == {row.name for row in SIMULATOR_TABLE}
 
 
 @pytest.mark.parametrize("changed", [

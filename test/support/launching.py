@@ -22,10 +22,9 @@ class Launch:
     """`ros2 launch <file> <arguments>`, and a node that talks to what it starts."""
 
     def __init__(self, folder: Path, file: str, *arguments: str) -> None:
+        import rclpy
         from rclpy.context import Context
         from rclpy.executors import SingleThreadedExecutor
-
-        import rclpy
 
         self._log = folder / "launch.log"
         # SIGINT as in a terminal, even if whoever runs the tests ignores it. A session of its own, so that it

@@ -4,11 +4,11 @@ from __future__ import annotations
 from typing import Any
 
 from rbd_ros import RobotModel
-from rbd_ros.core.service.constrained import ConstrainedRequest
-from rbd_ros.core.service.dynamics import DynamicsService
-from rbd_ros.core.service.robot_state import StateRequest
-from rbd_ros.core.service.settings import ServerSettings
-from rbd_ros.core.service.trajectory import TrajectoryPoint
+from rbd_ros.runtime.service.constrained import ConstrainedRequest
+from rbd_ros.runtime.service.dynamics import DynamicsService
+from rbd_ros.runtime.service.robot_state import StateRequest
+from rbd_ros.runtime.service.settings import ServerSettings
+from rbd_ros.runtime.service.trajectory import TrajectoryPoint
 from support.service_requests import FIVE_BAR
 
 

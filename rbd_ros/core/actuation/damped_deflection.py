@@ -15,8 +15,8 @@ from math import factorial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import RbdError, shown
 from ..model.inertia import Array
+from ..model.scalars import positive
 from .actuation import Actuation
 from .flatness import _shaped
 from .series_elastic import SeriesSpring
@@ -33,9 +33,7 @@ class DampedDeflection:
     """
 
     def __init__(self, actuation: Actuation, period: float, efforts: ArrayLike, start: ArrayLike | None = None) -> None:
-        if not (np.isfinite(period) and period > 0.0):
-            raise RbdError(f"period must be a positive time in seconds, got {shown(period)}")
-        self.actuation, self.period = actuation, float(period)
+        self.actuation, self.period = actuation, positive(period, "period", "time in seconds")
         damped = actuation.damped
         self._joints = actuation.series[damped]
         spring = actuation.series_spring

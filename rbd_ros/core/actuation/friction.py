@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ..errors import RbdError, shown
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
+from ..model.scalars import positive
 from ..model.state import finite_entry, shaped, states
 
 SMOOTHING = 0.01         # rad/s or m/s
@@ -88,17 +89,12 @@ def friction_effort_derivatives(model: RobotModel, v: ArrayLike, a: ArrayLike, j
 
 
 def _of(model: RobotModel, smoothing: float, breakaway: ArrayLike | None, stribeck_velocity: float) -> Friction:
-    width = _positive("smoothing", smoothing)
+    width = positive(smoothing, "smoothing", "speed")
     if breakaway is None:
         return Friction(model.damping, model.friction, model.friction, 1.0, width)
     level = np.asarray(breakaway, dtype=float)
     if level.shape not in ((), (model.nv,)) or not np.all(level >= model.friction) or not np.isfinite(level).all():
         raise RbdError(f"breakaway must be one number or {model.nv}, each at least the model's friction "
                        f"{model.friction.tolist()}, got {shown(breakaway)}")
-    return Friction(model.damping, model.friction, level, _positive("stribeck_velocity", stribeck_velocity), width)
-
-
-def _positive(name: str, speed: float) -> float:
-    if not (np.isfinite(speed) and speed > 0.0):
-        raise RbdError(f"{name} must be a positive speed, got {shown(speed)}")
-    return float(speed)
+    speed = positive(stribeck_velocity, "stribeck_velocity", "speed")
+    return Friction(model.damping, model.friction, level, speed, width)

@@ -123,7 +123,11 @@ def _check_increasing(c: Array, reach: float) -> None:
     if np.all(c >= 0.0):
         return
     derivative = c * (2 * np.arange(c.size) + 1)    # in x = φ²
-    roots = np.roots(derivative[::-1])
+    try:
+        roots = np.roots(derivative[::-1])
+    except np.linalg.LinAlgError:
+        raise RbdError(f"coefficients {shown(c.tolist())} differ by too many orders of magnitude to tell up to which "
+                       "deflection the stiffness is positive") from None
     real = roots[(np.abs(roots.imag) < 1e-9 * np.abs(roots)) & (roots.real > 0.0)].real
     end = float(np.sqrt(real.min())) if real.size else np.inf
     if reach >= end or (np.isinf(reach) and c[np.flatnonzero(c)[-1]] < 0.0):

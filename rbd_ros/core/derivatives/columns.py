@@ -13,12 +13,43 @@ from __future__ import annotations
 from ..compile import kernel, sweep
 from ..lie.so3 import right_jacobian_dot, right_jacobian_second
 from ..lie.spatial import (
-    add, compose, cross, dot, rotate, rotate_back, rotate_symmetric, scale, sub, symmetric_times,
+    add,
+    compose,
+    cross,
+    dot,
+    rotate,
+    rotate_back,
+    rotate_symmetric,
+    scale,
+    sub,
+    symmetric_times,
 )
 from ..model.block import (
-    GRAVITY, HELICAL, INERTIA, IQ, IV, MASS, MOMENT, NODES, RATIO, REVOLUTE, SPHERICAL_EXP,
-    column, dof, joint_pose, kind, matrix, node, parent, put, put_add, put_matrix, put_six,
-    six, vector, zero,
+    GRAVITY,
+    HELICAL,
+    INERTIA,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    RATIO,
+    REVOLUTE,
+    SPHERICAL_EXP,
+    column,
+    dof,
+    joint_pose,
+    kind,
+    matrix,
+    node,
+    parent,
+    put,
+    put_add,
+    put_matrix,
+    put_six,
+    six,
+    vector,
+    zero,
 )
 
 # workspace of one node: pose, twist, acceleration; composite mass, moment, inertia, N, momentum; wrench about O

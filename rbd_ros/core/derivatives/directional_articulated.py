@@ -17,8 +17,24 @@ from ..dynamics.forward import forward_dynamics, singular, solve_mass_matrix
 from ..dynamics.hybrid import hybrid_dynamics, prescribed_mask
 from ..dynamics.mass_matrix import mass_matrix
 from ..model.block import (
-    ARMATURE, IQ, IV, MASS, MOMENT, NODES, NQ, NV,
-    all_finite, dof, kind, matrix, node, parent, positions_valid, rates_valid, six, vector,
+    ARMATURE,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    NQ,
+    NV,
+    all_finite,
+    dof,
+    kind,
+    matrix,
+    node,
+    parent,
+    positions_valid,
+    rates_valid,
+    six,
+    vector,
 )
 from ..model.block import INERTIA as BODY_INERTIA
 from ..model.inertia import Array
@@ -26,8 +42,21 @@ from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches
 from .columns import put_pair
 from .directional import (
-    DA, DF, DH, DV, A, F, P, R, V,
-    acceleration_before, column_change, column_of, inverse_dynamics_directional, motion_changes, velocity_wrench,
+    DA,
+    DF,
+    DH,
+    DV,
+    A,
+    F,
+    P,
+    R,
+    V,
+    acceleration_before,
+    column_change,
+    column_of,
+    inverse_dynamics_directional,
+    motion_changes,
+    velocity_wrench,
     with_tangent,
 )
 from .directional import SIZE as MOTION

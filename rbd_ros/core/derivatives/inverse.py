@@ -12,15 +12,47 @@ from numpy.typing import ArrayLike
 from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
 from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, IQ, NODES, NQ, NV, SPHERICAL_EXP,
-    all_finite, dof, kind, matrix, node, parent, positions_valid, rates_valid, six, vector,
+    ARMATURE,
+    IQ,
+    NODES,
+    NQ,
+    NV,
+    SPHERICAL_EXP,
+    all_finite,
+    dof,
+    kind,
+    matrix,
+    node,
+    parent,
+    positions_valid,
+    rates_valid,
+    six,
+    vector,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
 from .columns import (
-    COLUMN, COMPOSITE, FORCE, MOMENT_O, NODE_SIZE, PSI, PSI2, TOTAL, XI, C, H, I, N, P, R, S,
-    acceleration_columns, count_columns, exponential_torque, motion_sweep,
+    COLUMN,
+    COMPOSITE,
+    FORCE,
+    MOMENT_O,
+    NODE_SIZE,
+    PSI,
+    PSI2,
+    TOTAL,
+    XI,
+    C,
+    H,
+    I,
+    N,
+    P,
+    R,
+    S,
+    acceleration_columns,
+    count_columns,
+    exponential_torque,
+    motion_sweep,
 )
 
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long

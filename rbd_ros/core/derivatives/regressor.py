@@ -11,8 +11,28 @@ from ..compile import UNSUITED, kernel, quick_entry
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, _P, _R, SIZE, node_motion
 from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, sub
 from ..model.block import (
-    GRAVITY, IQ, IV, LINK, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, LINKS, NQ, NV,
-    all_finite, column, dof, kind, matrix, node, parent, positions_valid, put_add, rates_valid, vector,
+    GRAVITY,
+    IQ,
+    IV,
+    LINK,
+    LINK_NODE,
+    LINK_POSITION,
+    LINK_ROTATION,
+    LINK_START,
+    LINKS,
+    NQ,
+    NV,
+    all_finite,
+    column,
+    dof,
+    kind,
+    matrix,
+    node,
+    parent,
+    positions_valid,
+    put_add,
+    rates_valid,
+    vector,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel

@@ -13,7 +13,20 @@ from ..compile import entry, kernel
 from ..lie.so3 import quaternion_multiply, quaternion_to_matrix
 from ..lie.spatial import rotate
 from ..model.block import (
-    FREE, IQ, IV, NODES, NQ, NV, OWNER, SPHERICAL, all_finite, dof, kind, node, positions_valid, rates_valid,
+    FREE,
+    IQ,
+    IV,
+    NODES,
+    NQ,
+    NV,
+    OWNER,
+    SPHERICAL,
+    all_finite,
+    dof,
+    kind,
+    node,
+    positions_valid,
+    rates_valid,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel

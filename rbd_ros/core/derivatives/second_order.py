@@ -15,8 +15,31 @@ from __future__ import annotations
 from ..compile import kernel, sweep
 from ..lie.spatial import add, add_matrix, cross, hat_times, rotate, rotate_back, scale
 from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NV, RATIO, REVOLUTE,
-    dof, joint_pose, joint_twist, kind, matrix, node, parent, project, put, put_add, put_matrix, six, vector, zero,
+    ARMATURE,
+    GRAVITY,
+    INERTIA,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    NV,
+    RATIO,
+    REVOLUTE,
+    dof,
+    joint_pose,
+    joint_twist,
+    kind,
+    matrix,
+    node,
+    parent,
+    project,
+    put,
+    put_add,
+    put_matrix,
+    six,
+    vector,
+    zero,
 )
 
 # workspace of one node: pose; w0 … w3; U2, U3, U4; accelerations and two derivatives; the arm from the parent's origin

@@ -18,8 +18,29 @@ from ..compile import kernel, routine
 from ..lie.exponential_series import exponential_dual, exponential_rate, record_size
 from ..lie.spatial import add, add_matrix, cross, dot, hat_times, rotate, rotate_back, scale, sub
 from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NV, SPHERICAL_EXP,
-    dof, joint_pose, joint_twist, kind, matrix, node, parent, project, put, put_add, put_matrix, six, vector,
+    ARMATURE,
+    GRAVITY,
+    INERTIA,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    NV,
+    SPHERICAL_EXP,
+    dof,
+    joint_pose,
+    joint_twist,
+    kind,
+    matrix,
+    node,
+    parent,
+    project,
+    put,
+    put_add,
+    put_matrix,
+    six,
+    vector,
 )
 from .second_order import pseudo_inertia, times_symmetric
 

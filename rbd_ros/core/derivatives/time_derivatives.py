@@ -16,7 +16,17 @@ from ..dynamics.mass_matrix import SIZE as COMPOSITE_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..errors import RbdError
 from ..model.block import (
-    GRAVITY, NODES, NQ, NV, SHARED, SPHERICAL_EXP, all_finite, kind, node, positions_valid, rates_valid,
+    GRAVITY,
+    NODES,
+    NQ,
+    NV,
+    SHARED,
+    SPHERICAL_EXP,
+    all_finite,
+    kind,
+    node,
+    positions_valid,
+    rates_valid,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel

@@ -11,12 +11,44 @@ from __future__ import annotations
 
 from ..compile import kernel
 from ..lie.spatial import (
-    add, cross, dot, hat_times, rotate, rotate_back, rotate_matrix, rotate_symmetric, scale, symmetric_times,
+    add,
+    cross,
+    dot,
+    hat_times,
+    rotate,
+    rotate_back,
+    rotate_matrix,
+    rotate_symmetric,
+    scale,
+    symmetric_times,
 )
 from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, RATIO, REVOLUTE,
-    column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, put, put_add, put_matrix, put_six,
-    six, vector, zero,
+    ARMATURE,
+    GRAVITY,
+    INERTIA,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    RATIO,
+    REVOLUTE,
+    column,
+    dof,
+    joint_bias,
+    joint_pose,
+    joint_twist,
+    kind,
+    matrix,
+    node,
+    parent,
+    put,
+    put_add,
+    put_matrix,
+    put_six,
+    six,
+    vector,
+    zero,
 )
 
 # workspace of one node; per column of S: U = Î s (6), 1/D (D where the acceleration is prescribed), effort left over

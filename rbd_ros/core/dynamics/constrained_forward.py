@@ -14,7 +14,17 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped
 from .constrained_recursion import (
-    ALPHA, BETA, CONDITION, DAMPING, EXCESS, INFO, RANK, RESIDUAL, SCALE, constrained_entry, constrained_forward_entry,
+    ALPHA,
+    BETA,
+    CONDITION,
+    DAMPING,
+    EXCESS,
+    INFO,
+    RANK,
+    RESIDUAL,
+    SCALE,
+    constrained_entry,
+    constrained_forward_entry,
     residuals_entry,
 )
 from .constraint_values import evaluate

@@ -13,8 +13,25 @@ import numpy as np
 from ..compile import entry, kernel, quick_entry, sweep
 from ..lie.spatial import add, cross, dot, rotate, scale
 from ..model.block import (
-    IQ, IV, NODES, NQ, NV, RATIO, REVOLUTE, SHARED, all_finite, column, dof, kind, matrix, node, parent,
-    positions_valid, put_add, rates_valid, vector,
+    IQ,
+    IV,
+    NODES,
+    NQ,
+    NV,
+    RATIO,
+    REVOLUTE,
+    SHARED,
+    all_finite,
+    column,
+    dof,
+    kind,
+    matrix,
+    node,
+    parent,
+    positions_valid,
+    put_add,
+    rates_valid,
+    vector,
 )
 from ..model.constraint_block import ROWS
 from .articulated import _ACCEL, _ALPHA, _OMEGA, _U, SIZE, articulated_accelerations, articulated_factors

@@ -8,8 +8,25 @@ from ..compile import UNSUITED, kernel, quick_entry
 from ..errors import RbdError
 from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, IV, MASS, MOMENT, NODES, NQ, NV,
-    all_finite, dof, kind, matrix, node, positions_valid, rates_valid, six, vector, zero,
+    ARMATURE,
+    GRAVITY,
+    INERTIA,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    NQ,
+    NV,
+    all_finite,
+    dof,
+    kind,
+    matrix,
+    node,
+    positions_valid,
+    rates_valid,
+    six,
+    vector,
+    zero,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel

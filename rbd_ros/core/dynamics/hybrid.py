@@ -18,11 +18,10 @@ from .forward import singular, solve_mass_matrix
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 
-
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
 
 
-class HybridResult(NamedTuple):
+class Hybrid(NamedTuple):
     """Every coordinate's `acceleration` and `effort`, (nv,) or (N, nv) each: what was given, and what follows."""
 
     acceleration: Array
@@ -63,7 +62,7 @@ def hybrid_dynamics_batch(M, q, v, a, tau, mask, wrench, states, acceleration, e
 
 
 def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
-                    prescribed: ArrayLike | Sequence[str], external_wrenches: Any = None) -> HybridResult:
+                    prescribed: ArrayLike | Sequence[str], external_wrenches: Any = None) -> Hybrid:
     """Some accelerations and the other coordinates' efforts given, the rest computed: K Table 4, O(n).
 
     prescribed: per velocity coordinate whether `a` holds there and `tau` is sought (nv,) bool, or names of joints or
@@ -79,7 +78,7 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         except UNSUITED:
             found = -1    # not float64 arrays of one state and a mask: looked at below
         if found == 0:
-            return _new(HybridResult, (acceleration, effort))
+            return _new(Hybrid, (acceleration, effort))
         if found > 0:
             raise states(model, q=q, v=v, a=a, tau=tau).beyond_numbers() or singular(model, found - 1)
     mask = prescribed_mask(model, prescribed)
@@ -87,7 +86,7 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
     if model.mimics:
         given.check_values()
         return _dense(model, given, mask, external_wrenches)
-    result = HybridResult(given.empty(model.nv), given.empty(model.nv))
+    result = Hybrid(given.empty(model.nv), given.empty(model.nv))
     found = hybrid_dynamics_batch.call(
         model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
         result.acceleration.reshape(-1), result.effort.reshape(-1))
@@ -123,7 +122,7 @@ def prescribed_mask(model: RobotModel, prescribed: ArrayLike | Sequence[str]) ->
     return mask
 
 
-def _dense(model: RobotModel, given: States, mask: NDArray[np.bool_], external_wrenches: Any) -> HybridResult:
+def _dense(model: RobotModel, given: States, mask: NDArray[np.bool_], external_wrenches: Any) -> Hybrid:
     """K eq. 33, 34 for models whose bodies share coordinates."""
     q, v, a, tau = given.arrays
     M = mass_matrix(model, q)
@@ -134,4 +133,4 @@ def _dense(model: RobotModel, given: States, mask: NDArray[np.bool_], external_w
     if free.any():
         acceleration[..., free] = solve_mass_matrix(model, M[..., free, :][..., free], rest[..., None])[..., 0]
     effort[..., mask] = ((M @ acceleration[..., None])[..., 0] + bias)[..., mask]
-    return HybridResult(*given.finite(acceleration=acceleration, effort=effort))
+    return Hybrid(*given.finite(acceleration=acceleration, effort=effort))

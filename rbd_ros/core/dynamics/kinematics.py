@@ -8,9 +8,32 @@ from ..compile import UNSUITED, kernel, quick_entry
 from ..errors import RbdError, shown
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
-    IQ, IV, LINK, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, LINKS, NODES, NQ, NV,
-    all_finite, column, dof, joint_bias, joint_pose, joint_twist, kind, matrix, node, parent, positions_valid, put,
-    put_matrix, rates_valid, vector,
+    IQ,
+    IV,
+    LINK,
+    LINK_NODE,
+    LINK_POSITION,
+    LINK_ROTATION,
+    LINK_START,
+    LINKS,
+    NODES,
+    NQ,
+    NV,
+    all_finite,
+    column,
+    dof,
+    joint_bias,
+    joint_pose,
+    joint_twist,
+    kind,
+    matrix,
+    node,
+    parent,
+    positions_valid,
+    put,
+    put_matrix,
+    rates_valid,
+    vector,
 )
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel

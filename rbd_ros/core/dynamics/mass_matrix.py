@@ -7,8 +7,28 @@ from numpy.typing import ArrayLike
 from ..compile import UNSUITED, kernel, quick_entry
 from ..lie.spatial import add, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV,
-    column, dof, joint_pose, kind, matrix, node, parent, positions_valid, put, put_add, put_matrix, put_six, six,
+    ARMATURE,
+    INERTIA,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    NQ,
+    NV,
+    column,
+    dof,
+    joint_pose,
+    kind,
+    matrix,
+    node,
+    parent,
+    positions_valid,
+    put,
+    put_add,
+    put_matrix,
+    put_six,
+    six,
     vector,
 )
 from ..model.inertia import Array

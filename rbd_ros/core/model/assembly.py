@@ -11,7 +11,15 @@ from ..lie import so3
 from . import block
 from .inertia import Array, Inertia, combine, finite
 from .joints import (
-    Joint, JointSpec, Mimic, Primitive, aligning_rotation, check, check_quaternions, dissipation, per_coordinate,
+    Joint,
+    JointSpec,
+    Mimic,
+    Primitive,
+    aligning_rotation,
+    check,
+    check_quaternions,
+    dissipation,
+    per_coordinate,
     primitives,
 )
 from .mimics import resolve_mimics, with_followers

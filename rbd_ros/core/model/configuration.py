@@ -6,12 +6,30 @@ import numpy as np
 from ..compile import kernel, quick_entry
 from ..lie.series import inverse_ratio
 from ..lie.so3 import (
-    quaternion_exp, quaternion_log, quaternion_multiply, quaternion_to_matrix, right_jacobian,
+    quaternion_exp,
+    quaternion_log,
+    quaternion_multiply,
+    quaternion_to_matrix,
+    right_jacobian,
 )
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
 from .block import (
-    FREE, IQ, IV, NODES, NQ, NV, OWNER, SPHERICAL,
-    all_finite, dof, kind, node, positions_valid, put, rates_valid, vector,
+    FREE,
+    IQ,
+    IV,
+    NODES,
+    NQ,
+    NV,
+    OWNER,
+    SPHERICAL,
+    all_finite,
+    dof,
+    kind,
+    node,
+    positions_valid,
+    put,
+    rates_valid,
+    vector,
 )
 
 

@@ -22,7 +22,7 @@ from .state import shaped
 FARTHEST = 1e15    # rad or m: limits beyond are none, as far as random configurations go
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RobotModel:
     """A tree of rigid bodies: nq position and nv velocity coordinates, in the order of `joints`.
 
@@ -63,6 +63,13 @@ class RobotModel:
             position_lower=gather("lower"), position_upper=gather("upper"), velocity_limit=gather("velocity"),
             effort_limit=gather("effort"), damping=gather("damping"), friction=gather("friction"),
             armature=read_only(made.armature), description=description, _block=made.block)
+
+    def __repr__(self) -> str:
+        """Name, size, joints and mass: what the arrays hold is asked for by name."""
+        kinds = ", ".join(f"{joint.name} ({joint.type})" for joint in self.joints[:7])
+        more = f", … {len(self.joints) - 7} more" if len(self.joints) > 7 else ""
+        return (f"RobotModel '{self.name}': nq {self.nq}, nv {self.nv}, {len(self.body_names)} bodies, "
+                f"{self.total_mass:.4g} kg\n  joints: {kinds}{more}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RobotModel.from_description, (self.description,)

@@ -14,6 +14,7 @@ from ..dynamics.inverse import gravity_effort
 from ..dynamics.mass_matrix import mass_matrix
 from ..errors import RbdError, shown
 from ..model.inertia import Array
+from ..model.scalars import step_count
 from ..model.state import real, states
 from .simulator import Effort, Simulator, _view
 from .springs import ArmSprings, with_rotors
@@ -149,16 +150,10 @@ class ElasticSimulator:
             effort: Effort = lambda time: self._efforts(function(time))    # noqa: E731
         else:
             effort = self._efforts(motor_effort)
-        if n < 1 or int(n) != n:
-            raise RbdError(f"n must be a positive number of steps, got {shown(n)}")
-        left = int(n)
+        left = step_count(n)
         while left:
             chunk = min(left, CHECK_EVERY - self.steps % CHECK_EVERY)
-            try:
-                self._simulator.step(effort, chunk, wrenches)
-            except np.linalg.LinAlgError as error:
-                raise RbdError(f"simulation diverged at {self.time:g} s: {error}; smaller efforts or a smaller step "
-                               f"than {self.step_size:g} s may help") from None
+            self._simulator.step(effort, chunk, wrenches)
             left -= chunk
             if self.steps % CHECK_EVERY == 0:
                 self._check_step()

@@ -7,8 +7,33 @@ from ..compile import kernel, routine
 from ..lie.so3 import quaternion_to_matrix, right_jacobian, right_jacobian_dot
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, FREE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NV, OWNER, SPHERICAL, SPHERICAL_EXP, ZERO,
-    dof, joint_pose, joint_twist, kind, matrix, node, parent, project, put, put_add, put_matrix, six, vector,
+    ARMATURE,
+    FREE,
+    GRAVITY,
+    INERTIA,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    NV,
+    OWNER,
+    SPHERICAL,
+    SPHERICAL_EXP,
+    ZERO,
+    dof,
+    joint_pose,
+    joint_twist,
+    kind,
+    matrix,
+    node,
+    parent,
+    project,
+    put,
+    put_add,
+    put_matrix,
+    six,
+    vector,
 )
 from ..model.configuration import _turn
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..dynamics.forward import forward_dynamics
 from ..dynamics.hybrid import hybrid_dynamics
-from ..dynamics.mass_matrix import mass_matrix
+from ..dynamics.inverse_mass import inverse_mass_matrix
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from .bounds import Bounds
@@ -106,7 +106,7 @@ class Modes:
         return v
 
     def _inverse(self, q: Array) -> Array:
-        W = np.linalg.inv(mass_matrix(self.model, q))
+        W = inverse_mass_matrix(self.model, q)
         return np.ascontiguousarray(0.5 * (W + W.T)).reshape(-1)
 
     def _mode(self, q: Array, v: Array, t: float, effort: Callable[[Array, Array, float], Array],

@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike
 from ..actuation.friction import Friction
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics
+from ..dynamics.inverse_mass import inverse_mass_matrix
 from ..dynamics.mass_matrix import mass_matrix
 from ..dynamics.projection import ACCEPTED
 from ..errors import BeyondNumbers, RbdError, unknown_name
 from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
+from ..model.scalars import positive, step_count
 from ..model.state import states
 from .bounds import Bounds, Boxes
 from .constrained_motion import ConstrainedMotion
@@ -51,12 +53,10 @@ class Simulator:
                  limits: bool = True, velocity_limits: bool = False, q: ArrayLike | None = None,
                  v: ArrayLike | None = None, constraints: ConstraintSet | None = None,
                  springs: ArmSprings | None = None, friction: Friction | None = None) -> None:
-        if not (np.isfinite(step) and step > 0.0):
-            raise RbdError(f"step must be a positive time in seconds, got {step!r}")
         if integrator not in NAMES:
             raise unknown_name("integrator", integrator, NAMES)
         self.model = model
-        self.step_size = float(step)
+        self.step_size = positive(step, "step", "time in seconds")
         self.integrator = integrator
         self._constrained = ConstrainedMotion(model, constraints) if constraints is not None else None
         self._integrate = INTEGRATORS.get(integrator, semi_implicit_euler)    # unless `variational`
@@ -138,13 +138,12 @@ class Simulator:
         Raises `RbdError`, leaving the last finite state, where a state would not be finite.
         """
         given = effort if callable(effort) else self._checked(effort)
-        if n < 1 or int(n) != n:
-            raise RbdError(f"n must be a positive number of steps, got {n!r}")
+        count = step_count(n)
         with np.errstate(all="ignore"):
-            for _ in range(int(n)):
+            for _ in range(count):
                 try:
                     q, v = self._advance(given, external_wrenches)
-                except BeyondNumbers:
+                except (BeyondNumbers, np.linalg.LinAlgError):
                     raise self._diverged("v", int(np.argmax(np.abs(self._v)))) from None
                 if not math.isfinite(q @ q + v @ v):
                     self._check_finite(q, v)
@@ -252,7 +251,7 @@ class Simulator:
                         f"{self.step_size:g} s may help")
 
     def _check_damping(self, q: Array) -> None:
-        rate = self.step_size * self.model.damping * np.diag(np.linalg.inv(mass_matrix(self.model, q)))
+        rate = self.step_size * self.model.damping * np.diag(inverse_mass_matrix(self.model, q))
         if rate.size and rate.max() > 1.0:
             i = int(np.argmax(rate))
             raise RbdError(f"damping {self.model.damping[i]:g} of joint '{self._owner(i, 'v')}' is too stiff for rk4 "

@@ -1,0 +1,31 @@
+"""Messages → plain values."""
+from __future__ import annotations
+
+from typing import Any
+
+from ...runtime.inputs.references import Point
+
+
+def nanoseconds(stamp: Any) -> int:
+    """A builtin_interfaces/Time or Duration in ns."""
+    return int(stamp.sec * 1_000_000_000 + stamp.nanosec)
+
+
+def trajectory_points(message: Any) -> list[Point]:
+    """Points of a trajectory_msgs/JointTrajectory."""
+    return [Point(nanoseconds(point.time_from_start) * 1e-9, point.positions, point.velocities, point.accelerations)
+            for point in message.points]
+
+
+def named_wrenches(message: Any) -> list[tuple[str, list[float]]]:
+    """(body, [moment, force]) of a rbd_interfaces/NamedWrenches."""
+    return wrenches(message.wrenches)
+
+
+def wrenches(items: Any) -> list[tuple[str, list[float]]]:
+    """(body, [moment, force]) of each rbd_interfaces/NamedWrench: messages put the force first, the library second."""
+    found = []
+    for item in items:
+        moment, force = item.wrench.torque, item.wrench.force
+        found.append((item.body, [moment.x, moment.y, moment.z, force.x, force.y, force.z]))
+    return found

@@ -1,0 +1,58 @@
+"""What launch files share: arguments that several have, and how a node gets them."""
+from __future__ import annotations
+
+from typing import Any
+
+from launch.actions import DeclareLaunchArgument
+from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch_ros.parameter_descriptions import ParameterValue
+from launch_ros.substitutions import FindPackageShare
+
+from ... import sample_path
+
+BOOLEAN = ["true", "false"]
+SHARED: dict[str, dict[str, Any]] = {
+    "namespace": {
+        "default_value": "", "description": "Namespace of the node and its topics."},
+    "joint_states": {
+        "default_value": "joint_states", "description": "Topic of the robot's joint states."},
+    "robot_description": {
+        "default_value": "robot_description", "description": "Topic of the robot description (URDF)."},
+    "robot_description_file": {
+        "default_value": str(sample_path("iiwa")), "description": "URDF file of the arm."},
+    "autostart": {
+        "default_value": "true", "choices": BOOLEAN,
+        "description": "Configure and activate the node as soon as there is a robot description (true), or leave that "
+                       "to a lifecycle manager (false)."},
+    "use_sim_time": {
+        "default_value": "false", "choices": BOOLEAN,
+        "description": "Take the time from /clock, as in a simulation."},
+    "mass_scale": {
+        "default_value": "1.0",
+        "description": "Mass of the simulated robot over that of its model, 0.001 to 1000."},
+    "feedforward": {
+        "default_value": "full", "choices": ["none", "gravity", "full", "computed_torque"],
+        "description": "Model torque that is added to the feedback: none; gravity of the measured position; inverse "
+                       "dynamics of the reference (full); inverse dynamics of the measured state with the feedback as "
+                       "acceleration (computed_torque; its gains are in 1/s^2 and 1/s, so give a params_file)."},
+}
+
+
+def declare(*names: str) -> list[DeclareLaunchArgument]:
+    """These of the shared arguments."""
+    return [DeclareLaunchArgument(name, **SHARED[name]) for name in names]
+
+
+def config(name: str) -> PathJoinSubstitution:
+    """A file of this package's folder config."""
+    return PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", name])
+
+
+def typed(name: str, kind: type) -> dict[str, ParameterValue]:
+    """A parameter from the argument of the same name."""
+    return {name: ParameterValue(LaunchConfiguration(name), value_type=kind)}
+
+
+def topic(name: str) -> tuple[str, LaunchConfiguration]:
+    """A remapping of this topic to what the argument of the same name says."""
+    return name, LaunchConfiguration(name)

@@ -1,0 +1,229 @@
+"""What every node with a robot model shares: parameters, robot description, configuration, diagnostics."""
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.clock import Clock, ClockType
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from std_msgs.msg import String
+
+from ...core.compile import COMPILED, is_cached
+from ...core.errors import RbdError
+from ...core.model.robot_model import RobotModel
+from ...core.model.xml_tree import read_text
+from ...runtime.parameters import Table, select, validate
+from ...runtime.robot import load_model
+from . import parameters
+from .diagnostics import diagnostic_array
+from .lifecycle import refuse_impossible_transitions
+from .surroundings import Reminder, silence
+
+BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+RELIABLE = QoSProfile(depth=1)
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+WAITING = "waiting for robot_description"
+
+
+class ModelNode(LifecycleNode):
+    """Base class. A subclass has a `table` of parameters, the node's and those of its `logic`, and implements `set_up`,
+    `tear_down` and what follows.
+    """
+
+    table: Table
+    logic: Table
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        refuse_impossible_transitions(self)
+        parameters.declare(self, self.table)
+        parameters.on_change(self, self.table, self._check_parameters, self._apply_parameters)
+        self.model: RobotModel | None = None    # from configuration to cleanup
+        self.active = False
+        self.status = WAITING
+        self.lock = threading.RLock()           # of the logic, held by every callback that touches it
+        self.steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.undo: list[Callable[[], Any]] = []    # what takes back the configuration, run from the last to the first
+        self._description = ""      # the last one on the topic
+        self._loaded = ""           # the one that the model comes from
+        self._given = False         # whether parameters give it
+        self.ending: Callable[[], bool] = lambda: False    # whether the process is about to end
+        self._ended = False                        # by the transition `cleanup` or `shutdown`: no autostart any more
+        self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._descriptions = self.create_subscription(String, "robot_description", self._on_description, LATCHED)
+        self._undescribed = Reminder(self.get_logger().warning)
+        self.create_timer(1.0, self._publish_diagnostics, clock=self.steady)
+
+    # ---- for subclasses
+
+    def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What the logic takes of all parameters of the node."""
+        return select(self.logic, values)
+
+    def load(self, values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
+        """The model of a URDF text or path, and warnings about it."""
+        return load_model(values, description)
+
+    def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        """Make logic and entities from validated parameters; `RbdError` refuses the configuration."""
+
+    def tear_down(self) -> None:
+        """Let go of the logic; entities are gone."""
+
+    def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        """Raise `RbdError` if these validated parameters cannot be."""
+
+    def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        """Use changed parameters."""
+
+    def report(self) -> Mapping[str, Any]:
+        """Values for /diagnostics."""
+        return {}
+
+    def look_around(self, now: float) -> str:
+        """What users should know of other nodes, for /diagnostics; called once a second, at `now` (s, steady)."""
+        return ""
+
+    def on_defect(self, trace: str) -> None:
+        """Deal with an exception in the callback of a subscription; by default it ends the process."""
+        raise
+
+    def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile) -> Any:
+        """A subscription under the lock, until cleanup, with QoS that parameters can override."""
+        def locked(message: Any) -> None:
+            with self.lock:
+                try:
+                    callback(message)
+                except Exception:
+                    self.on_defect(traceback.format_exc())
+
+        made = self.create_subscription(kind, topic, locked, qos, qos_overriding_options=(
+            QoSOverridingOptions.with_default_policies()))
+        self.undo.append(lambda: self.destroy_subscription(made))
+        return made
+
+    def serve(self, kind: type, name: str, callback: Callable[..., Any]) -> None:
+        """A service until cleanup."""
+        made = self.create_service(kind, name, callback)
+        self.undo.append(lambda: self.destroy_service(made))
+
+    # ---- start and end
+
+    def start(self) -> None:
+        """Configure and activate, if that is wanted and there is a robot description."""
+        values = parameters.read(self, self.table)
+        if values["autostart"] is not True:
+            self.status = "not configured"
+        elif values["robot_description"] or values["robot_description_file"] or self._description:
+            if self.trigger_configure() == TransitionCallbackReturn.SUCCESS and not self.ending():
+                self.trigger_activate()
+        else:
+            self.get_logger().info(f"waiting for a robot description on {self.resolve_topic_name('robot_description')}")
+
+    def stop(self) -> None:
+        """Before the process ends."""
+        self._clean_up()
+
+    def _on_description(self, message: String) -> None:
+        if self.model is not None and message.data not in (self._description, self._loaded):
+            self.get_logger().warning(
+                "the robot description on the topic is another one, but that of the parameters counts"
+                if self._given else "a new robot description takes effect at the next configuration")
+        self._description = message.data
+        if self.model is None and not self._ended and self.get_parameter("autostart").value is True:
+            self.start()
+
+    # ---- life cycle
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            self._configure()
+        except RbdError as error:
+            self._clean_up()
+            self.status = f"configuration failed: {error}"
+            self.get_logger().error(self.status)
+            return TransitionCallbackReturn.FAILURE
+        except Exception:    # rclpy would swallow it
+            self.get_logger().error(traceback.format_exc())
+            raise
+        return TransitionCallbackReturn.SUCCESS
+
+    def _configure(self) -> None:
+        log = self.get_logger()
+        values = validate(self.table, parameters.read(self, self.table))
+        description = values["robot_description"] or values["robot_description_file"] or self._description
+        if not description:
+            raise RbdError("no robot description: nothing came on topic "
+                           f"{self.resolve_topic_name('robot_description')}, and neither parameter 'robot_description' "
+                           "nor 'robot_description_file' is set")
+        log.info("loading the robot" if not COMPILED or is_cached() else
+                 "loading the robot; what is not compiled yet is compiled now, once, which takes up to a few minutes "
+                 "(`rbd compile` does it ahead)")
+        begin = time.monotonic()
+        model, notes = self.load(values, description)
+        for note in notes:
+            log.warning(note)
+        self.set_up(values, model)
+        text, _ = read_text(description)
+        self._loaded = text if isinstance(text, str) else text.decode(errors="replace")
+        self._given = bool(values["robot_description"] or values["robot_description_file"])
+        self.model, self.status = model, "configured"
+        log.info(f"'{model.name}' ready in {time.monotonic() - begin:.1f} s; joints: "
+                 f"{', '.join(values['joints'] or model.joint_names)}")
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.active, self.status = True, "active"
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.active, self.status = False, "inactive"
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._clean_up()
+        self.status, self._ended = "not configured", True
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.stop()
+        self.status, self._ended = "shut down", True
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.stop()
+        self.status = "configuration failed: an error in the program, see the log"
+        return TransitionCallbackReturn.SUCCESS
+
+    def _clean_up(self) -> None:
+        while self.undo:
+            self.undo.pop()()
+        self.tear_down()
+        self.model, self.active = None, False
+
+    # ---- parameters and diagnostics
+
+    def _check_parameters(self, values: Mapping[str, Any]) -> None:
+        checked = validate(self.table, values)
+        if self.model is not None:
+            self.check(checked, self.model)
+
+    def _apply_parameters(self) -> None:
+        if self.model is not None:
+            self.apply(validate(self.table, parameters.read(self, self.table)), self.model)
+
+    def _publish_diagnostics(self) -> None:
+        now = time.monotonic()
+        self._undescribed.tell(
+            f"still no robot description: {silence(self, self._descriptions.topic_name)}" if self.status == WAITING
+            else "", "expected is the text of a URDF as std_msgs/String, latched (transient local), as from "
+            "robot_state_publisher in the same namespace; or set parameter 'robot_description_file'", now)
+        notice = self.look_around(now)
+        with self.lock:
+            report = {} if self.model is None else self.report()
+        self._diagnostics.publish(diagnostic_array(self, self.status, self.active, report, notice))

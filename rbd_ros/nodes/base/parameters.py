@@ -1,0 +1,107 @@
+"""Declaration tables (`runtime.parameters`) as ROS parameters."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rcl_interfaces.srv import SetParameters, SetParametersAtomically
+from rclpy.node import Node
+from rclpy.parameter import Parameter as RosParameter
+
+from ...core.errors import RbdError
+from ...runtime.parameters import Parameter, Table
+from .rclpy_inside import guard_service, overrides
+
+EXECUTORS = ("single_threaded", "events")
+EXECUTOR = Parameter("executor", "string", "single_threaded", "rclpy executor. Python wheels of ROS deliver nothing "
+                     "with 'events'; ordinary installations are faster with it.", choices=EXECUTORS, read_only=True)
+MODEL_NODE_TABLE: Table = (
+    Parameter("autostart", "bool", True, "Configure and activate as soon as there is a robot description.",
+              read_only=True),
+    EXECUTOR,
+    Parameter("robot_description", "string", "", "URDF text. Empty: from the file below, or else from the topic "
+              "robot_description.", read_only=True),
+    Parameter("robot_description_file", "string", "", "Path of a URDF file, used if robot_description is empty.",
+              read_only=True),
+)
+
+
+def declare(node: Node, table: Table) -> None:
+    """Declare every row. Types are checked by the table, so that `5` is as good as `5.0` and `[5.0, 5.0]`."""
+    _refuse_unknown_types(node)
+    for row in table:
+        if not node.has_parameter(row.name):
+            node.declare_parameter(row.name, _ros_value(row), ParameterDescriptor(
+                description=row.description, additional_constraints=row.constraints, read_only=row.read_only,
+                dynamic_typing=True))
+    for note in misspelt(overrides(node), table):
+        node.get_logger().warning(note)
+
+
+def misspelt(given: Iterable[str], table: Table) -> list[str]:
+    """What to say about given names that no row has, but nearly: ROS ignores them without a word.
+
+    Names that are like no row are taken for those of other nodes, which often share a file.
+    """
+    rows = [row.name for row in table]
+    near = {name: get_close_matches(name, rows, n=1, cutoff=0.9) for name in given if name not in rows}
+    return [f"parameter '{name}' has no effect; did you mean '{found[0]}'?" for name, found in near.items() if found]
+
+
+def read(node: Node, table: Table) -> dict[str, Any]:
+    """The present values, not yet validated."""
+    return {row.name: node.get_parameter(row.name).value for row in table}
+
+
+def on_change(node: Node, table: Table, check: Callable[[Mapping[str, Any]], Any], apply: Callable[[], None]) -> None:
+    """Call `check` with all values before a change, and refuse it with the text of its `RbdError`; then `apply`."""
+    names = {row.name for row in table}
+
+    def before(changes: list[RosParameter]) -> SetParametersResult:
+        own = {change.name: change.value for change in changes if change.name in names}
+        if own:
+            try:
+                check(read(node, table) | own)
+            except RbdError as error:
+                return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def after(changes: list[RosParameter]) -> None:
+        if any(change.name in names for change in changes):
+            apply()
+
+    node.add_on_set_parameters_callback(before)
+    node.add_post_set_parameters_callback(after)
+
+
+def _refuse_unknown_types(node: Node) -> None:
+    """Refuse a parameter of a type that ROS does not have; rclpy raises an error there, which ends the process."""
+    guard_service(node, (SetParameters, SetParametersAtomically), _refusing)
+
+
+def _refusing(change: Callable[..., Any]) -> Callable[..., Any]:
+    known = {kind.value for kind in RosParameter.Type}
+
+    def answer(request: Any, response: Any) -> Any:
+        wrong = [item for item in request.parameters if item.value.type not in known]
+        if not wrong:
+            return change(request, response)
+        result = SetParametersResult(successful=False, reason=f"parameter '{wrong[0].name}' is of type "
+                                     f"{wrong[0].value.type}, which is none of ROS; nothing was changed")
+        if isinstance(response, SetParametersAtomically.Response):
+            response.result = result
+        else:
+            response.results = [result] * len(request.parameters)
+        return response
+
+    return answer
+
+
+def _ros_value(row: Parameter) -> Any:
+    if row.kind == "numbers":
+        return list(row.default) if len(row.default) > 1 else row.default[0]
+    if row.kind == "strings":
+        return list(row.default) or [""]
+    return row.default

@@ -1,0 +1,101 @@
+"""All that leans on the inside of rclpy, where it has no public way: what, seen in which version, why, and without it.
+
+| here | rclpy 7.1 (Jazzy) to 10 (Lyrical) | without it |
+|---|---|---|
+| `take` | `Subscription.handle.take_message(type, raw)` | a node that is busy with a callback, ramping out for one, answers no joint state and hears no emergency stop meanwhile |
+| `take_answer` | `Client.handle.take_response(type)`, `get_pending_request` | a controller switch cannot be awaited within a callback |
+| `guard_service` | `Service.callback` is read at every request | impossible transitions and parameters of unknown types end the process, and with it the torque |
+| `overrides` | `Node._parameter_overrides` | misspelt parameters are not named |
+| `OneThreadGroup`, `GroupExecutor` | executors ask `can_execute` of groups and of themselves, and `get_nodes` | joint states wait for everything else that the node has: some 0.1 ms each |
+| `Stop` | `spin_until_future_complete` adds a callback to its future at every spin | memory grows for ever, by some hundred callbacks a second |
+| `make_executor` | `rclpy.experimental.events_executor` | no parameter `executor: events` |
+"""    # noqa: E501
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.task import Future
+
+
+def take(subscription: Any) -> Any:
+    """(message, info) of what waits longest in a subscription, in the thread of the caller; None if nothing does."""
+    with subscription.handle:
+        return subscription.handle.take_message(subscription.msg_type, False)
+
+
+def take_answer(client: Any, pending: Any) -> Any:
+    """The answer of a service to the request `pending`, None if it is not there; answers to others are dropped."""
+    with client.handle:
+        header, answer = client.handle.take_response(client.srv_type.Response)
+    if header is None:
+        return None
+    try:
+        found = client.get_pending_request(header.request_id.sequence_number)
+    except KeyError:
+        return None
+    return answer if found is pending else None
+
+
+def guard_service(node: Node, kinds: tuple[type, ...],
+                  guard: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Wrap the callbacks of those services that rclpy gave the node itself, by their types."""
+    for service in node.services:
+        if service.srv_type in kinds:
+            service.callback = guard(service.callback)
+
+
+def overrides(node: Node) -> dict[str, Any]:
+    """The parameters that the node was started with, declared or not."""
+    found: dict[str, Any] = getattr(node, "_parameter_overrides", {})
+    return found
+
+
+class Stop(Future):
+    """Done when the executor that waits for it is to end. For one call of `spin_until_future_complete` only.
+
+    rclpy adds the same callback, which wakes the executor, before the first and then at every spin: hundreds a second,
+    for ever, and all of them run when the future is done. One is enough.
+    """
+
+    _woken = False
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        if not self._woken:
+            self._woken = True
+            super().add_done_callback(callback)
+
+
+class OneThreadGroup(ReentrantCallbackGroup):
+    """Callback group whose entities only one thread executes."""
+
+    thread: int | None = None
+
+    def can_execute(self, entity: Any) -> bool:
+        return threading.get_ident() == self.thread
+
+
+class GroupExecutor(SingleThreadedExecutor):
+    """Executes those entities of a node that belong to one group. The node stays with its main executor."""
+
+    def __init__(self, node: Node, group: OneThreadGroup) -> None:
+        super().__init__(context=node.context)
+        self._node, self._group = node, group
+
+    def get_nodes(self) -> list[Node]:
+        return [self._node]
+
+    def can_execute(self, entity: Any) -> bool:
+        return entity.callback_group is self._group and super().can_execute(entity)
+
+
+def make_executor(name: str) -> Any:
+    """The executor of this name: `events` where this rclpy has it, else single-threaded."""
+    if name == "events":
+        from rclpy.experimental.events_executor import EventsExecutor
+        return EventsExecutor()
+    return SingleThreadedExecutor()

@@ -1,0 +1,319 @@
+"""What every node that publishes torque shares: joint states, watchdog, outputs, emergency stop, the way out.
+
+Topics (relative names):
+  joint_states          sensor_msgs/JointState, in, best effort
+  robot_description     std_msgs/String, in, latched; unless a parameter gives it
+  ~/emergency_stop      std_msgs/Bool, in; true latches the safe output until service ~/reset (std_srvs/Trigger)
+  ~/effort              rbd_interfaces/JointEffort, out; its stamp is that of the joint state it answers
+  /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second, one status named after the node. Keys:
+                        mode, rate_hz, latency_p50_us, latency_p99_us (joint state received by the middleware → effort
+                        published), deadline_misses, cycles, late_states, clock_restarts, position_restarts, saturated,
+                        rate_limited, non_finite_command, timeouts, rejected_total and rejected_<kind>
+"""
+from __future__ import annotations
+
+import gc
+import math
+import time
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from rclpy.callback_groups import CallbackGroup
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+from ...core.model.robot_model import RobotModel
+from ...runtime.control.torque import TorqueController
+from ...runtime.control.torque_settings import TorqueSettings
+from ...runtime.parameters import Parameter, Table
+from ..outputs import ADAPTERS_TABLE, make_outputs
+from ..outputs.efforts import EffortOutput
+from ..outputs.handover import HANDOVER_TABLE, Handover, make_handover
+from ..outputs.output import Output
+from .control_loop import ControlLoop
+from .conversions import nanoseconds
+from .emergency_stop import EmergencyStopInput
+from .model_node import BEST_EFFORT, ModelNode
+from .parameters import MODEL_NODE_TABLE
+from .rclpy_inside import take
+from .surroundings import Reminder, no_state, rivals
+
+LONGEST_RUN_DOWN = 3.0    # s
+TORQUE_NODE_TABLE: Table = (
+    *MODEL_NODE_TABLE,
+    *ADAPTERS_TABLE, *HANDOVER_TABLE,
+    Parameter("watchdog_rate", "number", 100.0, "Rate at which the age of the state is checked and the safe output is "
+              "repeated, Hz.", lower=1.0, upper=1000.0, read_only=True),
+)
+
+
+class TorqueNode(ModelNode, ABC):
+    """Base class. A subclass says how to make settings and controller, and which other inputs there are."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.controller: Any = None
+        self._stamp = JointState().header.stamp
+        self._outputs: list[Output] = []
+        self._states: Any = None
+        self._watchdog: Any = None
+        self._loop: ControlLoop | None = None
+        self._handover: Handover | None = None
+        self._stopped = False    # by an emergency stop that came before the configuration, or outlives it
+        self._stops = EmergencyStopInput(self, self._on_emergency_stop)
+        self._stateless = Reminder(self.get_logger().warning)
+        self._rivals = Reminder(self.get_logger().warning, patience=0.0, again=math.inf)
+
+    # ---- for subclasses
+
+    @abstractmethod
+    def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> TorqueSettings:
+        """Settings from validated parameters."""
+
+    @abstractmethod
+    def make_controller(self, model: RobotModel, settings: TorqueSettings) -> TorqueController:
+        """The logic with these settings."""
+
+    def effort_output(self, settings: TorqueSettings) -> EffortOutput:
+        """The publisher of `~/effort`."""
+        return EffortOutput(self, settings)
+
+    def further_outputs(self) -> list[Output]:
+        """Publishers of the subclass beside `~/effort`."""
+        return []
+
+    def create_inputs(self) -> None:
+        """Create the subscriptions of the subclass with `subscribe`."""
+
+    def report_rejection(self, accepted: bool) -> None:
+        """Log the last rejection, at most once a second, unless the input was accepted."""
+        if not accepted:
+            self.get_logger().warning(f"input rejected: {self.controller.rejections.last}", throttle_duration_sec=1.0)
+
+    # ---- configuration
+
+    def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        settings = self.make_settings(values, model)
+        self.controller = self.make_controller(model, settings)
+        self.controller.warm_up()
+        if self._stopped:
+            self.controller.safety.stop()
+        if settings.unlimited:
+            self.get_logger().warning(f"no limit for the effort of {', '.join(settings.unlimited)}: neither the robot "
+                                      "description nor 'effort_limits.maximum' has one")
+        self._outputs = [self.effort_output(settings), *self.further_outputs(),
+                         *make_outputs(self, model, settings, values)]
+        self._handover = make_handover(self, values)
+        self.undo += [each.destroy for each in (*self._outputs, self._handover) if each is not None]
+        self.serve(Trigger, "~/reset", self._on_reset)
+        self.create_inputs()
+        watchdog = self._watchdog = self.create_timer(1.0 / values["watchdog_rate"], self._on_watchdog,
+                                                      clock=self.steady, autostart=False)
+        self.undo.append(lambda: self.destroy_timer(watchdog))
+        # The events executor has no use for a second one, and knows no callback groups.
+        self._loop = ControlLoop(self) if values["executor"] != "events" else None
+        self.listen_to_states(None if self._loop is None else self._loop.group)
+        gc.collect()
+        gc.freeze()    # what exists now is here to stay: the collector need not look at it in the control loop
+        if self._loop is not None:
+            self._loop.start()
+            self.undo.append(self._loop.stop)
+
+    def listen_to_states(self, group: CallbackGroup | None) -> None:
+        """Subscribe to what has to be fast."""
+        callback: Any = self._on_joint_state
+        states = self._states = self.create_subscription(
+            JointState, "joint_states", callback, BEST_EFFORT, callback_group=group,
+            qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self.undo.append(lambda: self.destroy_subscription(states))
+
+    def tear_down(self) -> None:
+        self._stopped = self.controller.safety.latched if self.controller is not None else self._stopped
+        self._outputs = []
+        self.controller = self._states = self._watchdog = self._loop = self._handover = None
+
+    def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        self.make_settings(values, model)
+
+    def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        settings = self.make_settings(values, model)
+        with self.lock:
+            self.controller.apply(settings)
+
+    def report(self) -> Mapping[str, Any]:
+        return dict(self.controller.report())
+
+    def look_around(self, now: float) -> str:
+        self._stops.hear_latched()
+        missing = self._missing_state()
+        joints = ", ".join(self.model.joint_names) if self.model else ""
+        self._stateless.tell(missing, f"no torque before a sensor_msgs/JointState of all joints: {joints}. "
+                             "`ros2 topic info -v` and `ros2 topic echo --once` show publisher, QoS and names", now)
+        others = rivals(self, [topic for output in self._outputs for topic in output.topics]) if self.active else ""
+        self._rivals.tell(others, "the robot gets the torque of both in turns. Stop one of them, or give it another "
+                          "name (a process that was killed counts for some 20 s more)", now)
+        return "; ".join(filter(None, (missing, others)))
+
+    def _missing_state(self) -> str:
+        """Why there was no joint state since activation, "" if there was one."""
+        with self.lock:
+            if not self.active or self.controller.safety.output is not None:
+                return ""
+            return no_state(self, self._states.topic_name, self.controller.state, self.controller.model.joint_names)
+
+    # ---- life cycle
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._stops.hear_latched()
+        with self.lock:
+            self.controller.activate(time.monotonic())
+            self.active, self.status = True, "active"
+        self._watchdog.reset()
+        self.get_logger().info("active: torque follows the joint states. If this process is killed, nothing stops the "
+                               "last torque: have a watchdog downstream")
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._run_down()
+        return TransitionCallbackReturn.SUCCESS
+
+    def stop(self) -> None:
+        """Ramp out, leave a safe effort behind, and let go of everything."""
+        if self.active:
+            self._run_down()
+        super().stop()
+
+    def _run_down(self) -> None:
+        """Ramp to the safe effort, still following the joint states, and publish it last; before that, let another
+        controller have the arm, if there is one. An emergency stop ends the ramp.
+        """
+        controller, settings = self.controller, self.controller.settings.safety
+        self._watchdog.cancel()
+        begin = time.monotonic()
+        if self._handover is not None and controller.safety.output is not None:
+            self._handover.run(self._go_on)
+        with self.lock:
+            controller.deactivate()
+        # Longer only for the rate limit, and not so long that `ros2 launch` loses patience (5 s) and kills. States may
+        # have ceased already: a simulation's long timeout must not keep the process alive.
+        deadline = min(2.0 * settings.state_timeout, 1.0) + max(time.monotonic() + settings.ramp_out,
+                                                                begin + LONGEST_RUN_DOWN)
+        while not controller.finished and time.monotonic() < deadline:
+            self._go_on()
+        with self.lock:
+            self._publish(controller.finish(time.monotonic()))
+            self.active, self.status = False, "inactive"
+
+    def _go_on(self) -> None:
+        """What executor and watchdog do otherwise, while a callback keeps them from it."""
+        self._stops.take()
+        if not self._take_state():
+            with self.lock:
+                self._publish(self.controller.watchdog(time.monotonic()))
+            time.sleep(1e-3)
+
+    # ---- for outputs
+
+    @property
+    def state_timeout(self) -> float:
+        return float(self.controller.settings.safety.state_timeout)
+
+    def fade_in(self) -> None:
+        self.controller.safety.restart()
+
+    # ---- control
+
+    def on_defect(self, trace: str) -> None:
+        """An emergency stop: a defect must not end process or thread with the last torque latched."""
+        with self.lock:
+            self.controller.safety.stop()
+        self.get_logger().error(f"stopped by a defect; publishing the safe effort until ~/reset:\n{trace}",
+                                throttle_duration_sec=1.0)
+
+    def _on_joint_state(self, message: JointState, info: Mapping[str, int]) -> None:
+        with self.lock:
+            if self.active:
+                try:
+                    self._answer(message, info)
+                except Exception:
+                    self.on_defect(traceback.format_exc())
+
+    def _answer(self, message: JointState, info: Mapping[str, int]) -> None:
+        controller = self.controller
+        rejected = controller.rejections.total
+        effort = controller.on_state(time.monotonic(), nanoseconds(message.header.stamp), message.name,
+                                     message.position, message.velocity, message.effort)
+        if effort is None:
+            self.report_rejection(controller.rejections.total == rejected)
+            return
+        self._stamp = message.header.stamp
+        self._publish(effort)
+        if controller.defect:
+            self.on_defect(controller.defect)
+            controller.defect = ""
+        self._compare_gravity()
+        received = info["received_timestamp"]
+        controller.statistics.published(max(time.time_ns() - received, 0) * 1e-9 if received else 0.0)
+
+    def _compare_gravity(self) -> None:
+        """Say, twice per activation, whether robot and model agree about gravity."""
+        verdict = self.controller.compare_gravity(time.monotonic())
+        if verdict is not None and verdict.agrees:
+            self.get_logger().info(verdict.text)
+        elif verdict is not None:
+            self.get_logger().warning(verdict.text)    # a line of its own: rclpy takes one severity per line
+
+    def _publish(self, effort: Any) -> None:
+        if effort is not None:
+            for output in self._outputs:
+                output.publish(self._stamp, self.controller.state.q, self.controller.state.v, effort)
+
+    def _take_state(self) -> bool:
+        """Handle a joint state that waits in the subscription, if no thread of its own does that."""
+        if self._loop is not None:
+            return False
+        taken = take(self._states)
+        if taken is not None:
+            self._on_joint_state(*taken)
+        return taken is not None
+
+    def _on_watchdog(self) -> None:
+        # After a long callback a fresh state may wait behind this timer.
+        if not self.active or self._take_state():
+            return
+        with self.lock:
+            now = time.monotonic()
+            effort = self.controller.watchdog(now)
+            self._publish(effort)
+            late = self.controller.statistics.is_late(now)
+        if effort is None and late:
+            self.get_logger().warning("joint state late by more than two periods "
+                                      f"({2e3 * self.controller.statistics.period:.1f} ms)", throttle_duration_sec=5.0)
+        if effort is not None:
+            self.get_logger().warning(f"no valid joint state for {self.controller.state.age(time.monotonic()):.3f} s: "
+                                      f"{self.controller.safety.without_states(now)}", throttle_duration_sec=1.0)
+
+    def _on_emergency_stop(self) -> None:
+        with self.lock:
+            safety = None if self.controller is None else self.controller.safety
+            if self._stopped if safety is None else safety.latched:
+                return
+            if safety is None:
+                self._stopped = True
+            else:
+                safety.stop()
+        self.get_logger().error("emergency stop: publishing the safe effort until service ~/reset is called"
+                                if self.active else "emergency stop: it holds after activation, until ~/reset")
+
+    def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        with self.lock:
+            response.success = self.controller.safety.latched
+            self.controller.reset(time.monotonic())
+        response.message = "released, ramping in while active" if response.success else "there was no emergency stop"
+        if response.success:
+            self.get_logger().info(f"emergency stop: {response.message}")
+        return response

@@ -1,0 +1,29 @@
+"""What torque nodes publish: one file per receiver, with its `TABLE` of parameters and what `make`s it.
+
+A new one: its file, and its line in `ADAPTERS`.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from ...core.model.robot_model import RobotModel
+from ...runtime.control.torque_settings import TorqueSettings
+from ...runtime.parameters import Parameter, Table
+from . import forward_command, joint_command, joint_state, jtc, lbr, multi_dof
+from .output import Output
+
+ADAPTERS: dict[str, ModuleType] = {
+    "forward_command": forward_command, "joint_state": joint_state, "jtc": jtc, "multi_dof": multi_dof,
+    "joint_command": joint_command, "lbr": lbr}
+
+ADAPTERS_TABLE: Table = (
+    Parameter("adapters", "strings", (), "Outputs beside ~/effort.", choices=tuple(ADAPTERS), read_only=True),
+    *(row for adapter in ADAPTERS.values() for row in adapter.TABLE),
+)
+
+
+def make_outputs(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> list[Output]:
+    """The outputs that parameter `adapters` names; `RbdError` if one of them cannot be."""
+    return [ADAPTERS[name].make(node, model, settings, values) for name in dict.fromkeys(values["adapters"])]

@@ -1,0 +1,42 @@
+"""Output for forward_command_controller and effort_controllers/JointGroupEffortController.
+
+The controller has no timeout and keeps the last torque; it drops messages that are not finite.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rclpy.node import Node
+from std_msgs.msg import Float64MultiArray
+
+from ...core.model.robot_model import RobotModel
+from ...runtime.control.torque_settings import TorqueSettings
+from ...runtime.parameters import Parameter, Table
+from .output import Array, Indices, Output, joint_indices, shared
+
+TABLE: Table = (
+    Parameter("forward_command.controller", "string", "effort_controller", "Controller that takes "
+              "std_msgs/Float64MultiArray on <controller>/commands.", read_only=True),
+    Parameter("forward_command.joints", "strings", (), "The order of joints in that controller. Empty: `joints`.",
+              read_only=True),
+)
+
+
+class ForwardCommandOutput(Output):
+    """std_msgs/Float64MultiArray in that controller's order of joints."""
+
+    def __init__(self, node: Node, controller: str, indices: Indices) -> None:
+        message = Float64MultiArray()
+        self._effort = shared(message, "data", len(indices))
+        super().__init__(node, message, f"{controller}/commands", indices)
+
+    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
+        self._effort[:] = effort[self._indices]
+        self._publisher.publish(self._message)
+
+
+def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> ForwardCommandOutput:
+    """From the parameters `forward_command.*`."""
+    indices = joint_indices("forward_command.joints", values["forward_command.joints"] or settings.joints, model)
+    return ForwardCommandOutput(node, values["forward_command.controller"], indices)

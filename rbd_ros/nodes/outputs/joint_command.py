@@ -1,0 +1,44 @@
+"""Output for a topic-based hardware interface: control_msgs/JointCommand, loaded only if it is selected.
+
+The message is in control_msgs since April 2026. Its stamp is the time of publication, not that of the joint state:
+receivers time out by it, and a repeated safe output is fresh.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rclpy.node import Node
+
+from ...core.model.robot_model import RobotModel
+from ...runtime.control.torque_settings import TorqueSettings
+from ...runtime.parameters import Parameter, Table
+from .output import Array, Indices, Output, joint_indices, message_type, shared
+
+TABLE: Table = (
+    Parameter("joint_command.topic", "string", "robot_joint_commands/effort", "Topic of the control_msgs/JointCommand "
+              "output.", read_only=True),
+    Parameter("joint_command.joints", "strings", (), "Joints in that message. Empty: `joints`.", read_only=True),
+)
+
+
+class JointCommandOutput(Output):
+    """control_msgs/JointCommand for the interface `effort`."""
+
+    def __init__(self, node: Node, kind: Any, topic: str, joints: Sequence[str], indices: Indices) -> None:
+        message = kind(interface_name="effort", joint_names=list(joints))
+        self._effort = shared(message, "values", len(joints))
+        super().__init__(node, message, topic, indices)
+
+    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
+        self._effort[:] = effort[self._indices]
+        self._message.header.stamp = self._node.get_clock().now().to_msg()
+        self._publisher.publish(self._message)
+
+
+def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> JointCommandOutput:
+    """From the parameters `joint_command.*`."""
+    joints = values["joint_command.joints"] or settings.joints
+    return JointCommandOutput(node, message_type("joint_command", "control_msgs", "JointCommand"),
+                              values["joint_command.topic"], joints,
+                              joint_indices("joint_command.joints", joints, model))

@@ -1,0 +1,68 @@
+"""Output for joint_trajectory_controller (JTC): each effort as a trajectory of one point, which replaces the last one.
+
+What the controller makes of it (ros2_controllers 4 to 6):
+- It takes `effort` only with command interface `effort`, or `position` and `effort`, and rejects it otherwise. With
+  `effort` alone it adds its own PID on the error to `positions` and `velocities`. These are the measured ones here, so
+  that the PID has next to nothing to do while this node is there: feedback belongs in one place, this node's gains.
+- The stamp stays 0, which means now: a stamp of the joint state would lie in the past, and a trajectory that ends in
+  the past is rejected. With `time_from_start` 0 the effort counts in the controller's next cycle; with more it is
+  approached linearly from the present command within that time.
+- `velocities` that are not 0 are rejected unless its allow_nonzero_velocity_at_trajectory_end is true. Without
+  velocities its derivative gain damps every motion.
+- Its joints must all be there, by name, in any order.
+- Without messages it keeps the last point: its effort, and gains about its position. Its `cmd_timeout` sets the effort
+  to 0 instead: an arm that does not compensate gravity itself sags by gravity / p, or falls.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rclpy.node import Node
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from ...core.model.robot_model import RobotModel
+from ...runtime.control.torque_settings import TorqueSettings
+from ...runtime.parameters import Parameter, Table
+from .output import Array, Indices, Output, joint_indices, shared
+
+TABLE: Table = (
+    Parameter("jtc.controller", "string", "joint_trajectory_controller", "Controller that takes "
+              "trajectory_msgs/JointTrajectory on <controller>/joint_trajectory; it needs an effort interface.",
+              read_only=True),
+    Parameter("jtc.joints", "strings", (), "All joints of that controller, in any order. Empty: `joints`.",
+              read_only=True),
+    Parameter("jtc.time_from_start", "number", 0.0, "Time within which the controller approaches each effort linearly, "
+              "s; 0: in its next cycle.", lower=0.0, upper=1.0, read_only=True),
+    Parameter("jtc.velocities", "bool", True, "Send the measured velocity, too. The controller then needs "
+              "allow_nonzero_velocity_at_trajectory_end; without it, its derivative gain damps every motion.",
+              read_only=True),
+)
+
+
+class JtcOutput(Output):
+    """trajectory_msgs/JointTrajectory of one point with measured position and velocity, and effort."""
+
+    def __init__(self, node: Node, controller: str, joints: Sequence[str], indices: Indices, reach: float,
+                 velocities: bool) -> None:
+        point = JointTrajectoryPoint()
+        point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(reach * 1e9), 1_000_000_000)
+        self._position = shared(point, "positions", len(joints))
+        self._velocity = shared(point, "velocities", len(joints)) if velocities else None
+        self._effort = shared(point, "effort", len(joints))
+        message = JointTrajectory(joint_names=list(joints), points=[point])
+        super().__init__(node, message, f"{controller}/joint_trajectory", indices)
+
+    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
+        self._position[:] = q[self._indices]
+        if self._velocity is not None:
+            self._velocity[:] = v[self._indices]
+        self._effort[:] = effort[self._indices]
+        self._publisher.publish(self._message)
+
+
+def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> JtcOutput:
+    """From the parameters `jtc.*`."""
+    joints = values["jtc.joints"] or settings.joints
+    return JtcOutput(node, values["jtc.controller"], joints, joint_indices("jtc.joints", joints, model),
+                     values["jtc.time_from_start"], values["jtc.velocities"])

@@ -1,0 +1,79 @@
+"""Output for KUKA LBR (iiwa, med) through lbr_fri_ros2_stack: torque overlay by lbr_torque_command_controller.
+
+The robot takes torque only while its session is COMMANDING_ACTIVE. The controller keeps what it received before that
+and sends it as soon as the session gets there, so nothing is published in any other state, and the effort ramps in anew
+each time the session becomes active. `joint_position` is the measured one: the robot's impedance acts on the difference
+to it. While no state of the robot comes, the joint state stands in and publishing goes on, as the controller would keep
+the last torque for ever.
+"""
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+
+from ...core.errors import RbdError
+from ...core.model.robot_model import RobotModel
+from ...runtime.control.torque_settings import TorqueSettings
+from ...runtime.parameters import Parameter, Table
+from .output import Array, Indices, Output, Source, joint_indices, message_type
+
+JOINTS = 7
+COMMANDING_ACTIVE = 4    # of KUKA::FRI::ESessionState
+
+TABLE: Table = (
+    Parameter("lbr.command_topic", "string", "command/torque", "Topic of the lbr_fri_idl/LBRTorqueCommand output.",
+              read_only=True),
+    Parameter("lbr.state_topic", "string", "state", "Topic of lbr_fri_idl/LBRState: torque is sent only while its "
+              "session_state is 4.", read_only=True),
+    Parameter("lbr.joints", "strings", (), "The joints A1 to A7 in this order. Empty: `joints`.", read_only=True),
+)
+
+
+class LbrOutput(Output):
+    """lbr_fri_idl/LBRTorqueCommand, while lbr_fri_idl/LBRState says that the robot listens."""
+
+    def __init__(self, node: Any, source: Source, command: Any, state: Any, topics: tuple[str, str],
+                 indices: Indices) -> None:
+        message = command()
+        super().__init__(node, message, topics[0], indices)
+        self._source = source
+        self._active, self._received = False, -math.inf
+        self._measured = np.zeros(JOINTS)
+        node.subscribe(state, topics[1], self._on_state, QoSProfile(
+            depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
+
+    def _on_state(self, message: Any) -> None:
+        active = message.session_state == COMMANDING_ACTIVE
+        if active and not self._active:
+            self._source.fade_in()
+        if active != self._active:
+            self._node.get_logger().info(f"LBR session_state {message.session_state}: torque is "
+                                         f"{'sent, ramping in' if active else 'withheld until it is 4'}")
+        measured = np.asarray(message.measured_joint_position)
+        if np.isfinite(measured).all():    # it is NaN until the robot has said something
+            self._measured[:], self._received = measured, time.monotonic()
+        self._active = active
+
+    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
+        if not self._active:
+            return
+        fresh = time.monotonic() - self._received < self._source.state_timeout
+        self._message.joint_position[:] = self._measured if fresh else q[self._indices]
+        self._message.torque[:] = effort[self._indices]
+        self._publisher.publish(self._message)
+
+
+def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> LbrOutput:
+    """From the parameters `lbr.*`."""
+    joints: Sequence[str] = values["lbr.joints"] or settings.joints
+    if len(joints) != JOINTS:
+        raise RbdError(f"adapter 'lbr' is for {JOINTS} joints, A1 to A7, but parameter 'lbr.joints' (or 'joints') has "
+                       f"{len(joints)}: {', '.join(joints)}")
+    indices = joint_indices("lbr.joints", joints, model)
+    command, state = (message_type("lbr", "lbr_fri_idl", name) for name in ("LBRTorqueCommand", "LBRState"))
+    return LbrOutput(node, node, command, state, (values["lbr.command_topic"], values["lbr.state_topic"]), indices)

@@ -1,0 +1,44 @@
+"""Output for pid_controller: control_msgs/MultiDOFCommand, loaded only if it is selected.
+
+With reference_and_state_interfaces [effort] that controller closes a loop about the measured torque. It overwrites the
+names it receives with its own, so the order of `multi_dof.joints` must be its order; `values_dot` stays empty, as it
+has no meaning for an effort.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rclpy.node import Node
+
+from ...core.model.robot_model import RobotModel
+from ...runtime.control.torque_settings import TorqueSettings
+from ...runtime.parameters import Parameter, Table
+from .output import Array, Indices, Output, joint_indices, message_type, shared
+
+TABLE: Table = (
+    Parameter("multi_dof.controller", "string", "pid_controller", "Controller that takes "
+              "control_msgs/MultiDOFCommand on <controller>/reference.", read_only=True),
+    Parameter("multi_dof.joints", "strings", (), "The order of degrees of freedom in that controller, which looks at "
+              "the order only. Empty: `joints`.", read_only=True),
+)
+
+
+class MultiDofOutput(Output):
+    """control_msgs/MultiDOFCommand with the efforts as `values`."""
+
+    def __init__(self, node: Node, kind: Any, controller: str, joints: Sequence[str], indices: Indices) -> None:
+        message = kind(dof_names=list(joints))
+        self._effort = shared(message, "values", len(joints))
+        super().__init__(node, message, f"{controller}/reference", indices)
+
+    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
+        self._effort[:] = effort[self._indices]
+        self._publisher.publish(self._message)
+
+
+def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> MultiDofOutput:
+    """From the parameters `multi_dof.*`."""
+    joints = values["multi_dof.joints"] or settings.joints
+    return MultiDofOutput(node, message_type("multi_dof", "control_msgs", "MultiDOFCommand"),
+                          values["multi_dof.controller"], joints, joint_indices("multi_dof.joints", joints, model))

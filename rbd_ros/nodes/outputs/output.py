@@ -1,0 +1,86 @@
+"""What the outputs of a torque node share: a publisher whose message is made once and filled in place."""
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.qos_overriding_options import QoSOverridingOptions
+
+from ...core.errors import RbdError, unknown_name
+from ...core.model.robot_model import RobotModel
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+class Source(Protocol):
+    """What an output may ask of the node that the torque comes from."""
+
+    @property
+    def state_timeout(self) -> float:
+        """Age of a joint state (s) from which it does not count."""
+
+    def fade_in(self) -> None:
+        """The robot listens only now: begin at the safe effort, as after activation."""
+
+
+class Output(ABC):
+    """One publisher. `publish` takes arrays in model order; `indices` puts them in the order of the message."""
+
+    def __init__(self, node: Node, message: Any, topic: str, indices: Indices) -> None:
+        self._node, self._message, self._indices = node, message, indices
+        self._publisher = node.create_publisher(type(message), topic, QoSProfile(depth=1), qos_overriding_options=(
+            QoSOverridingOptions.with_default_policies()))
+
+    @abstractmethod
+    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
+        """Send what the robot is to do."""
+
+    @property
+    def topics(self) -> list[str]:
+        """What it publishes on, by full name."""
+        return [self._publisher.topic_name]
+
+    def destroy(self) -> None:
+        self._node.destroy_publisher(self._publisher)
+
+
+def joint_indices(parameter: str, names: Sequence[str], model: RobotModel) -> Indices:
+    """Where these joints stand in model order; `RbdError` names the parameter that lists them."""
+    for name in names:
+        if name not in model.joint_names:
+            raise unknown_name(f"joint in parameter '{parameter}':", name, model.joint_names)
+    if len(set(names)) != len(names):
+        raise RbdError(f"parameter '{parameter}' names a joint twice: {', '.join(names)}")
+    return np.array([model.joint_names.index(name) for name in names], dtype=np.intp)
+
+
+def shared(message: Any, field: str, count: int) -> Array:
+    """A view of the memory of a message's field of `count` numbers."""
+    setattr(message, field, array("d", bytes(8 * count)))
+    return np.frombuffer(getattr(message, field))    # whatever the setter made of it
+
+
+def message_type(adapter: str, package: str, name: str) -> Any:
+    """The class of a message whose package only this adapter needs; `RbdError` if it is not there."""
+    return interface_type(f"adapter '{adapter}' publishes", package, "msg", name)
+
+
+def interface_type(use: str, package: str, kind: str, name: str) -> Any:
+    """The class of a message or service (`kind`: msg, srv) that not every user needs; `use` says what needs it."""
+    try:
+        return getattr(importlib.import_module(f"{package}.{kind}"), name)
+    except ImportError:
+        raise RbdError(f"{use} {package}/{name}, but there is no package '{package}' here: "
+                       f"install it (Debian, Ubuntu: apt install ros-$ROS_DISTRO-{package.replace('_', '-')}, or "
+                       "build it in your workspace), source it, and start the node again") from None
+    except AttributeError:
+        raise RbdError(f"{use} {package}/{name}, which the '{package}' that is installed here "
+                       "does not have: it needs a newer one") from None

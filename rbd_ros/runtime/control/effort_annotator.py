@@ -1,0 +1,191 @@
+"""Efforts for the points of a joint trajectory, by inverse dynamics, for joint_trajectory_controller's feed-forward.
+
+Where a point has no velocity or acceleration it gets what the interpolation (`trajectory`) does about it, averaged
+over the halves of both neighbouring segments, as that is what one effort per point can stand for:
+
+| given             | velocity                         | acceleration                                              |
+|-------------------|----------------------------------|-----------------------------------------------------------|
+| q, v, a           | given                            | given                                                     |
+| q, v              | given                            | mean of both cubics                                       |
+| q                 | slopes, weighted by the segments | change of slope over the halves of both segments          |
+
+A trajectory of positions is at rest at its end, and at its start if that is at time 0; of the way to a later first
+point nothing is known. With T the time and D the way of a segment, its cubic has the accelerations
+6 D/T² − (4 v₀ + 2 v₁)/T and −6 D/T² + (2 v₀ + 4 v₁)/T at its ends.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import RbdError
+from ...core.model.robot_model import RobotModel
+from ...core.motion.position_limits import limits
+from ...core.motion.trajectory import Reference
+from ..friction_terms import FrictionTerms, friction_rows
+from ..inputs.finite import all_finite
+from ..inputs.joint_states import JointMap, Rejected, Rejections, as_array
+from ..inputs.references import Point
+from ..parameters import Parameter, Table, validate
+from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
+from .law import Law, LawSettings
+from .torque_settings import EFFORT_LIMITS, ROBOT_COMPENSATES, effort_limits
+
+Array = NDArray[np.float64]
+
+ANNOTATOR_TABLE: Table = (
+    *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published effort"), *PAYLOAD_TABLE,
+    ROBOT_COMPENSATES, *EFFORT_LIMITS,
+    *friction_rows("Compensate"),
+    Parameter("clip", "bool", True, "Cut efforts off at their limits. They are reported in either case."),
+)
+
+
+@dataclass(frozen=True)
+class AnnotatorSettings:
+    """Validated parameters; `effort_limit` (nv,) in model order, N m or N."""
+
+    model: RobotModel
+    law: LawSettings
+    effort_limit: Array
+    clip: bool
+
+    @staticmethod
+    def from_values(values: Mapping[str, Any], model: RobotModel) -> AnnotatorSettings:
+        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        values = validate(ANNOTATOR_TABLE, values)
+        zero = np.zeros(model.nv)
+        law = LawSettings(zero, zero, "full", FrictionTerms.from_values(values), values["robot_compensates"])
+        limit = effort_limits(values, model, joint_order(values["joints"], model)[2])
+        return AnnotatorSettings(loaded(model, values), law, limit, values["clip"])
+
+
+class Excess(NamedTuple):
+    """A point that is beyond a limit. `kind`: effort, velocity or position; `value` and `limit` of the worst joint."""
+
+    point: int
+    joint: str
+    kind: str
+    value: float
+    limit: float
+
+    def __str__(self) -> str:
+        return f"point {self.point}: {self.kind} {self.value:.4g} of joint '{self.joint}', limit {self.limit:.4g}"
+
+
+class Annotation(NamedTuple):
+    """Efforts (N, number of names) in the order of the names, after clipping; what is beyond its limit before that."""
+
+    effort: Array
+    excesses: list[Excess]
+
+
+class EffortAnnotator:
+    """Trajectories in, efforts out; all that is wrong with one of them is counted in `rejections`."""
+
+    def __init__(self, model: RobotModel, settings: AnnotatorSettings) -> None:
+        self.rejections = Rejections()
+        self.counts = Counter({"trajectories": 0, "points": 0, "points_over_effort_limit": 0,
+                               "points_over_velocity_limit": 0, "points_over_position_limit": 0})
+        self._map = JointMap(model, extra=False)
+        self.apply(settings)
+
+    def apply(self, settings: AnnotatorSettings) -> None:
+        """Use these settings from now on."""
+        self.settings, self.model, self._law = settings, settings.model, Law(settings.model, settings.law)
+
+    def annotate(self, names: Sequence[str], points: Sequence[Point]) -> Annotation | None:
+        """Efforts of all points; None if the trajectory is rejected."""
+        try:
+            return self._annotate(names, points)
+        except Rejected as error:
+            self.rejections.add(error)
+        except RbdError as error:
+            self.rejections.add(Rejected("bad_trajectory", str(error)))
+        return None
+
+    def _annotate(self, names: Sequence[str], points: Sequence[Point]) -> Annotation:
+        if not points:
+            raise Rejected("bad_trajectory", "trajectory has no points")
+        if not self._map.update(names):
+            raise Rejected("unknown_joint", f"none of the joints {list(names)} belongs to the model; its joints: "
+                                            f"{', '.join(self.model.joint_names)}")
+        times = np.array([point.time for point in points])
+        if not (np.isfinite(times).all() and times[0] >= 0.0 and (np.diff(times) > 0.0).all()):
+            raise Rejected("bad_trajectory", "times from start must be at least 0 and strictly increase, got "
+                                             f"{times.tolist()}")
+        q, v, a = (np.array(rows) for rows in zip(*map(self._read, range(len(points)), points), strict=True))
+        with np.errstate(all="ignore"):
+            v, a = derive(self.model, times, q, v, a)
+            tau = self._efforts(q, v, a)
+        excesses = self._excesses(q, v, tau)
+        self.counts.update(trajectories=1, points=len(points))
+        self.counts.update(f"points_over_{kind}_limit" for kind, _ in {(e.kind, e.point) for e in excesses})
+        if self.settings.clip:
+            tau = np.clip(tau, -self.settings.effort_limit, self.settings.effort_limit)
+        effort = np.zeros((len(points), len(names)))    # a mimic joint's effort is its source's
+        for i, name in enumerate(names):
+            if name in self.model.joint_names:
+                effort[:, i] = tau[:, self.model.joint_names.index(name)]
+        return Annotation(effort, excesses)
+
+    def _efforts(self, q: Array, v: Array, a: Array) -> Array:
+        found = np.empty_like(q)
+        for i, state in enumerate(zip(q, v, a, strict=True)):
+            if not np.isfinite(state).all():
+                raise Rejected("bad_trajectory", f"point {i} is so close to its neighbours in time that its velocity "
+                                                 "or acceleration is not finite")
+            found[i] = self._law.effort(*state[:2], Reference(*state))
+            if not all_finite(found[i]):
+                raise Rejected("non_finite", f"effort of point {i} is not finite: its velocity or acceleration is too "
+                                             "large")
+        return found
+
+    def _read(self, index: int, point: Point) -> tuple[Array, Array, Array]:
+        """Position, velocity and acceleration in model order, NaN where they are not given."""
+        where = f"in trajectory point {index}"
+        missing = np.full(self.model.nv, np.nan)
+        return (self._map.positions(f"position {where}", point.position),
+                self._map.rates(f"velocity {where}", point.velocity) if len(as_array(point.velocity)) else missing,
+                self._map.rates(f"acceleration {where}", point.acceleration)
+                if len(as_array(point.acceleration)) else missing)
+
+    def _excesses(self, q: Array, v: Array, tau: Array) -> list[Excess]:
+        model, effort = self.model, self.settings.effort_limit
+        found = []
+        for kind, values, lower, upper in (("effort", tau, -effort, effort),
+                                           ("velocity", v, -model.velocity_limit, model.velocity_limit),
+                                           ("position", q, *limits(model))):
+            over = np.maximum(values - upper, lower - values)
+            for i in np.flatnonzero((over > 1e-9).any(axis=1)):
+                j = int(np.argmax(over[i]))
+                limit = upper[j] if values[i, j] > upper[j] else lower[j]
+                found.append(Excess(int(i), model.joint_names[j], kind, float(values[i, j]), float(limit)))
+        return sorted(found)
+
+
+def derive(model: RobotModel, times: Array, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
+    """Velocities and accelerations (N, nv) with those that are NaN filled in, by the table above."""
+    if len(times) == 1:
+        return np.nan_to_num(v, nan=0.0), np.nan_to_num(a, nan=0.0)
+    T = np.diff(times)[:, None]
+    D = np.array([model.difference(a, b) for a, b in pairwise(q)])
+    none = np.zeros((1, model.nv))
+    begins_at_rest = times[0] == 0.0
+    slope = np.vstack([none if begins_at_rest else D[:1] / T[:1], D / T, none])    # before, of, after the segments
+    length = np.vstack([T[:1] if not begins_at_rest else 0.0 * T[:1], T, 0.0 * T[:1]])
+    left, right = length[:-1], length[1:]
+    smooth_v = (right * slope[:-1] + left * slope[1:]) / (left + right)
+    bend = 2.0 * (slope[1:] - slope[:-1]) / (left + right)
+    given = np.isfinite(v)
+    v = np.where(given, v, smooth_v)
+    begin = 6.0 * D / T**2 - (4.0 * v[:-1] + 2.0 * v[1:]) / T
+    end = -6.0 * D / T**2 + (2.0 * v[:-1] + 4.0 * v[1:]) / T
+    cubic = np.vstack([begin[:1], (end[:-1] + begin[1:]) / 2.0, end[-1:]])
+    return v, np.where(np.isfinite(a), a, np.where(given, cubic, bend))

@@ -1,0 +1,278 @@
+"""The controller of a robot with elastic joints: motor efforts and motor references beside the efforts of the links.
+
+A joint state is answered with link-side τ, τ̇, τ̈ of the reference, as in the rigid form, with the motors' motion by the
+flatness map, and with motor efforts by the law of `elastic_law`. Both efforts go through safety filters in the same
+mode. Whatever stands in the way of a command makes all outputs safe: a motor state that is missing or stale (needed by
+all modes but `feed_forward`), a reference without jerk and snap, a spring that cannot carry the torque or reach the
+stiffness. It is counted, and `problem` says what it is.
+
+The safe effort of the motors holds gravity behind the springs, with the stiffness that is wanted, and brakes each
+motor by its own velocity while that is known: at the motor, damping takes energy out of every mode of the springs.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...core.actuation.flatness import MotorReference, motor_reference
+from ...core.dynamics.mass_matrix import mass_matrix
+from ...core.errors import RbdError
+from ...core.model.robot_model import RobotModel
+from ..inputs.finite import all_finite
+from ..inputs.motor_states import MotorInput
+from ..inputs.references import ReferenceInput
+from ..safety import Command, SafetySettings
+from ..safety.motor_ramp import MotorRamp
+from .elastic_law import ElasticLaw, ElasticState
+from .elastic_settings import ElasticSettings, held
+from .flatness import FlatnessController, FlatnessLaws
+from .stiffness_filter import StiffnessFilter
+from .torque_settings import TorqueSettings
+
+Array = NDArray[np.float64]
+BRAKING = 0.2    # the most that braking takes from a motor's own momentum in one period
+
+
+class ElasticLaws(FlatnessLaws):
+    """Beside those of the links, the law of the motors, which has a memory of its own."""
+
+    settings: ElasticSettings
+
+    def __init__(self, settings: ElasticSettings, reference: ReferenceInput) -> None:
+        super().__init__(settings, reference)
+        self.actuation, self.motors = settings.actuation, ElasticLaw(settings.actuation, settings.law)
+
+
+class ElasticController(FlatnessController[ElasticLaws]):
+    """Joint and motor states in, efforts of joints and motors out; `now` is a steady time in s.
+
+    `motors`: the motors of the last command by the flatness map, None while the output is safe. `motor_effort` (nm,):
+    the last output for them, in the order of `Actuation.motor_names`. `problem`: why there was no command, or "".
+    """
+
+    settings: ElasticSettings
+
+    def __init__(self, model: RobotModel, settings: ElasticSettings) -> None:
+        super().__init__(model, settings)
+        self.actuation = settings.actuation
+        self.motor_state = MotorInput(self.actuation, self.rejections, settings.safety.state_timeout,
+                                       settings.plausible_velocity)
+        self.problem = ""
+        self.counts = {"motor_state_missing": 0, "reference_incomplete": 0, "impossible": 0}
+        self._ramp, self._led_by, self._jumps = MotorRamp(), self.safety.laws.new, False
+        self._now = self._last_stamp = self._elapsed = 0.0
+        self._heard = -math.inf    # the time of the last joint state but this one
+        self._cycle = self._timed = 0
+        self._stiffness = StiffnessFilter(settings.stiffness, settings.stiffness_poles)
+
+    def limits(self, settings: TorqueSettings) -> list[SafetySettings]:
+        assert isinstance(settings, ElasticSettings)
+        return [settings.safety, settings.motors]
+
+    def make_laws(self, settings: ElasticSettings) -> ElasticLaws:
+        return ElasticLaws(settings, self.reference)
+
+    def apply(self, settings: TorqueSettings) -> None:
+        assert isinstance(settings, ElasticSettings)
+        super().apply(settings)
+        self.actuation = settings.actuation
+        self.motor_state.timeout = settings.safety.state_timeout
+        self.motor_state.allow(settings.plausible_velocity)
+        self._stiffness.aim(settings.stiffness, settings.stiffness_poles)
+
+    def clear(self) -> None:
+        self._clear_commands()
+        self.motor_state.clear()
+
+    def begin_anew(self) -> None:
+        """Motors are judged by themselves. What was heard of them before the joints changed is forgotten: all that came
+        in the first half of the time since the last state of the joints.
+        """
+        self._clear_commands()
+        if self.motor_state.received <= 0.5 * (self._heard + self._now):
+            self.motor_state.clear()
+
+    def _clear_commands(self) -> None:
+        super().clear()
+        fade = self.safety.laws
+        for laws in (fade.old, fade.new):
+            if laws is not None:
+                self._forget(laws)
+        self._stiffness.reset()
+
+    def _forget(self, laws: ElasticLaws) -> None:
+        """The next command is the first one."""
+        laws.motors.reset()
+        if laws is self.safety.laws.new:
+            self._ramp.forget()
+            self._last_stamp = 0.0
+
+    # ---- inputs
+
+    def on_motor_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
+                       velocity: ArrayLike) -> bool:
+        """Take a state of the motors; False if it was rejected."""
+        return self.motor_state.accept(now, stamp_ns, names, position, velocity)
+
+    def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
+                 effort: ArrayLike = ()) -> Array | None:
+        self._now, self._heard, self._cycle = now, self.state.received, self._cycle + 1
+        return super().on_state(now, stamp_ns, names, position, velocity, effort)
+
+    def _fade_from(self, before: ReferenceInput, same: bool = False) -> None:
+        super()._fade_from(before, same)
+        self._jumps = True
+
+    # ---- outputs
+
+    @property
+    def motors(self) -> MotorReference | None:
+        return self._ramp.last if self.safety.mode in ("ramp_in", "running") else None
+
+    @property
+    def motor_effort(self) -> Array | None:
+        return self.safety.channels[1].output
+
+    def command(self, now: float, laws: ElasticLaws) -> Command | None:
+        newest = laws is self.safety.laws.new
+        if newest:
+            self.rates, self.problem = None, ""
+        try:
+            found = self._command(now, laws, newest)
+        except RbdError as error:
+            found = self._refuse("impossible", str(error), newest)
+        if found is None:
+            self._forget(laws)
+        return found
+
+    def _command(self, now: float, laws: ElasticLaws, newest: bool) -> Command | None:
+        reference = self.desired(now, laws)
+        if reference is None:
+            return None
+        if laws.settings.law.mode != "feed_forward" and not self.motor_state.fresh(now):
+            return self._refuse("motor_state_missing", "no motor state that is fresh", newest)
+        if reference.jerk is None or reference.snap is None:
+            return self._refuse("reference_incomplete", "the reference has no jerk and snap, which elastic joints need",
+                                newest)
+        if self._since_last() > 1.5 * laws.settings.law.period:    # damped springs move on by a period, or begin anew
+            laws.motors.reset()
+        state = ElasticState(self.state.q, self.state.v, *self.motor_state.measured(self.state.q, self.state.v))
+        effort, rates = laws.feedforward(reference, self.fresh_wrenches(now))
+        if rates is None:
+            return self._refuse("impossible", "the time derivatives of the effort are not finite", newest)
+        found = laws.motors.command(np.stack([reference.q, reference.v, reference.a, reference.jerk, reference.snap]),
+                                    state, self._stiffness.value, np.vstack([effort, rates]))
+        if not (all_finite(found.effort) and _finite(found.reference)):
+            return self._refuse("impossible", "what the motors should do is not finite", newest)
+        if newest:
+            self.rates = rates
+            if self.safety.mode in ("waiting", "stale", "ramp_in", "running"):
+                self._lead_in(now, laws, found.reference)
+        return Command((effort, found.effort))
+
+    def _lead_in(self, now: float, laws: ElasticLaws, wanted: MotorReference) -> None:
+        """Let the motor reference out, within `ramp_in` from where the motors are, after a change from where it was."""
+        duration, time = self.settings.safety.ramp_in, self._last_stamp
+        jumps, self._jumps, self._led_by = self._jumps or laws is not self._led_by, False, laws
+        if duration > 0.0 and (self._ramp.last is None or self.safety.mode not in ("ramp_in", "running")):
+            self._ramp.begin(time, self._present(now, wanted), wanted, duration)
+        elif duration > 0.0 and jumps:
+            self._ramp.jump(time, wanted, duration)
+        if not _finite(self._ramp.follow(time, wanted)):
+            raise RbdError("the way of the motors to their reference is not finite")
+
+    def _present(self, now: float, like: MotorReference) -> MotorReference:
+        """The motors as measured; unless they are, where they hold gravity, or `RbdError` if springs do not bear it."""
+        laws = self.safety.laws.new
+        if self.motor_state.fresh(now):
+            position, velocity = self.motor_state.measured(self.state.q, self.state.v)
+        else:
+            position, velocity = self._holding(laws).position, 0.0 * like.velocity
+        return like._replace(position=position, velocity=velocity, acceleration=0.0 * like.acceleration,
+                             effort=self.safe(laws, True)[1])
+
+    def _holding(self, laws: ElasticLaws) -> MotorReference:
+        """The motors that hold gravity at rest in the last state; `RbdError` if it is more than the springs bear."""
+        q = self.state.q
+        return motor_reference(laws.actuation, q, self._zero, self._zero,
+                               [laws.safe_effort(q, self._zero, True), self._zero, self._zero],
+                               self._stiffness.value[0])
+
+    def _since_last(self) -> float:
+        """Time since the last command (s), 0 before; the stiffness goes on by it, once in each cycle."""
+        if self._timed != self._cycle:
+            stamp = self.state.stamp_ns * 1e-9 if self.state.stamp_ns else self._now
+            self._elapsed = stamp - self._last_stamp if self._last_stamp else 0.0
+            self._last_stamp, self._timed = stamp, self._cycle
+            self._stiffness.advance(self._elapsed)
+        return self._elapsed
+
+    def _refuse(self, kind: str, problem: str, newest: bool) -> Command | None:
+        if newest:
+            self.counts[kind] += 1
+            self.problem = problem
+            self.rates = None
+        return None
+
+    def safe(self, laws: ElasticLaws, at_rest: bool) -> list[Array]:
+        """Beside that of the joints, efforts (nm,) of motors that hold gravity in the last state, and brake."""
+        q, v = self.state.q, self.state.v
+        try:
+            effort = self._holding(laws).effort
+        except RbdError:
+            effort = held(laws.actuation, laws.safe_effort(q, v, True))
+        if not at_rest and self.motor_state.fresh(self._now):
+            effort = effort - self._braking(laws, q) * self.motor_state.measured(q, v)[1]
+        return [laws.safe_effort(q, v, at_rest), effort]
+
+    def safe_motors(self, at_rest: bool) -> Array:
+        """What the newest settings hold for safe for the motors in the last state (nm,)."""
+        return self.safe(self.safety.laws.newest, at_rest)[1]
+
+    def _braking(self, laws: ElasticLaws, q: Array) -> Array:
+        """Damping of the motors (nm,), N m s/rad: what slows the arm down at the wanted rate, as far as sampling allows
+        it.
+        """
+        actuation, nv = laws.actuation, laws.actuation.nv
+        rate, period = laws.settings.safe_damping, self.statistics.period
+        links = np.zeros(actuation.nm)
+        links[:nv] = np.diag(mass_matrix(laws.model, q))
+        for at, spring in actuation.groups:
+            if spring.antagonistic:    # two motors share the link
+                first = actuation.variable[at]
+                links[nv + at] = links[first] = 0.5 * links[first]
+        own = actuation.inertia.copy()
+        own[actuation.rigid] = 0.0    # part of the link
+        damping = rate * (own + links)
+        most = np.where(own > 0.0, BRAKING * own / period if 0.0 < period < math.inf else rate * own, math.inf)
+        return np.minimum(damping, most)
+
+    def warm_up(self) -> None:
+        super().warm_up()
+        q, law = self.model.neutral(), self.safety.laws.newest.motors
+        reference = np.zeros((5, self.model.nv))
+        reference[0] = q
+        state = ElasticState(q, self._zero, *np.zeros((2, self.actuation.nm)))
+        for _ in range(2):
+            try:
+                law.command(reference, state, self._stiffness.value)
+            except RbdError:    # in another state it may work
+                break
+        mass_matrix(self.model, q)
+        law.reset()
+
+    def report(self) -> dict[str, Any]:
+        motors = self.safety.channels[1]
+        return super().report() | {
+            "control_mode": self.settings.law.mode, "motor_mode": self.safety.mode,
+            "motor_saturated": motors.counts["saturated"], "motor_rate_limited": motors.counts["rate_limited"],
+            **self.counts, "problem": self.problem}
+
+
+def _finite(motors: MotorReference) -> bool:
+    """Whether every number of a motion of motors is finite."""
+    return all(map(all_finite, motors[:4]))

@@ -1,0 +1,173 @@
+"""The law of a robot with elastic joints: motor efforts for a reference of links (and stiffness), before any limit.
+
+| mode                     | motor effort                                                                        |
+|--------------------------|-------------------------------------------------------------------------------------|
+| `feed_forward`           | τ_m of the flatness map                                                             |
+| `feed_forward_pd`        | τ_m + Kp (θ_ref − θ) + Kd (θ̇_ref − θ̇), all motors (stable as the motor side is)     |
+| `feedback_linearization` | the error dynamics of `gains`, from the measured motion of links and motors         |
+
+A rigid joint's motor is the joint. An effort that is held for a period acts as if half a period late; where feedback
+linearisation replaces the modes of the springs by poles of its own, that costs damping. It looks ahead by as much.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...core.actuation.actuation import Actuation, SeriesDrive
+from ...core.actuation.damped_deflection import DampedDeflection
+from ...core.actuation.feedback_linearization import FeedbackLinearization, feedback_linearization
+from ...core.actuation.flatness import MotorReference, link_efforts, motor_reference
+from ...core.actuation.poles import FeedbackGains
+from ...core.errors import RbdError, shown, unknown_name
+from ...core.model.inertia import Array
+from ...core.model.scalars import positive
+from ...core.model.state import real
+
+MODES = ("feed_forward", "feed_forward_pd", "feedback_linearization")
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticLawSettings:
+    """mode: of `MODES`. period: of the control, s. kp, kd: of all motors, a number or (nm,), N m/rad and N m s/rad.
+
+    gains: of the error dynamics (`FeedbackGains.placed`). look_ahead: of `feedback_linearization`, in periods.
+    """
+
+    period: float
+    mode: str = "feed_forward_pd"
+    kp: ArrayLike = 0.0
+    kd: ArrayLike = 0.0
+    gains: FeedbackGains | None = None
+    look_ahead: float = 0.5
+
+
+class ElasticState(NamedTuple):
+    """Measured: links q, v (nv,), motors behind the gears motor_position, motor_velocity (nm,)."""
+
+    q: Array
+    v: Array
+    motor_position: Array
+    motor_velocity: Array
+
+
+class ElasticCommand(NamedTuple):
+    """effort (nm,) for the motors; reference: their motion by the flatness map, what drives with a position loop of
+    their own want.
+    """
+
+    effort: Array
+    reference: MotorReference
+
+
+class ElasticLaw:
+    """Commands for one robot, one after another, a period apart; `reset` where the motion begins anew.
+
+    Springs with damping have a state, the deflection of the reference. In `feedback_linearization`, dampers that
+    settle within two periods (D/K < 2 periods) count as none: no sampled control could use them.
+    """
+
+    def __init__(self, actuation: Actuation, settings: ElasticLawSettings) -> None:
+        if settings.mode not in MODES:
+            raise unknown_name("mode", settings.mode, MODES)
+        positive(settings.period, "period", "time in seconds")
+        if settings.mode == "feedback_linearization" and settings.gains is None:
+            raise RbdError("feedback_linearization needs gains: FeedbackGains.placed(actuation, poles)")
+        self.actuation, self.settings = actuation, settings
+        self._kp, self._kd = (_gains(actuation, name, getattr(settings, name)) for name in ("kp", "kd"))
+        self._slow = without_fast_dampers(actuation, 2.0 * settings.period)
+        self._linearized: FeedbackLinearization | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the last period."""
+        self._deflection: DampedDeflection | None = None
+        self._linearized = None
+
+    def command(self, reference: ArrayLike, state: ElasticState | None = None,
+                stiffness: ArrayLike | None = None, efforts: ArrayLike | None = None) -> ElasticCommand:
+        """The command for reference (5, nv): q, v, a, jerk, snap, and stiffness (n,) or (3, n): k, k̇, k̈ of the
+        joints in `Actuation.variable`, by default that of their drives.
+
+        state: measured, for all modes but `feed_forward`. efforts: link-side τ, τ̇, τ̈ (3, nv) of the reference for
+        the flatness map, by default `link_efforts`. Raises `RbdError` naming the input, or the joint whose spring
+        cannot do what is asked.
+        """
+        r = real(reference, "reference", f"(5, {self.actuation.nv})")
+        if r.shape != (5, self.actuation.nv):
+            raise RbdError(f"reference has shape {r.shape}, expected (5, {self.actuation.nv}): q, v, a, jerk, snap")
+        motors = self._motors(r, stiffness, efforts)
+        mode = self.settings.mode
+        if mode == "feed_forward":
+            return ElasticCommand(motors.effort, motors)
+        if state is None:
+            raise RbdError(f"mode {mode} needs the measured state")
+        state = self._measured(state)
+        if mode == "feed_forward_pd":
+            return ElasticCommand(motors.effort + self.feedback(motors, state), motors)
+        return ElasticCommand(self._linearizing(r, state, stiffness), motors)
+
+    def _measured(self, state: ElasticState) -> ElasticState:
+        nv, nm = self.actuation.nv, self.actuation.nm
+        arrays = []
+        for name, value, size in zip(ElasticState._fields, state, (nv, nv, nm, nm), strict=True):
+            array = real(value, name, f"({size},)")
+            if array.shape != (size,) or not np.isfinite(array).all():
+                raise RbdError(f"measured {name}: expected {size} finite numbers, got {shown(value)}")
+            arrays.append(array)
+        return ElasticState(*arrays)
+
+    def feedback(self, motors: MotorReference, state: ElasticState) -> Array:
+        """Kp (θ_ref − θ) + Kd (θ̇_ref − θ̇) (nm,)."""
+        return (self._kp * (motors.position - state.motor_position)
+                + self._kd * (motors.velocity - state.motor_velocity))
+
+    def _motors(self, r: Array, stiffness: ArrayLike | None, efforts: ArrayLike | None) -> MotorReference:
+        efforts = link_efforts(self.actuation, *r) if efforts is None else efforts
+        deflection = None
+        if self.actuation.damped.size:
+            if self._deflection is None:
+                self._deflection = DampedDeflection(self.actuation, self.settings.period, efforts)
+                deflection = self._deflection.value
+            else:
+                deflection = self._deflection.advance(efforts)
+        return motor_reference(self.actuation, r[0], r[1], r[2], efforts, stiffness, deflection)
+
+    def _linearizing(self, r: Array, state: ElasticState, stiffness: ArrayLike | None) -> Array:
+        gains, last = self.settings.gains, self._linearized
+        assert gains is not None
+        h = self.settings.look_ahead * self.settings.period
+        q, v, z, w = state
+        if last is not None and h > 0.0:    # with the accelerations of the last period
+            q, v = q + h * (v + 0.5 * h * last.acceleration), v + h * last.acceleration
+            z, w = z + h * (w + 0.5 * h * last.motor_acceleration), w + h * last.motor_acceleration
+            r = ahead(r, h)
+        self._linearized = feedback_linearization(self._slow, gains, q, v, z, w, r, stiffness)
+        return self._linearized.effort
+
+
+def ahead(reference: Array, h: float) -> Array:
+    """The reference (5, nv) h seconds later, its snap constant."""
+    q, v, a, j, s = reference
+    return np.stack([q + h * (v + h / 2.0 * (a + h / 3.0 * (j + h / 4.0 * s))),
+                     v + h * (a + h / 2.0 * (j + h / 3.0 * s)), a + h * (j + h / 2.0 * s), j + h * s, s])
+
+
+def without_fast_dampers(actuation: Actuation, time: float) -> Actuation:
+    """The drives with those dampers left out whose time constant D/K is shorter than `time` (s)."""
+    changed: Mapping[str, SeriesDrive] = {
+        name: replace(drive, damping=0.0) for name, drive in actuation.drives.items()
+        if isinstance(drive, SeriesDrive) and 0.0 < drive.damping < time * drive.spring.coefficients[0]}
+    return Actuation(actuation.model, {**actuation.drives, **changed}) if changed else actuation
+
+
+def _gains(actuation: Actuation, name: str, value: ArrayLike) -> Array:
+    array = real(value, name, f"({actuation.nm},)")
+    if array.shape not in ((1,), (actuation.nm,)) or not np.isfinite(array).all() or np.any(array < 0.0):
+        raise RbdError(f"{name}: expected one number or {actuation.nm} (one per motor), none negative, got "
+                       f"{shown(value)}")
+    return np.broadcast_to(array, actuation.nm)

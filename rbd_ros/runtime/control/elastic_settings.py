@@ -1,0 +1,124 @@
+"""Validated parameters of the controller for elastic joints."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.actuation.actuation import Actuation, Drive, VariableDrive
+from ...core.actuation.poles import FeedbackGains
+from ...core.errors import RbdError
+from ...core.model.inertia import read_only
+from ...core.model.robot_model import RobotModel
+from ..parameters import per_joint, validate
+from ..robot import joint_order
+from ..safety import SafetySettings
+from .elastic_law import ElasticLawSettings
+from .flatness import FLATNESS_TABLE, FlatnessSettings
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ElasticSettings(FlatnessSettings):
+    """Validated parameters; `model` is that of the links, `motors` are limits and fallback of the motors (nm,).
+
+    motor_output: indices that put an array (nm,) in the order of messages: joints in the order of parameter `joints`,
+    then the second motors in the same order; motor_names: in that order. stiffness, stiffness_poles: (n,) of the
+    joints in `actuation.variable`. given: the drives of the file, without `stiffness`.
+    """
+
+    given: Mapping[str, Drive]
+    actuation: Actuation
+    law: ElasticLawSettings
+    motors: SafetySettings
+    motor_output: NDArray[np.intp]
+    motor_names: tuple[str, ...]
+    stiffness: Array
+    stiffness_poles: Array
+
+    @staticmethod
+    def from_drives(values: Mapping[str, Any], model: RobotModel, drives: Mapping[str, Drive]) -> ElasticSettings:
+        """From parameter values by name, defaults where they are missing, and the drives of `load_actuation`.
+
+        `RbdError` says what is wrong.
+        """
+        values = validate(FLATNESS_TABLE, values)
+        _refuse_what_is_rigid(values)
+        rigid = FlatnessSettings.from_values(values, model)
+        loaded = rigid.model.with_(damping=model.damping if rigid.friction.damping else 0.0,
+                                   friction=model.friction if rigid.friction.coulomb else 0.0)
+        order = joint_order(values["joints"], model)[2]
+        known = Actuation(loaded, drives)
+        output, variable_order = _motor_order(known, rigid.output)
+        stiffness = per_joint_of("stiffness", values["stiffness"], variable_order, "joint of variable stiffness")
+        wanted = {known.variable_name(i): float(k) for i, k in enumerate(stiffness) if k >= 0.0}
+        try:
+            actuation = Actuation(loaded, {name: _wanting(drive, wanted.get(name)) for name, drive in drives.items()})
+        except RbdError as error:
+            raise RbdError(f"parameter 'stiffness': {error}") from None
+
+        def per_motor(name: str) -> Array:
+            return per_joint_of(name, values[name], np.argsort(output), "motor")
+
+        poles = per_joint("poles", values["poles"], order)
+        stiffness_poles = per_joint_of("stiffness_poles", values["stiffness_poles"], variable_order,
+                                       "joint of variable stiffness")
+        gains = FeedbackGains.placed(actuation, dict(zip(actuation.joint_names, map(float, poles), strict=True)), {
+            actuation.variable_name(i): float(b) for i, b in enumerate(stiffness_poles)})
+        joint_of = np.concatenate([np.arange(actuation.nv), actuation.variable]).astype(np.intp)
+        described = rigid.safety.effort_limit[joint_of]
+        limit = per_motor("motor_effort_limits.maximum")
+        motors = replace(rigid.safety, effort_limit=read_only(np.where(limit < 0.0, described, limit)),
+                         rate_limit=per_motor("motor_effort_limits.rate"),
+                         fallback=read_only(held(actuation, rigid.safety.fallback)))
+        law = ElasticLawSettings(1.0 / values["state_rate"] if values["state_rate"] > 0.0 else 1e-3, values["mode"],
+                          per_motor("motor_gains.kp"), per_motor("motor_gains.kd"), gains)
+        if values["state_rate"] <= 0.0 and (values["mode"] == "feedback_linearization" or actuation.damped.size):
+            raise RbdError("parameter 'state_rate' must be the rate of joint states (Hz) for "
+                           + ("feedback_linearization" if not actuation.damped.size else "springs with damping"))
+        fields = {name: getattr(rigid, name) for name in FlatnessSettings.__dataclass_fields__}
+        names = tuple(actuation.motor_names[i] for i in output)
+        return ElasticSettings(**(fields | {"model": actuation.model}), given=drives, actuation=actuation, law=law,
+                               motors=motors, motor_output=output, motor_names=names, stiffness=actuation.stiffness,
+                               stiffness_poles=stiffness_poles)
+
+
+def per_joint_of(name: str, values: tuple[float, ...], order: NDArray[np.intp], what: str) -> Array:
+    """As `per_joint`, for things that are not the joints."""
+    if len(values) not in (1, len(order)):
+        raise RbdError(f"parameter '{name}' has {len(values)} numbers, expected 1 or {len(order)} (one per {what})")
+    return per_joint(name, values, order)
+
+
+def held(actuation: Actuation, torque: Array) -> Array:
+    """Motor efforts (nm,) that hold link-side torques (nv,), second motors without a load of their own."""
+    efforts = np.concatenate([torque, np.zeros(actuation.nm - actuation.nv)])
+    for at, spring in actuation.groups:
+        first, second = actuation.variable[at], actuation.nv + at
+        efforts[first], efforts[second] = spring.loads(torque[first], np.zeros(at.size))
+    return efforts
+
+
+def _motor_order(actuation: Actuation, output: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Motors in the order of messages; and where each joint of variable stiffness stands among those there."""
+    variable = list(actuation.variable)
+    listed = np.array([variable.index(i) for i in output if i in variable], dtype=np.intp)
+    return np.concatenate([output, actuation.nv + listed]).astype(np.intp), np.argsort(listed)
+
+
+def _wanting(drive: Drive, stiffness: float | None) -> Drive:
+    return drive if stiffness is None or not isinstance(drive, VariableDrive) else replace(drive, stiffness=stiffness)
+
+
+def _refuse_what_is_rigid(values: Mapping[str, Any]) -> None:
+    for name in ("gains.kp", "gains.kd"):
+        if any(values[name]):
+            raise RbdError(f"parameter '{name}' is of the rigid form; with 'actuation_file' the motors are controlled: "
+                           "use 'motor_gains.kp', 'motor_gains.kd' or 'poles'")
+    if values["robot_compensates"]:
+        raise RbdError(f"parameter 'robot_compensates' is {', '.join(values['robot_compensates'])}, but with "
+                       "'actuation_file' the motors get all of the torque: expected nothing")

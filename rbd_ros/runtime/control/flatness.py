@@ -1,0 +1,145 @@
+"""Torque with its first and second time derivative along a reference: what flat elastic joints are controlled with.
+
+    τ = ID(q, v, a) + friction(v) + Kp (q_ref ⊖ q) + Kd (v_ref − v)
+
+The inverse dynamics, the friction and their time derivatives are those of the reference, whose derivatives up to the
+fourth enter (M, recursion of `derivatives.time_derivatives`). The feedback is added to τ only: τ̇ and τ̈ are the
+feed-forward's, which is smooth. External wrenches count as constant in the body.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.actuation.friction import friction_effort, friction_effort_derivatives
+from ...core.derivatives.time_derivatives import inverse_dynamics_time_derivatives
+from ...core.dynamics.inverse import inverse_dynamics
+from ...core.errors import RbdError
+from ...core.model.robot_model import RobotModel
+from ...core.motion.smooth_trajectory import SmoothTrajectory
+from ...core.motion.trajectory import Reference, Waypoint
+from ..friction_terms import FrictionTerms, friction_rows
+from ..inputs.references import ReferenceInput
+from ..parameters import Parameter, Table, per_joint, validate
+from ..robot import joint_order
+from ..safety import Command
+from .elastic_table import ELASTIC_TABLE
+from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
+
+Array = NDArray[np.float64]
+
+FLATNESS_TABLE: Table = (
+    *FOLLOWING_TABLE,
+    Parameter("gains.kp", "numbers", (0.0,), "Proportional gain, N m/rad or N/m.", lower=0.0, upper=1e9),
+    Parameter("gains.kd", "numbers", (0.0,), "Derivative gain, N m s/rad or N s/m.", lower=0.0, upper=1e9),
+    *friction_rows("Compensate", 0.1, beware=" The second derivative of the torque grows with 1/s²."),
+    *ELASTIC_TABLE,
+)
+
+
+@dataclass(frozen=True)
+class FlatnessSettings(FollowingSettings):
+    """Validated parameters; gains (nv,) in N m/rad, N m s/rad."""
+
+    kp: Array
+    kd: Array
+    friction: FrictionTerms
+
+    @staticmethod
+    def from_values(values: Mapping[str, Any], model: RobotModel) -> FlatnessSettings:
+        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        values = validate(FLATNESS_TABLE, values)
+        if "coriolis" in values["robot_compensates"]:
+            raise RbdError("parameter 'robot_compensates': 'coriolis' has no place in flatness control, as its time "
+                           "derivatives depend on the measured state; expected 'gravity', 'friction'")
+        order = joint_order(values["joints"], model)[2]
+        return FlatnessSettings(
+            kp=per_joint("gains.kp", values["gains.kp"], order), kd=per_joint("gains.kd", values["gains.kd"], order),
+            friction=FrictionTerms.from_values(values),
+            **FollowingSettings.fields_from(values, model))
+
+
+class FlatnessLaws(FollowingLaws):
+    """Feed-forward with its time derivatives, and feedback, as these settings say."""
+
+    settings: FlatnessSettings
+
+    def __init__(self, settings: FlatnessSettings, reference: ReferenceInput) -> None:
+        super().__init__(settings, reference)
+        model = self.model
+        self._feedback = bool(settings.kp.any() or settings.kd.any())
+        # Gravity that the robot compensates leaves the torque and its derivatives alike.
+        self._dynamics = model.with_(gravity=(0.0, 0.0, 0.0)) if "gravity" in settings.compensates else model
+        self._friction = None if "friction" in settings.compensates else settings.friction.of(model)
+
+    def effort(self, q: Array, v: Array, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:
+        """τ (nv,) in the state q, v, and τ̇, τ̈ (2, nv) of the feed-forward, None where they are not known."""
+        effort, rates = self.feedforward(reference, wrenches)
+        if self._feedback:
+            s = self.settings
+            effort = effort + s.kp * self.model.difference(q, reference.q) + s.kd * (reference.v - v)
+        return effort, rates
+
+    def feedforward(self, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:
+        """τ (nv,), and τ̇, τ̈ (2, nv) where the reference has jerk and snap and they are finite."""
+        q, v, a = reference.q, reference.v, reference.a
+        smoothing = self.settings.friction.smoothing
+        if reference.jerk is None or reference.snap is None:
+            effort = inverse_dynamics(self._dynamics, q, v, a, wrenches)
+            return (effort if self._friction is None else effort + friction_effort(self._friction, v, smoothing)), None
+        efforts = inverse_dynamics_time_derivatives(self._dynamics, q, v, a, reference.jerk, reference.snap,
+                                                    external_wrenches=None if wrenches is None else [wrenches])
+        if self._friction is not None:
+            efforts[0] += friction_effort(self._friction, v, smoothing)
+            efforts[1:] += friction_effort_derivatives(self._friction, v, a, reference.jerk, smoothing)
+        return efforts[0], efforts[1:] if np.isfinite(efforts[1:]).all() else None
+
+
+W = TypeVar("W", bound=FlatnessLaws)
+
+
+class FlatnessController(FollowingController[W], Generic[W]):
+    """Efforts and their time derivatives for the newest reference. `rates`: τ̇ and τ̈ (2, nv) that belong to the last
+    command, None where the reference has no jerk and snap, or where they are not finite.
+    """
+
+    settings: FlatnessSettings
+
+    def __init__(self, model: RobotModel, settings: FlatnessSettings) -> None:
+        super().__init__(model, settings)
+        self.rates: Array | None = None
+
+    def make_laws(self, settings: Any) -> W:
+        return FlatnessLaws(settings, self.reference)    # type: ignore[return-value]
+
+    def interpolation(self, waypoints: Sequence[Waypoint], start: Reference) -> SmoothTrajectory:
+        return SmoothTrajectory(waypoints, start, self.model)
+
+    @property
+    def derivatives_valid(self) -> bool:
+        """Whether `rates` belong to the last output: nothing was clipped, no ramp, no safe output."""
+        return self.rates is not None and not self.safety.clipped
+
+    def clear(self) -> None:
+        super().clear()
+        self.rates = None
+
+    def command(self, now: float, laws: W) -> Command | None:
+        reference = self.desired(now, laws)
+        found = None if reference is None else laws.effort(self.state.q, self.state.v, reference,
+                                                           self.fresh_wrenches(now))
+        if laws is self.safety.laws.new:
+            self.rates = None if found is None else found[1]
+        return None if found is None else Command(found[:1])
+
+    def warm_up(self) -> None:
+        super().warm_up()
+        q, laws = self.model.neutral(), self.safety.laws.newest
+        wrenches = np.zeros((len(self.model.body_names), 6))
+        for reference in (Reference.rest(q), Reference(q, self._zero, self._zero)):
+            laws.feedforward(reference)
+            laws.feedforward(reference, wrenches)

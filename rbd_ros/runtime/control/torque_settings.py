@@ -1,0 +1,120 @@
+"""Parameters that every torque controller shares, beside those of the robot."""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import RbdError
+from ...core.model.robot_model import RobotModel
+from ..parameters import Parameter, Table, per_joint
+from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
+from ..safety import SafetySettings
+from .law import COMPENSATES
+
+Array = NDArray[np.float64]
+
+VELOCITY_CUTOFF = Parameter("velocity_cutoff", "number", 30.0, "Cut-off of the low-pass on velocities that are "
+                            "estimated because the joint state has none, Hz; 0: no filter.", lower=0.0, upper=1e5)
+
+ROBOT_COMPENSATES = Parameter("robot_compensates", "strings", (), "What the robot's own controller adds to the torque "
+                              "it is sent.", choices=COMPENSATES)
+EFFORT_LIMITS: Table = (
+    Parameter("effort_limits.maximum", "numbers", (math.inf,), "Effort limit, N m or N; the smaller one of this and "
+              "the description's counts.", lower=0.0),
+    Parameter("effort_limits.override_zero", "numbers", (0.0,), "Effort limit of joints whose limit in the description "
+              "is 0, N m or N. Without it such a joint is an error.", lower=0.0, read_only=True),
+)
+
+TORQUE_TABLE: Table = (
+    *ROBOT_TABLE,
+    joints_row("all lists with one entry per joint, and of the published effort"),
+    *PAYLOAD_TABLE,
+    ROBOT_COMPENSATES,
+    Parameter("gravity_check", "bool", True, "Compare the measured effort with the model's gravity torque after "
+              "activation, and log what differs. False where `effort` of the joint states is no torque (UR: current)."),
+    *EFFORT_LIMITS,
+    Parameter("effort_limits.rate", "numbers", (math.inf,), "Limit of the effort's change, N m/s or N/s.", lower=1e-3),
+    Parameter("state_timeout", "number", 0.05, "Age of the last joint state at which the safe output begins, s.",
+              lower=1e-3, upper=10.0),
+    Parameter("state_rate", "number", 0.0, "Expected rate of joint states, Hz; 0: measured.", lower=0.0, upper=1e5,
+              read_only=True),
+    VELOCITY_CUTOFF,
+    Parameter("plausible_velocity", "numbers", (2.0,), "Joint and motor states are rejected where a joint is faster, "
+              "or has moved faster, than this multiple of the description's velocity limit (10 rad/s or 2 m/s where "
+              "that is 0 or missing), or where its velocity leaps by more than half of that limit and positions do "
+              "not; inf: whatever they say is taken.", lower=1.0),
+    Parameter("ramp_in", "number", 0.5, "Time from the safe output to the command after activation, and of the way to "
+              "what changed parameters or a stream that begins elsewhere ask for, s.", lower=0.0, upper=60.0),
+    Parameter("ramp_out", "number", 0.5, "Time from the command to the safe output at deactivation and at the end, s.",
+              lower=0.0, upper=60.0),
+    Parameter("safe_output.damping", "number", 5.0, "The safe output is g(q) - damping M(q) v while the state is "
+              "fresh: speed decays at this rate, 1/s. (0 if the robot compensates gravity.)", lower=0.0, upper=100.0),
+    Parameter("safe_output.hold", "number", 0.5, "How long the safe output of the last state is held when states no "
+              "longer come, s.", lower=0.0, upper=1e6),
+    Parameter("safe_output.fallback_ramp", "number", 1.0, "Time of the ramp to the fallback after that, s.", lower=0.0,
+              upper=1e6),
+    Parameter("safe_output.fallback", "numbers", (0.0,), "Effort that is published for ever after that, N m or N.",
+              lower=-1e9, upper=1e9),
+)
+
+
+@dataclass(frozen=True)
+class TorqueSettings:
+    """The validated parameters of one node for one model; arrays are read-only and in model order.
+
+    `model`: with the payload; `joints`: names in the order of parameter `joints`; `output`: indices that put an array
+    in that order.
+    """
+
+    model: RobotModel
+    joints: tuple[str, ...]
+    output: NDArray[np.intp]
+    safety: SafetySettings
+    compensates: tuple[str, ...]
+    safe_damping: float
+    velocity_cutoff: float
+    plausible_velocity: Array
+    state_rate: float
+    gravity_check: bool
+
+    @property
+    def unlimited(self) -> list[str]:
+        """Joints without any limit of the effort."""
+        return [self.model.joint_names[i] for i in np.flatnonzero(np.isinf(self.safety.effort_limit))]
+
+    @staticmethod
+    def fields_from(values: Mapping[str, Any], model: RobotModel) -> dict[str, Any]:
+        """Arguments for the constructor; `values` as `parameters.validate` returns them."""
+        joints, output, order = joint_order(values["joints"], model)
+        safety = SafetySettings(
+            effort_limit=effort_limits(values, model, order),
+            rate_limit=per_joint("effort_limits.rate", values["effort_limits.rate"], order),
+            fallback=per_joint("safe_output.fallback", values["safe_output.fallback"], order),
+            state_timeout=values["state_timeout"], hold=values["safe_output.hold"],
+            fallback_ramp=values["safe_output.fallback_ramp"],
+            ramp_in=values["ramp_in"], ramp_out=values["ramp_out"])
+        return {"model": loaded(model, values), "joints": joints, "output": output, "safety": safety,
+                "compensates": values["robot_compensates"], "safe_damping": values["safe_output.damping"],
+                "velocity_cutoff": values["velocity_cutoff"],
+                "plausible_velocity": per_joint("plausible_velocity", values["plausible_velocity"], order),
+                "state_rate": values["state_rate"],
+                "gravity_check": values["gravity_check"]}
+
+
+def effort_limits(values: Mapping[str, Any], model: RobotModel, order: NDArray[np.intp]) -> Array:
+    """min(description, parameter), and an override where the description says 0; in model order."""
+    described = model.effort_limit.copy()
+    override = per_joint("effort_limits.override_zero", values["effort_limits.override_zero"], order)
+    missing = [model.joint_names[i] for i in np.flatnonzero((described == 0.0) & (override == 0.0))]
+    if missing:
+        raise RbdError(f"the robot description limits the effort of {', '.join(missing)} to 0, so no torque could be "
+                       "sent: set parameter 'effort_limits.override_zero' to the real limit (N m or N)")
+    limits = np.where(described == 0.0, override, described)
+    limits = np.minimum(limits, per_joint("effort_limits.maximum", values["effort_limits.maximum"], order))
+    limits.setflags(write=False)
+    return limits

@@ -1,0 +1,146 @@
+"""The order of events of a simulation that is stepped: state, answer, command, steps, next state. Without ROS.
+
+| phase       | waits for                                | then                                              |
+|-------------|------------------------------------------|---------------------------------------------------|
+| `starting`  | the answer to any state                  | `stepping`, with that answer as the first command |
+| `stepping`  | a state with a stamp at or after the target | `computing`                                    |
+| `computing` | the answer to that state, by its stamp   | `stepping`: the command goes out, then the request |
+
+Time of the simulation is only compared, never waited for: all waiting is for messages, and the deadlines are those of
+a steady clock. Times are in ns.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.errors import RbdError
+from ..parameters import Parameter, Table, validate
+
+STEPPERS = ("rbd", "gazebo", "simulation_interfaces", "none")
+
+LOCKSTEP_TABLE: Table = (
+    Parameter("stepper", "string", "rbd", "How the paused simulation is stepped: rbd: services <plant>/step and "
+              "<plant>/reset of nodes simulator and mujoco_plant; gazebo: /world/<world>/control "
+              "(ros_gz_interfaces/ControlWorld); simulation_interfaces: <plant>/step_simulation; none: it runs by "
+              "itself, efforts are only passed on.", choices=STEPPERS, read_only=True),
+    Parameter("plant", "string", "mujoco_plant", "Name of the simulating node: with Gazebo's simulation_interfaces "
+              "/gzserver.", read_only=True),
+    Parameter("world", "string", "default", "Name of Gazebo's world.", read_only=True),
+    Parameter("step", "number", 0.001, "Integration step of the simulation, s.", lower=1e-9, upper=1.0,
+              read_only=True),
+    Parameter("steps", "number", 2.0, "Steps per command, a whole number.", lower=1.0, upper=1e6, read_only=True),
+    Parameter("effort_topic", "string", "feedforward/effort", "Efforts (rbd_interfaces/JointEffort) that answer joint "
+              "states by their stamp.", read_only=True),
+    Parameter("joints", "strings", (), "Order of joints in <controller>/commands. Empty: as in the efforts.",
+              read_only=True),
+    Parameter("controller", "string", "effort_controller", "Efforts go to <controller>/commands "
+              "(std_msgs/Float64MultiArray). Empty: not so.", read_only=True),
+    Parameter("bridge_model", "string", "", "Efforts go to /model/<bridge_model>/joint/<joint>/cmd_force "
+              "(std_msgs/Float64) for ros_gz_bridge; needs `joints`. Empty: not so.", read_only=True),
+    Parameter("receivers", "strings", (), "Names of nodes that must have subscribed to the efforts before the first "
+              "one is sent, such as the controller. Empty: any subscriber will do.", read_only=True),
+    Parameter("activity_topic", "string", "", "With Gazebo's ros2_control: topic of a joint_state_broadcaster that is "
+              "activated together with the controller; single steps are made until it publishes. Empty: until there "
+              "are a subscriber and a publisher of joint_states.", read_only=True),
+    Parameter("settle", "number", 0.0, "Real time between a command and the request for steps, s. Topics and services "
+              "have no common order on their way through ros_gz_bridge: 0.01 for Gazebo. Not needed for our plants.",
+              lower=0.0, upper=1.0, read_only=True),
+    Parameter("patience", "number", 5.0, "Real time after which a missing state is asked for again, and a missing "
+              "answer is reported, s.", lower=0.01, upper=3600.0, read_only=True),
+)
+
+
+@dataclass(frozen=True)
+class LockstepSettings:
+    """Validated parameters of node lockstep; period and patience in ns, settle in s."""
+
+    stepper: str
+    names: Mapping[str, str]
+    steps: int
+    period: int
+    settle: float
+    patience: int
+    effort_topic: str
+    joints: tuple[str, ...]
+    controller: str
+    bridge_model: str
+    receivers: tuple[str, ...]
+    activity_topic: str
+
+    @staticmethod
+    def from_values(values: Mapping[str, Any]) -> LockstepSettings:
+        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        values = validate(LOCKSTEP_TABLE, values)
+        steps = round(values["steps"])
+        if steps != values["steps"]:
+            raise RbdError(f"parameter 'steps' is {values['steps']:g}, expected a whole number")
+        if not (values["controller"] or values["bridge_model"]):
+            raise RbdError("parameters 'controller' and 'bridge_model' are empty: the efforts would go nowhere")
+        if values["bridge_model"] and not values["joints"]:
+            raise RbdError("parameter 'bridge_model' needs parameter 'joints': there is a topic per joint")
+        return LockstepSettings(
+            values["stepper"], {"plant": values["plant"], "world": values["world"]}, steps,
+            round(steps * values["step"] * 1e9), values["settle"], round(values["patience"] * 1e9),
+            values["effort_topic"], values["joints"], values["controller"], values["bridge_model"],
+            values["receivers"], values["activity_topic"])
+
+
+class Lockstep:
+    """Decides when to send a command and to request steps.
+
+    period: simulated time between two commands. patience: how long an answer or a state may be missing until `overdue`
+    says so; while `starting`, `retry` is the time between two attempts.
+    """
+
+    def __init__(self, period: int, patience: int, retry: int = 500_000_000) -> None:
+        self.period, self.patience, self.retry = period, patience, retry
+        self.counts: Counter[str] = Counter({"cycles": 0, "overdue": 0, "refused": 0, "overshoots": 0, "unanswered": 0})
+        self.phase = "starting"
+        self.stamp = -1         # of the state to be answered
+        self.target = 0         # of the state that is waited for
+        self._since = 0
+
+    def start(self, now: int) -> None:
+        """Begin anew; the caller makes the simulation show a state, and again whenever `overdue` says so."""
+        self.phase, self.stamp, self.target, self._since = "starting", -1, 0, now
+
+    def on_state(self, now: int, stamp: int) -> None:
+        """A state of this stamp came."""
+        if self.phase == "starting":
+            self.stamp = stamp
+        elif self.phase == "stepping" and stamp >= self.target:
+            self.counts["overshoots"] += stamp - self.target >= self.period
+            self.phase, self.stamp, self._since = "computing", stamp, now
+
+    def on_answer(self, now: int, stamp: int) -> bool:
+        """A command that answers the state of this stamp came; whether to send it and to request the next steps.
+
+        It may overtake the state itself, which takes another way. An answer to a later state is accepted, too: the
+        one that is waited for may be lost, while a simulation that stands shows no further state.
+        """
+        if self.phase == "stepping":
+            self.on_state(now, stamp)
+        elif self.phase == "computing" and stamp > self.stamp:
+            self.counts["unanswered"] += 1
+            self.stamp = stamp
+        if self.phase == "stepping" or stamp != self.stamp:
+            return False    # a repetition, or the answer to something else
+        self.phase, self.target, self._since = "stepping", stamp + self.period, now
+        self.counts["cycles"] += 1
+        return True
+
+    def on_refused(self, now: int) -> None:
+        """The simulation did not make the steps."""
+        self.counts["refused"] += 1
+
+    def overdue(self, now: int) -> bool:
+        """Whether patience is over. In phase `starting` and `stepping` the caller asks the simulation again."""
+        limit = self.retry if self.phase == "starting" else self.patience
+        if now - self._since < limit:
+            return False
+        self.counts["overdue"] += self.phase != "starting"
+        self._since = now
+        return True

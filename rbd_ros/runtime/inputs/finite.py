@@ -1,0 +1,25 @@
+"""Numbers from outside, and of laws: which are finite."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+HUGE = 1e150    # more than that counts as not finite
+
+
+def all_finite(values: Array) -> bool:
+    """Whether all numbers (n,) are finite, and their norm below `HUGE`, so that squares of them are finite, too.
+
+    The quickest way, and without a word: numpy warns of squares that are not finite.
+    """
+    if len(values) > 100:
+        return bool(np.abs(values).max() < HUGE)
+    return math.hypot(*values.tolist()) < HUGE
+
+
+def worst(values: Array) -> int:
+    """Where the number is that is not finite, or else the largest."""
+    return int(np.argmax(np.nan_to_num(np.abs(values), nan=np.inf)))

@@ -1,0 +1,293 @@
+"""What arrives from outside: rejections counted per kind, names mapped to model order, joint states accepted."""
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...core.errors import RbdError
+from ...core.model.robot_model import RobotModel
+from ...core.motion.velocity_limits import velocity_limits
+from .finite import HUGE, all_finite, worst
+from .plausibility import CLOCK, ELSEWHERE, Implausible, Plausibility
+
+Array = NDArray[np.float64]
+_EMPTY = np.zeros(0)
+UNSTAMPED, UNSTAMPED_PERIOD = 8, 0.2    # so many states of stamp 0, each within so many s of the last: they have none
+
+
+class Rejected(RbdError):
+    """An input that is not used. `kind` is one of `Rejections.KINDS`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Rejections:
+    """Count of rejected inputs per kind, and the last reason."""
+
+    KINDS = ("wrong_size", "non_finite", "unknown_joint", "missing_joint", "duplicate_joint", "stamp_backwards",
+             "unknown_body", "bad_trajectory", "implausible", "stamp_leap")
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter({kind: 0 for kind in self.KINDS})
+        self.last = ""
+
+    def add(self, error: Rejected) -> None:
+        self.counts[error.kind] += 1
+        self.last = str(error)
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+class JointMap:
+    """Maps arrays in the order of a message to model order, and caches the permutation of the last names.
+
+    Joints may come in any order. Extra names are accepted if `extra`; mimic joints always are, and stand in for a
+    source that is missing: q_source = (q_mimic − offset) / multiplier.
+    """
+
+    def __init__(self, model: RobotModel, extra: bool) -> None:
+        self._model = model
+        self._extra = extra
+        self._names: Sequence[str] | None = None
+        self.size = 0
+        self.indices: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+        self.scale: Array | None = None      # of a derived source, None if all are given
+        self.offset: Array = np.zeros(model.nv)
+
+    def update(self, names: Sequence[str]) -> bool:
+        """Prepare for messages with these names; False if none of them belongs to the model."""
+        if names == self._names:
+            return True
+        names = list(names)
+        position = {name: i for i, name in enumerate(names)}
+        model = self._model
+        mimics = {mimic.name: mimic for mimic in model.mimics}
+        if not any(name in position for name in (*model.joint_names, *mimics)):
+            return False
+        if len(position) != len(names):
+            raise Rejected("duplicate_joint", f"joint named twice in {names}")
+        unknown = [name for name in names if name not in model.joint_names and name not in mimics]
+        if unknown and not self._extra:
+            raise Rejected("unknown_joint", f"unknown joint '{unknown[0]}'; joints of the model: "
+                                            f"{', '.join(model.joint_names)}")
+        indices, scale, offset = [], np.ones(model.nv), np.zeros(model.nv)
+        for i, name in enumerate(model.joint_names):
+            stand_in = next((mimics[m] for m in mimics if mimics[m].source == name and m in position
+                             and mimics[m].multiplier != 0.0), None)
+            if name in position:
+                indices.append(position[name])
+            elif stand_in is not None:
+                indices.append(position[stand_in.name])
+                scale[i] = 1.0 / stand_in.multiplier
+                offset[i] = -stand_in.offset / stand_in.multiplier
+            else:
+                raise Rejected("missing_joint", f"joint '{name}' is missing in {names}")
+        self.indices = np.array(indices, dtype=np.intp)
+        self.scale, self.offset = (None if (scale == 1.0).all() else scale), offset
+        self.size, self._names = len(names), names
+        return True
+
+    def positions(self, what: str, values: ArrayLike) -> Array:
+        """Positions in model order; finite or rejected."""
+        q = self._gather(what, values)
+        if self.scale is not None:
+            q = q * self.scale + self.offset
+        self._check_finite(what, q)
+        return q
+
+    def rates(self, what: str, values: ArrayLike) -> Array:
+        """Velocities or accelerations in model order; finite or rejected."""
+        v = self.raw_rates(what, values)
+        self._check_finite(what, v)
+        return v
+
+    def raw_rates(self, what: str, values: ArrayLike) -> Array:
+        """The same, with NaN where the message has it."""
+        v = self._gather(what, values)
+        return v if self.scale is None else v * self.scale
+
+    def table(self, rows: Sequence[Any], offset: Array | float = 0.0) -> Array | None:
+        """Rates, or with the offset of mimic joints positions, of many messages (N, nv); None if anything is wrong."""
+        if any(len(row) != self.size for row in rows):
+            return None
+        if all(row.__class__ is array and row.typecode == "d" for row in rows):
+            given = np.frombuffer(b"".join(rows)).reshape(-1, self.size)    # much faster than row by row
+        else:
+            given = np.array([as_array(row) for row in rows])
+        values = given[:, self.indices]
+        if self.scale is not None:
+            values = values * self.scale + offset
+        return values if all_finite(values.reshape(-1)) else None
+
+    def _gather(self, what: str, values: ArrayLike) -> Array:
+        given = as_array(values)
+        if given.shape != (self.size,):
+            raise Rejected("wrong_size", f"{what} has {given.size} numbers for {self.size} names")
+        return given[self.indices]
+
+    def _check_finite(self, what: str, values: Array) -> None:
+        if not all_finite(values):
+            name = self._model.joint_names[worst(values)]
+            raise Rejected("non_finite", f"{what} of joint '{name}' is not finite")
+
+
+def total_wrenches(model: RobotModel, wrenches: Sequence[tuple[str, ArrayLike]]) -> Array | None:
+    """Sum (bodies, 6) of (body, [moment, force] on it in its link frame), None without any; raises `Rejected`."""
+    total = np.zeros((len(model.body_names), 6))
+    for body, value in wrenches:
+        if body not in model.body_names:
+            raise Rejected("unknown_body", f"unknown body '{body}' in external wrenches; bodies: "
+                                           f"{', '.join(model.body_names)}")
+        wrench = np.asarray(value, dtype=np.float64)
+        if not all_finite(wrench.reshape(-1)):    # no sum of what is left overflows
+            raise Rejected("non_finite", f"external wrench on body '{body}' is not finite")
+        total[model.body_names.index(body)] += wrench
+    return total if total.any() else None
+
+
+class Turns:
+    """Continuous joints, whose angle may be off by whole turns: many drivers report it between −π and π."""
+
+    def __init__(self, model: RobotModel) -> None:
+        turning = [joint.nv == 1 and joint.type == "continuous" for joint in model.joints for _ in range(joint.nv)]
+        self._turn = 2.0 * math.pi * np.array(turning, dtype=np.float64)
+        self._any = any(turning)
+
+    @property
+    def turn(self) -> Array:
+        """(nv,) 2π for continuous joints, 0 for all others."""
+        return self._turn
+
+    def nearest(self, q: Array, to: Array) -> Array:
+        """The same position (nv,), by less than half a turn away from `to` where that is possible."""
+        return q + self._turn * np.round((to - q) / (2.0 * math.pi)) if self._any else q
+
+
+def as_array(values: Any) -> Array:
+    """float64 array of what a message holds; an `array.array('d')` without a copy."""
+    if values.__class__ is array and values.typecode == "d":
+        return np.frombuffer(values) if values else _EMPTY
+    return np.asarray(values, dtype=np.float64)
+
+
+class StateInput:
+    """The last valid joint state in model order, its stamp (ns) and steady time of reception (s).
+
+    A velocity that is missing or NaN is the difference of positions over the difference of stamps, through a
+    first-order low-pass with cut-off `cutoff` Hz (0: none). What cannot follow on the last valid state is rejected
+    (`plausibility`; `plausible`: factor of the velocity limits, one or (nv,), inf: no check), as are stamps that go
+    backwards or cease while that is fresh. Where a state is valid all the same, it counts as a restart:
+    `clock_restarts` of a simulation, a driver, a bag; `position_restarts` of a robot that is elsewhere.
+    """
+
+    def __init__(self, model: RobotModel, rejections: Rejections, timeout: float, cutoff: float,
+                 plausible: Array | float = math.inf) -> None:
+        self._model = model
+        self._map = JointMap(model, extra=True)
+        self._turns = Turns(model)
+        self._rejections = rejections
+        self._check = Plausibility(model.velocity_names, velocity_limits(model), plausible, self._turns.turn)
+        self.timeout, self.cutoff = timeout, cutoff
+        self.q, self.v = model.neutral(), np.zeros(model.nv)
+        self.measured_effort: Array | None = None
+        self.stamp_ns, self.received = 0, -math.inf
+        self.time_ns = 0                    # the stamp; of states that have none, the time since that is known
+        self._unstamped = 0                 # states with stamp 0 in a row
+        self._unstamped_since: float | None = None
+        self.clock_restarts = self.position_restarts = 0
+        self.refused = ""                   # why the last state with joints of the model was rejected
+        self.foreign: Sequence[str] = ()    # names of the last one without any of them, since the last valid one
+
+    @property
+    def unstamped(self) -> bool:
+        """Whether states come without stamps."""
+        return self._unstamped_since is not None
+
+    @property
+    def restarts(self) -> int:
+        """How often what was known before no longer held."""
+        return self.clock_restarts + self.position_restarts
+
+    def allow(self, plausible: Array | float) -> None:
+        """Another factor of the velocity limits."""
+        self._check.allow(plausible)
+
+    def forget(self) -> None:
+        """The next state is the first one."""
+        self._check.forget()
+        self.stamp_ns, self.time_ns, self.received = 0, 0, -math.inf
+
+    def age(self, now: float) -> float:
+        """Seconds since the last valid state; infinite before the first one."""
+        return now - self.received
+
+    def accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
+               velocity: ArrayLike = (), effort: ArrayLike = ()) -> bool:
+        """Take a joint state; False if it was rejected or has none of the model's joints."""
+        try:
+            return self._accept(now, stamp_ns, names, position, velocity, effort)
+        except Rejected as error:
+            self._rejections.add(error)
+            self.refused = str(error)
+            return False
+
+    def _accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike,
+                effort: ArrayLike) -> bool:
+        joints = self._map
+        if not joints.update(names):
+            self.foreign = names
+            return False
+        q = joints.positions("position", position)
+        v = joints.raw_rates("velocity", velocity) if len(velocity) else None    # type: ignore[arg-type]
+        measured = joints.raw_rates("effort", effort) if len(effort) else self.measured_effort  # type: ignore[arg-type]
+        time_ns = stamp_ns or (0 if self._unstamped_since is None else round((now - self._unstamped_since) * 1e9))
+        if v is not None and not all_finite(v):
+            v = np.where(np.isfinite(v), v, np.nan)
+        try:
+            meaning = self._check.admit(now, time_ns, q, v, self.timeout)
+        except Implausible as error:
+            raise Rejected(error.kind, f"joint state: {error}") from None
+        # From here on nothing is wrong.
+        judged = v
+        if v is None or not all_finite(v):
+            passed = (time_ns - self.time_ns) * 1e-9 if stamp_ns else now - self.received
+            estimate = self._estimate(q, passed) if now - self.received < self.timeout else np.zeros(self._model.nv)
+            v = estimate if v is None else np.where(np.abs(v) < HUGE, v, estimate)
+            judged = self._check.within(v)    # no measure of how fast the robot can be
+        self._check.keep(now, time_ns, q, v if judged is None else judged, meaning)
+        self.clock_restarts += meaning == CLOCK
+        self.position_restarts += meaning == ELSEWHERE
+        self._count_unstamped(now, stamp_ns)
+        self.q, self.v, self.measured_effort = q, v, measured
+        self.stamp_ns, self.time_ns, self.received = stamp_ns, time_ns, now
+        self.refused, self.foreign = "", ()
+        return True
+
+    def _count_unstamped(self, now: float, stamp_ns: int) -> None:
+        """Tell states without stamps from those of a simulation that stands at time 0."""
+        if stamp_ns:
+            self._unstamped, self._unstamped_since = 0, None
+            return
+        self._unstamped = self._unstamped + 1 if now - self.received < UNSTAMPED_PERIOD else 1
+        if self._unstamped >= UNSTAMPED and self._unstamped_since is None:
+            self._unstamped_since = now
+
+    def _estimate(self, q: Array, passed: float) -> Array:
+        if passed <= 0.0:
+            return self.v
+        elapsed = max(passed, self._check.clock.least)    # stamps that are nearly the same are no measure
+        difference = self._model.difference(self.q, self._turns.nearest(q, self.q)) / elapsed
+        if self.cutoff <= 0.0:
+            return difference
+        weight = 1.0 - math.exp(-2.0 * math.pi * self.cutoff * elapsed)
+        return self.v + weight * (difference - self.v)

@@ -1,0 +1,107 @@
+"""Measured motors of a robot with elastic joints: accepted by name, with everything wrong rejected and counted."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...core.actuation.actuation import Actuation
+from ...core.motion.velocity_limits import velocity_limits
+from .finite import all_finite, worst
+from .joint_states import Rejected, Rejections, Turns, as_array
+from .plausibility import Implausible, Plausibility
+
+Array = NDArray[np.float64]
+
+
+class MotorInput:
+    """The last valid motor state (nm,) in the order of `Actuation.motor_names`, and steady time of reception (s).
+
+    Motors may come in any order, with others between them. The motor of a rigid joint is the joint: it may be missing,
+    and is not looked at. What cannot follow on the last valid state is rejected, as of joint states, by the velocity
+    limits of the joints that the motors move (`plausible`: factor (nv,) of these). Second motors, of variable
+    stiffness, have none.
+    """
+
+    def __init__(self, actuation: Actuation, rejections: Rejections, timeout: float,
+                 plausible: Array | float = math.inf) -> None:
+        self._wanted = actuation.motor_names
+        # of the motors that must be there: the elastic joints, then the second motors
+        self._needed = np.concatenate([actuation.elastic, np.arange(actuation.nv, actuation.nm)]).astype(np.intp)
+        self._rigid = actuation.rigid
+        self._turns = Turns(actuation.model)
+        self._joints = actuation.nv
+        # the joint that each of these motors moves
+        self._joint = np.concatenate([np.arange(actuation.nv), actuation.variable]).astype(np.intp)[self._needed]
+        self._check = Plausibility([self._wanted[i] for i in self._needed],
+                                   velocity_limits(actuation.model)[self._joint], math.inf,
+                                   self._turns.turn[self._joint])
+        self.allow(plausible)
+        self._rejections = rejections
+        self.timeout = timeout
+        self._names: Sequence[str] | None = None
+        self._indices: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+        self.position, self.velocity = np.zeros((2, actuation.nm))
+        self.stamp_ns, self.received = 0, -math.inf
+
+    def allow(self, plausible: Array | float) -> None:
+        """Another factor of the velocity limits, one or (nv,)."""
+        given = np.broadcast_to(plausible, self._joints)[self._joint]
+        self._check.allow(np.where(self._needed < self._joints, given, math.inf))
+
+    def fresh(self, now: float) -> bool:
+        """Whether there is a state that is not older than the timeout; always without elastic joints."""
+        return now - self.received < self.timeout or not self._needed.size
+
+    def clear(self) -> None:
+        """Forget the state: activation, and a clock that was reset."""
+        self.stamp_ns, self.received = 0, -math.inf
+        self._check.forget()
+
+    def accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
+               velocity: ArrayLike) -> bool:
+        """Take a motor state; False if it was rejected."""
+        try:
+            if names != self._names:
+                self._map(list(names))
+            q, v = self._gather("position", position), self._gather("velocity", velocity)
+            time_ns = stamp_ns or self.stamp_ns    # without one, only the time of reception counts
+            try:
+                meaning = self._check.admit(now, time_ns, q, v, self.timeout)
+            except Implausible as error:
+                raise Rejected(error.kind, f"motor state: {error}") from None
+        except Rejected as error:
+            self._rejections.add(error)
+            return False
+        self._check.keep(now, time_ns, q, v, meaning)
+        self.position[self._needed], self.velocity[self._needed] = q, v
+        self.stamp_ns, self.received = time_ns, now
+        return True
+
+    def measured(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Positions and velocities (nm,) of the motors, where the joints are at q, v (nv,)."""
+        self.position[self._rigid], self.velocity[self._rigid] = q[self._rigid], v[self._rigid]
+        self.position[:len(q)] = self._turns.nearest(self.position[:len(q)], q)
+        return self.position, self.velocity
+
+    def _map(self, names: list[str]) -> None:
+        if len(set(names)) != len(names):
+            raise Rejected("duplicate_joint", f"motor named twice in {names}")
+        missing = [self._wanted[i] for i in self._needed if self._wanted[i] not in names]
+        if missing:
+            raise Rejected("missing_joint", f"motor '{missing[0]}' is missing in {names}")
+        self._indices = np.array([names.index(self._wanted[i]) for i in self._needed], dtype=np.intp)
+        self._names = names
+
+    def _gather(self, what: str, values: ArrayLike) -> Array:
+        given = as_array(values)
+        if self._names is None or given.shape != (len(self._names),):
+            raise Rejected("wrong_size", f"{what} of the motor state has {given.size} numbers for "
+                                         f"{len(self._names or ())} names; position and velocity are needed")
+        found = given[self._indices]
+        if not all_finite(found):
+            motor = self._wanted[self._needed[worst(found)]]
+            raise Rejected("non_finite", f"{what} of motor '{motor}' is not finite")
+        return found

@@ -1,0 +1,170 @@
+"""Whether a state can follow on the last valid one, by clock, positions and velocities (`core.motion.continuity`).
+
+What does not follow is rejected; CONFIRMED such states in a row that follow on each other are no outliers but the
+truth: the clock leapt, or the robot is elsewhere. There, velocities beyond L must be those that the positions have:
+|v − w| ≤ T + SLACK/Δt. A state after the timeout need only keep |v| ≤ L.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.motion.continuity import BRAKING, GROWTH, SLACK, WITHIN, follows_entry
+from .stamps import LEAP, StampClock
+
+Array = NDArray[np.float64]
+
+CONFIRMED = 5         # states
+# what a state that is admitted means
+FOLLOWS, CLOCK, ELSEWHERE = 0, 1, 2
+
+
+class Implausible(Exception):
+    """`kind`: of `Rejections.KINDS`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Known(NamedTuple):
+    """A state: steady time of reception (s), time of its stamp (ns), positions and velocities."""
+
+    now: float
+    time_ns: int
+    q: Array
+    v: Array
+
+
+class Plausibility:
+    """Judges states of the joints `names` with the velocity limits `limit`; `turn`: 2π where angles wrap, else 0."""
+
+    def __init__(self, names: Sequence[str], limit: Array, factor: Array | float, turn: Array) -> None:
+        self._names, self._limit, self._turn = names, limit, turn
+        self._wraps = bool(turn.any())
+        self.clock = StampClock()
+        self.last: Known | None = None
+        self._suspect: Known | None = None
+        self._suspects = 0
+        self.allow(factor)
+
+    def allow(self, factor: Array | float) -> None:
+        """States up to `factor` times the velocity limits; inf: no check of that joint."""
+        self._bound = factor * self._limit
+        self._usual = np.where(np.isinf(self._bound), np.inf, self._limit)
+        zero = np.zeros(len(self._limit))
+        self._follows(Known(0.0, 0, zero, zero), zero, zero, 0.0, 0.0)    # compiled or loaded now, not in a cycle
+
+    def admit(self, now: float, time_ns: int, q: Array, v: Array | None, timeout: float) -> int:
+        """What the state means; raises `Implausible`. v: None or NaN where it is not measured. `keep` must follow."""
+        last = self.last
+        if v is None:
+            v = np.zeros_like(q) if last is None else last.v
+        jump = trouble = ""
+        if last is None:
+            leap, fresh = False, False
+            v = np.where(np.isnan(v), 0.0, v)
+            trouble = self._too_fast(v, self._bound)
+        else:
+            passed, waited = (time_ns - last.time_ns) * 1e-9, now - last.now
+            fresh = waited < timeout
+            if passed < 0.0 and fresh:
+                raise Implausible("stamp_backwards", f"went back by {-passed:.6f} s")
+            leap = passed < 0.0 or self.clock.leaps(passed, waited)
+            by_stamps = waited if leap else passed
+            if not self._follows(last, q, v, by_stamps, waited):
+                v = np.where(np.isnan(v), last.v, v)
+                jump, trouble = self._problems(last, self._moved(last.q, q), v, by_stamps, waited, fresh)
+        if trouble or (fresh and (leap or jump)):
+            self._confirm(Known(now, time_ns, q, v), ("stamp_leap", f"leapt ahead by {passed - waited:.6f} s") if leap
+                          else ("implausible", jump or trouble))
+        return CLOCK if leap else ELSEWHERE if jump else FOLLOWS
+
+    def within(self, v: Array) -> Array:
+        """Velocities (nv,), no larger than what is allowed."""
+        return np.clip(v, -self._bound, self._bound)
+
+    def keep(self, now: float, time_ns: int, q: Array, v: Array, meaning: int) -> None:
+        """The state is the last valid one from now on."""
+        last, self._suspect = self.last, None
+        if meaning == CLOCK:
+            self.clock.restart()
+        elif last is not None:
+            self.clock.advance(now, (time_ns - last.time_ns) * 1e-9, now - last.now)
+        self.last = Known(now, time_ns, q, v)
+
+    def forget(self) -> None:
+        """The next state is the first one."""
+        self.last = self._suspect = None
+        self.clock.restart()
+
+    def _confirm(self, state: Known, problem: tuple[str, str]) -> None:
+        """Raises the problem, unless enough states in a row agree with each other."""
+        follows = self._suspect is not None and self._agree(self._suspect, state)
+        self._suspects = self._suspects + 1 if follows else 1
+        self._suspect = state
+        if self._suspects < CONFIRMED:
+            raise Implausible(*problem)
+
+    @np.errstate(over="ignore", invalid="ignore")    # of what is beyond all reason
+    def _agree(self, one: Known, other: Known) -> bool:
+        passed, waited = (other.time_ns - one.time_ns) * 1e-9, other.now - one.now
+        if not 0.0 <= passed <= waited + LEAP:
+            return False
+        longest, at_least = max(passed, waited, 2.0 * self.clock.period), max(passed, self.clock.period)
+        moved = self._moved(one.q, other.q)
+        fast = np.abs(other.v) > self._bound
+        tolerance = self._tolerance(longest) + SLACK / at_least
+        reach = np.where(fast, np.abs(other.v) + tolerance, self._bound) * longest + SLACK
+        against = fast & (np.abs(other.v - moved / at_least) > tolerance)
+        return bool((np.abs(moved) <= reach).all() and not against.any())
+
+    def _follows(self, last: Known, q: Array, v: Array, passed: float, waited: float) -> bool:
+        period = self.clock.period
+        return bool(follows_entry(last.q, last.v, q, v, self._bound, self._usual, self._turn,
+                                  max(passed, waited, 2.0 * period), max(passed, period)))
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _problems(self, last: Known, moved: Array, v: Array, passed: float, waited: float,
+                  fresh: bool) -> tuple[str, str]:
+        """What is wrong with the positions, and with the velocities."""
+        longest, at_least = max(passed, waited, 2.0 * self.clock.period), max(passed, self.clock.period)
+        fastest = np.maximum(self._bound, GROWTH * np.abs(last.v))
+        reach = fastest * longest + SLACK
+        jump = ""
+        if not (np.abs(moved) <= reach).all():
+            i = int(np.argmax(np.nan_to_num(np.abs(moved) / reach, nan=np.inf)))
+            jump = (f"position of joint '{self._names[i]}' moved by {moved[i]:.4g} within {longest:.4g} s, at most "
+                    f"{reach[i]:.4g} (rad or m, parameter 'plausible_velocity')")
+        if not fresh:
+            return jump, self._too_fast(v, self._bound)
+        trouble = self._too_fast(v, fastest)
+        if not trouble and not jump:
+            tolerance, quotient = self._tolerance(longest), moved / at_least
+            low, high = np.minimum(last.v, quotient) - tolerance, np.maximum(last.v, quotient) + tolerance
+            over = np.maximum(low - v, v - high)
+            if not (over <= 0.0).all():
+                i = int(np.argmax(over))
+                trouble = (f"velocity of joint '{self._names[i]}' is {v[i]:.4g}, after {last.v[i]:.4g} and with "
+                           f"positions that say {quotient[i]:.4g}: expected {low[i]:.4g} to {high[i]:.4g} "
+                           "(rad/s or m/s)")
+        return jump, trouble
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _too_fast(self, v: Array, bound: Array) -> str:
+        if (np.abs(v) <= bound).all():
+            return ""
+        i = int(np.argmax(np.abs(v) / bound))
+        return (f"velocity of joint '{self._names[i]}' is {v[i]:.4g}, at most {bound[i]:.4g} (rad/s or m/s, parameter "
+                "'plausible_velocity')")
+
+    def _tolerance(self, elapsed: float) -> Array:
+        return (WITHIN + elapsed / BRAKING) * self._usual
+
+    def _moved(self, one: Array, other: Array) -> Array:
+        moved = other - one
+        return moved - self._turn * np.round(moved / (2.0 * math.pi)) if self._wraps else moved

@@ -1,0 +1,121 @@
+"""Declaration tables of parameters: one per node, validated here and declared to ROS by `nodes.base.parameters`."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import RbdError, shown, unknown_name
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One row of a table.
+
+    `kind`: "bool", "string", "strings", "number" or "numbers"; a number may be written as an integer, and `numbers`
+    takes one number for all or a list with one per joint, or whatever `per` names; with `count`, just so many numbers.
+    `lower`, `upper`: closed range of every number.
+    """
+
+    name: str
+    kind: str
+    default: Any
+    description: str
+    lower: float = -math.inf
+    upper: float = math.inf
+    choices: tuple[str, ...] = ()
+    read_only: bool = False
+    per: str = "joint"
+    count: int = 0
+
+    @property
+    def constraints(self) -> str:
+        """The accepted values in words."""
+        words = {"bool": "true or false", "string": "text", "strings": "list of text", "number": "a number",
+                 "numbers": f"{self.count} numbers" if self.count else f"a number, or a list with one per {self.per}"
+                 }[self.kind]
+        if self.choices:
+            words += ": " + ", ".join(repr(choice) for choice in self.choices)
+        if self.lower > -math.inf or self.upper < math.inf:
+            words += f", from {self.lower:g} to {self.upper:g}"
+        return words
+
+    def convert(self, value: Any) -> Any:
+        """`value` as bool, str, tuple of str, float or tuple of float; `RbdError` says what was expected."""
+        try:
+            return self._convert(value)
+        except (TypeError, ValueError, OverflowError):
+            raise RbdError(f"parameter '{self.name}' is {shown(value)}, expected {self.constraints}") from None
+
+    def _convert(self, value: Any) -> Any:
+        if self.kind == "bool":
+            if not isinstance(value, (bool, np.bool_)):
+                raise TypeError
+            return bool(value)
+        if self.kind in ("string", "strings"):
+            values = [value] if self.kind == "string" else _listed(value)
+            if not all(isinstance(item, str) for item in values):
+                raise TypeError
+            # A list cannot be left empty in a parameter file, so an empty text counts as nothing.
+            texts = tuple(values) if self.kind == "string" else tuple(item for item in values if item)
+            if self.choices and not set(texts) <= set(self.choices):
+                raise ValueError
+            return texts[0] if self.kind == "string" else texts
+        numbers = tuple(_number(item) for item in ([value] if self.kind == "number" else _listed(value)))
+        if not numbers or any(not self.lower <= number <= self.upper for number in numbers):
+            raise ValueError
+        if self.count and len(numbers) != self.count:
+            raise ValueError
+        return numbers[0] if self.kind == "number" else numbers
+
+
+Table = tuple[Parameter, ...]
+
+
+def validate(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Every parameter of `table`, converted; those that `values` leaves out have their defaults."""
+    rows = {row.name: row for row in table}
+    for name in values:
+        if name not in rows:
+            raise unknown_name("parameter", name, rows)
+    return {name: row.convert(values.get(name, row.default)) for name, row in rows.items()}
+
+
+def select(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the values that this table has."""
+    return {row.name: values[row.name] for row in table}
+
+
+def per_joint(name: str, values: tuple[float, ...], order: NDArray[np.intp]) -> Array:
+    """Read-only array per joint of the model from one number or a list in the order of parameter `joints`.
+
+    `order[i]`: where the i-th joint of the model stands in that list.
+    """
+    if len(values) not in (1, len(order)):
+        raise RbdError(f"parameter '{name}' has {len(values)} numbers, expected 1 or {len(order)} (one per joint)")
+    array = np.full(len(order), values[0]) if len(values) == 1 else np.array(values)[order]
+    array.setflags(write=False)
+    return array
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, (str, bool, int, float)):
+        return [value]
+    if not isinstance(value, Iterable):
+        raise TypeError
+    return list(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, (bool, np.bool_, str)):
+        raise TypeError
+    number = float(value)
+    if math.isnan(number):
+        raise ValueError
+    return number

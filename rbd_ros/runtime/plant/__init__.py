@@ -1,0 +1,1 @@
+"""What the simulator nodes step: commands in, motion out, in the pace of a clock."""

@@ -1,0 +1,86 @@
+"""The robot with elastic joints behind the simulator node, without ROS."""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.actuation.actuation import Actuation, Drive
+from ...core.errors import RbdError
+from ...core.model.robot_model import RobotModel
+from ...core.simulation.elastic_simulator import ElasticSimulator
+from ..inputs.joint_states import JointMap
+from .plant import Plant
+from .settings import SimulatorSettings
+
+Array = NDArray[np.float64]
+
+
+class ElasticPlant(Plant):
+    """A `Plant` that takes efforts of the motors behind the gears (nm,), named as in `Actuation.motor_names`.
+
+    In commands they come in the order of parameter `joints`, then the second motors in the same order. The limits of
+    motors are those of their joints. Raises `RbdError` where the step is too long for the springs (rk4), naming the
+    joint; on the way that is a failure as any other.
+    """
+
+    simulator: ElasticSimulator
+
+    def __init__(self, model: RobotModel, settings: SimulatorSettings, drives: Mapping[str, Drive]) -> None:
+        if settings.constraints.size:
+            raise RbdError("parameter 'constraints_file': elastic joints ('actuation_file') are simulated without")
+        if settings.velocity_limits:
+            raise RbdError("parameter 'velocity_limits': elastic joints ('actuation_file') are simulated without")
+        self.actuation = actuation = Actuation(settings.plant, drives)
+        variable = list(actuation.variable)
+        seconds = [actuation.nv + variable.index(i) for i in settings.output if i in variable]
+        self.motor_output = np.concatenate([settings.output, seconds]).astype(np.intp)
+        self.motor_names = tuple(actuation.motor_names[i] for i in self.motor_output)
+        super().__init__(model, settings, ElasticSimulator(
+            actuation, step=settings.step, integrator=settings.integrator, limits=settings.position_limits,
+            q=settings.initial_position, v=settings.initial_velocity))
+        motors: Any = SimpleNamespace(joint_names=actuation.motor_names, mimics=(), nv=actuation.nm)
+        self._names = JointMap(motors, extra=False)
+        self._order = np.argsort(self.motor_output)
+        self._limit = settings.effort_limit[[*range(actuation.nv), *variable]]
+
+    @property
+    def size(self) -> int:
+        return self.actuation.nm
+
+    @property
+    def command_names(self) -> tuple[str, ...]:
+        return self.motor_names
+
+    def in_model_order(self, command: Array) -> Array:
+        return command[self._order]
+
+    @property
+    def effort_limit(self) -> Array:
+        return self._limit
+
+    @property
+    def joint_effort(self) -> Array:
+        """Torque of the springs, as joint torque sensors measure it; of rigid joints that of the motor."""
+        torque = self.simulator.torque
+        rigid = self.actuation.rigid
+        torque[rigid] = self.effort[rigid]
+        return torque
+
+    def stand_still(self) -> None:
+        q = self.simulator.q
+        try:
+            self.simulator.reset(q)
+        except RbdError:    # gravity is more than a spring bears: links and motors stop where they are
+            self.simulator.reset(q, np.zeros(self.model.nv), self.simulator.motor_position,
+                                 np.zeros(self.actuation.nm))
+
+    def report(self) -> dict[str, Any]:
+        stiffness = self.simulator.stiffness
+        found = {f"stiffness_{name}": float(k) for name, k in zip(self.actuation.joint_names, stiffness, strict=True)
+                 if math.isfinite(k)}
+        return super().report() | found

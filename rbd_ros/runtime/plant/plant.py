@@ -1,0 +1,217 @@
+"""The robot behind the simulator node, without ROS: commands in, motion in steps, everything wrong rejected."""
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...core.dynamics.constrained_forward import constrained_forward_dynamics
+from ...core.dynamics.constraint_values import constraint_values
+from ...core.errors import RbdError
+from ...core.model.robot_model import RobotModel
+from ...core.simulation.simulator import Simulator
+from ..inputs.finite import all_finite, worst
+from ..inputs.joint_states import JointMap, Rejected, Rejections, as_array, total_wrenches
+from .settings import SimulatorSettings
+
+Array = NDArray[np.float64]
+
+
+class ConstraintForces(NamedTuple):
+    """Multipliers (m,), N or N m, and how far the constraints are violated (m,), m or rad."""
+
+    force: Array
+    residual: Array
+
+
+class Plant:
+    """A simulated robot that is commanded. Arrays are in model order; `time` (s) is that since the last reset.
+
+    `stamp_origin` (s) + `time` is the stamp, on which `brakes_until` depends. Where the simulation fails, `failure`
+    says why, and the robot stands still where it was until `reset`. simulator: what moves it, by default our own
+    `Simulator`; any object with its `q`, `v`, `step` and `reset`.
+    """
+
+    def __init__(self, model: RobotModel, settings: SimulatorSettings, simulator: Any = None) -> None:
+        self.model, self.settings = model, settings
+        self.rejections = Rejections()
+        self.counts: Counter[str] = Counter({"commands": 0, "saturated": 0, "timeouts": 0, "failures": 0})
+        self.simulator = simulator or Simulator(
+            settings.plant, step=settings.step, integrator=settings.integrator, limits=settings.position_limits,
+            velocity_limits=settings.velocity_limits, q=settings.initial_position, v=settings.initial_velocity,
+            constraints=settings.constraints if settings.constraints.size else None)
+        self._names = JointMap(model, extra=False)
+        self.effort = np.zeros(self.size)    # that acts in the next step
+        self.reset()
+
+    # ---- what is commanded: the joints here, the motors in a subclass
+
+    motor_names: tuple[str, ...] = ()    # of motors with a motion of their own, in the order of commands
+
+    @property
+    def size(self) -> int:
+        """How many efforts a command has."""
+        return self.model.nv
+
+    @property
+    def command_names(self) -> tuple[str, ...]:
+        """Whose they are, in the order of ~/commands."""
+        return self.settings.joints
+
+    def in_model_order(self, command: Array) -> Array:
+        return command[self.settings.order]
+
+    @property
+    def effort_limit(self) -> Array:
+        """Limits of efforts in model order, inf for none."""
+        return self.settings.effort_limit
+
+    @property
+    def joint_effort(self) -> Array:
+        """What the joint state says about effort (nv,)."""
+        return self.effort
+
+    def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None, stamp_origin: float = 0.0) -> None:
+        """Time zero in the given state, by default that of the settings; commands and wrenches are forgotten."""
+        s = self.settings
+        given = q is not None
+        self.simulator.reset(q if given else s.initial_position,
+                             v if v is not None else np.zeros(self.model.nv) if given else s.initial_velocity)
+        self.steps, self.stamp_origin, self.failure = 0, stamp_origin, ""
+        self._command: Array | None = None
+        self._command_step = self._wrench_step = 0
+        self._wrenches: Array | None = None
+        self._timed_out = False
+        self.effort = np.zeros(self.size)
+
+    def warm_up(self) -> None:
+        """Load or compile what a step calls."""
+        simulator = self.simulator
+        q, v = simulator.q, simulator.v
+        simulator.step(self.effort)
+        simulator.step(self.effort, external_wrenches=np.zeros((len(self.model.body_names), 6)))
+        self.constraint_forces()
+        simulator.reset(q, v)
+
+    @property
+    def time(self) -> float:
+        return self.steps * self.settings.step
+
+    # ---- inputs
+
+    def on_commands(self, values: ArrayLike) -> bool:
+        """Take efforts in the order of `command_names`; False if they are rejected."""
+        try:
+            given = as_array(values)
+            if given.shape != (self.size,):
+                raise Rejected("wrong_size", f"command has {given.size} efforts, expected {self.size}: "
+                                             f"{', '.join(self.command_names)}")
+            if not all_finite(given):
+                name = self.command_names[worst(given)]
+                raise Rejected("non_finite", f"effort of joint '{name}' is not finite")
+            self._accept(self.in_model_order(given))
+        except Rejected as error:
+            self.rejections.add(error)
+            return False
+        return True
+
+    def on_named_commands(self, names: Sequence[str], efforts: ArrayLike) -> bool:
+        """Take efforts by name, every one in any order; False if they are rejected."""
+        try:
+            if not self._names.update(names):
+                raise Rejected("unknown_joint", f"none of the joints {list(names)} belongs to the robot; its joints: "
+                                                f"{', '.join(self.command_names)}")
+            self._accept(self._names.rates("effort", efforts))
+        except Rejected as error:
+            self.rejections.add(error)
+            return False
+        return True
+
+    def _accept(self, effort: Array) -> None:
+        limit = self.effort_limit
+        limited = np.clip(effort, -limit, limit)
+        self.counts["saturated"] += not np.array_equal(limited, effort)
+        self.counts["commands"] += 1
+        self._command, self._command_step, self._timed_out = limited, self.steps, False
+        self.effort = limited
+
+    def on_wrenches(self, wrenches: Sequence[tuple[str, ArrayLike]]) -> bool:
+        """Take all external wrenches: (body, [moment, force] on the body in its link frame); False if rejected."""
+        try:
+            self._wrenches = total_wrenches(self.model, wrenches)
+        except Rejected as error:
+            self.rejections.add(error)
+            return False
+        self._wrench_step = self.steps
+        return True
+
+    # ---- motion
+
+    def advance(self, steps: int) -> bool:
+        """Move on by `steps`; False if the simulation fails on the way (it then stands still, time goes on)."""
+        s, before = self.settings, self.failure
+        for _ in range(steps):
+            self._expire(s)
+            if self._held:
+                if self.simulator.v.any():
+                    self.stand_still()
+            else:
+                self._move()
+            self.steps += 1
+        return self.failure == before
+
+    def stand_still(self) -> None:
+        """Stop where the robot is; at a soft stop that gave way, where it begins."""
+        q = self.simulator.q
+        if self.settings.position_limits:
+            q = np.clip(q, self.model.position_lower, self.model.position_upper)
+        self.simulator.reset(q)
+
+    def _expire(self, s: SimulatorSettings) -> None:
+        if self._command is not None and s.command_timeout > 0.0 and not self._timed_out and (
+                (self.steps - self._command_step) * s.step >= s.command_timeout * (1.0 - 1e-9)):
+            self.counts["timeouts"] += 1
+            self._timed_out = True
+            if not s.hold:
+                self.effort = np.zeros(self.size)
+        if self._wrenches is not None and s.wrench_timeout > 0.0 and (
+                (self.steps - self._wrench_step) * s.step >= s.wrench_timeout):
+            self._wrenches = None
+
+    def _move(self) -> None:
+        try:
+            self.simulator.step(self.effort, external_wrenches=self._wrenches)
+        except RbdError as error:
+            self.failure = str(error)
+            self.counts["failures"] += 1
+
+    def constraint_forces(self) -> ConstraintForces | None:
+        """Forces and violation of every constraint at the present state, under the effort that acts, viscous and
+        sliding friction and external wrenches. None without constraints, and while brakes hold or the pose is
+        singular; what joint stops and sticking joints do to the forces is left out.
+        """
+        simulator, constraints = self.simulator, self.settings.constraints
+        if not constraints.size or self._held:
+            return None
+        model, q, v = simulator.model, simulator.q, simulator.v
+        effort = self.effort - model.damping * v - model.friction * np.sign(v)
+        try:
+            found = constrained_forward_dynamics(model, constraints, q, v, effort, external_wrenches=self._wrenches)
+        except RbdError:
+            return None
+        return ConstraintForces(found.multipliers, constraint_values(model, constraints, q))
+
+    @property
+    def _held(self) -> bool:
+        """Whether brakes hold the robot, or a failure."""
+        brakes = self.stamp_origin + self.time < self.settings.brakes_until - 1e-6
+        return bool(self.failure) or brakes
+
+    def report(self) -> dict[str, Any]:
+        """Counters by name, as diagnostics publish them."""
+        values: dict[str, Any] = {"model": self.model.name, "simulated_time": self.time, **self.counts,
+                                  "rejected_total": self.rejections.total}
+        return values | {f"rejected_{kind}": count for kind, count in self.rejections.counts.items()}

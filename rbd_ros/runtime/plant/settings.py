@@ -1,0 +1,136 @@
+"""Parameters of the simulated robot, and what they make of the model."""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import RbdError
+from ...core.model.constraints import ConstraintSet
+from ...core.model.robot_model import RobotModel
+from ...core.model.samples import constraints_from
+from ...core.simulation.integrators import NAMES
+from ..parameters import Parameter, Table, per_joint, validate
+from ..robot import ROBOT_TABLE, joint_order, joints_row
+
+Array = NDArray[np.float64]
+
+SIMULATOR_TABLE: Table = (
+    *ROBOT_TABLE,
+    joints_row("joints in ~/commands, in the published joint states and in all lists with one entry per joint"),
+    Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, or the name of a "
+              "sample robot; the robot starts in the nearest state that meets them. Empty: none.", read_only=True),
+    Parameter("actuation_file", "string", "", "YAML file of the drives, for a robot with elastic joints: ~/commands "
+              "are then efforts of the motors, whose states are published on motor_states. Empty: rigid joints.",
+              read_only=True),
+    Parameter("step", "number", 0.001, "Integration step, s.", lower=1e-6, upper=0.1, read_only=True),
+    Parameter("integrator", "string", "variational", "variational: order 2, keeps momentum and bounds the error of "
+              "energy; semi_implicit: order 1; both stable with stiff damping and springs; rk4: order 4, explicit.",
+              choices=NAMES, read_only=True),
+    Parameter("publish_rate", "number", 500.0, "Joint states per simulated second, Hz; the step rate divided by a "
+              "whole number.", lower=1e-2, upper=1e6, read_only=True),
+    Parameter("real_time_factor", "number", 1.0, "Simulated over elapsed time; 0: as fast as possible.", lower=0.0,
+              upper=1000.0, read_only=True),
+    Parameter("publish_clock", "bool", False, "Publish /clock with each joint state; stamps then begin at 0. Otherwise "
+              "they begin at the system time of activation and go on by simulated time.", read_only=True),
+    Parameter("paused", "bool", False, "Start paused: time and robot stand still until ~/pause or ~/step.",
+              read_only=True),
+    Parameter("initial_position", "numbers", (0.0,), "Where the robot starts, rad or m.", lower=-1e6, upper=1e6,
+              read_only=True),
+    Parameter("initial_velocity", "numbers", (0.0,), "How fast it starts, rad/s or m/s.", lower=-1e6, upper=1e6,
+              read_only=True),
+    Parameter("brakes_until", "number", 0.0, "Brakes hold the joints at rest as long as the stamp (s) is smaller, "
+              "whatever the effort; time goes on.", lower=0.0),
+    Parameter("mass_scale", "number", 1.0, "All masses and inertias are multiplied by this: a robot that differs from "
+              "its model.", lower=1e-3, upper=1e3, read_only=True),
+    Parameter("friction.damping", "numbers", (-1.0,), "Viscous friction, N m s/rad or N s/m; -1: as in the "
+              "description.", lower=-1.0, upper=1e9, read_only=True),
+    Parameter("friction.coulomb", "numbers", (-1.0,), "Coulomb friction, N m or N; -1: as in the description.",
+              lower=-1.0, upper=1e9, read_only=True),
+    Parameter("position_limits", "bool", True, "Joints stop, inelastically, at the limits of the description.",
+              read_only=True),
+    Parameter("velocity_limits", "bool", False, "No joint gets faster than its limit in the description, as in Gazebo "
+              "(a limit of 0 counts as none); not with constraints_file or actuation_file.", read_only=True),
+    Parameter("effort_limits", "bool", True, "Commands are cut to the effort limits of the description (a limit of 0 "
+              "counts as none).", read_only=True),
+    Parameter("command_timeout", "number", 0.1, "Simulated time without a valid command after which `timeout_action` "
+              "begins, s; 0: never. Before the first command the effort is 0.", lower=0.0, upper=1e6),
+    Parameter("timeout_action", "string", "zero", "zero: no effort; hold: the last command goes on, as with most "
+              "controllers.", choices=("zero", "hold")),
+    Parameter("wait_for_command", "number", 0.0, "Real time for which a state that is due waits for a command that "
+              "answers the one before, s; 0: never, as a real robot. With it, a busy machine slows down both sides "
+              "alike.", lower=0.0, upper=60.0),
+    Parameter("wrench_timeout", "number", 0.1, "Simulated time after which external wrenches count as gone, s; 0: "
+              "never.", lower=0.0, upper=1e6),
+)
+
+
+@dataclass(frozen=True)
+class SimulatorSettings:
+    """Validated parameters; arrays (nv,) in model order. `plant`: the model as simulated.
+
+    `joints`: names in the order of parameter `joints`; `output`: indices that put an array in that order; `order`:
+    the inverse. `publish_every`: steps per joint state. `effort_limit`: inf for none.
+    """
+
+    plant: RobotModel
+    constraints: ConstraintSet
+    joints: tuple[str, ...]
+    output: NDArray[np.intp]
+    order: NDArray[np.intp]
+    step: float
+    integrator: str
+    publish_every: int
+    real_time_factor: float
+    publish_clock: bool
+    paused: bool
+    initial_position: Array
+    initial_velocity: Array
+    brakes_until: float
+    position_limits: bool
+    velocity_limits: bool
+    effort_limit: Array
+    command_timeout: float
+    hold: bool
+    wait_for_command: float
+    wrench_timeout: float
+
+    @staticmethod
+    def from_values(values: Mapping[str, Any], model: RobotModel) -> SimulatorSettings:
+        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        values = validate(SIMULATOR_TABLE, values)
+        joints, output, order = joint_order(values["joints"], model)
+
+        def listed(name: str) -> Array:
+            return per_joint(name, values[name], order)
+
+        damping, friction = listed("friction.damping"), listed("friction.coulomb")
+        plant = model if values["mass_scale"] == 1.0 else model.with_scaled_masses(values["mass_scale"])
+        plant = plant.with_(damping=np.where(damping < 0.0, model.damping, damping),
+                            friction=np.where(friction < 0.0, model.friction, friction))
+        limit = np.where(model.effort_limit > 0.0, model.effort_limit, math.inf)
+        return SimulatorSettings(
+            plant=plant, constraints=constraints_from(values["constraints_file"], model), joints=joints, output=output,
+            order=order, step=values["step"],
+            integrator=values["integrator"], publish_every=_publish_every(values["step"], values["publish_rate"]),
+            real_time_factor=values["real_time_factor"], publish_clock=values["publish_clock"],
+            paused=values["paused"], initial_position=listed("initial_position"),
+            initial_velocity=listed("initial_velocity"), brakes_until=values["brakes_until"],
+            position_limits=values["position_limits"], velocity_limits=values["velocity_limits"],
+            effort_limit=limit if values["effort_limits"] else np.full(model.nv, math.inf),
+            command_timeout=values["command_timeout"], hold=values["timeout_action"] == "hold",
+            wait_for_command=values["wait_for_command"],
+            wrench_timeout=values["wrench_timeout"])
+
+
+def _publish_every(step: float, rate: float) -> int:
+    steps = 1.0 / (step * rate)
+    every = max(round(steps), 1)
+    if abs(steps - every) > 1e-6 * every:
+        raise RbdError(f"parameter 'publish_rate' is {rate:g} Hz, expected {1.0 / step:g} Hz (one over `step`) divided "
+                       f"by a whole number, such as {1.0 / (step * every):g}")
+    return every

@@ -1,0 +1,299 @@
+"""The safety filter between control laws and one robot. Time is an argument (s, steady).
+
+Downstream controllers latch the last torque that they received, so silence is not safe. While a robot is active there
+is always an output. In every cycle it is made of what the laws say in that cycle, and of nothing else:
+
+    C = (1 − u) C_old + u C_new       commands of the laws before and after a change (`Fade`), each clipped
+    S = (1 − u) S_old + u S_new       safe efforts likewise
+    output = S + w (C − S)            w by the mode (`Modes`)
+
+and then the rate limit. So, component by component, with w and u between 0 and 1:
+
+- the output is finite and within the effort limits;
+- it lies between C and S, and C between C_old and C_new: no ramp leads anywhere else, whatever one state says;
+- from one cycle to the next it moves by no more than the clipped commands and safe efforts do, and than their
+  distances times elapsed/ramp. Steps are only there where a mode ends at once: states that do not come, a command that
+  is missing or not finite, an emergency stop, the last output of all.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import RbdError
+from ..inputs.finite import all_finite
+from .channel import Channel, SafetySettings
+from .fade import Fade, mix
+from .modes import Modes
+
+Array = NDArray[np.float64]
+Laws = TypeVar("Laws")
+Efforts = Sequence[Array]    # one per output of the robot: joints, and motors where they are elastic
+
+
+class Command(NamedTuple):
+    """What a law wants: efforts of every output, in the order of the filter's channels."""
+
+    efforts: tuple[Array, ...]
+
+
+class SafetyFilter(Generic[Laws]):
+    """Filters the commands of one robot: call `update` with each joint state and `watchdog` regularly.
+
+    settings: of each output; times are those of the first one. laws: whatever makes commands, by `update`'s argument,
+    and safe efforts: `safe(laws, at_rest)` is what is safe in the last known state, one effort per output; `at_rest`
+    leaves out damping, for what is to be repeated or latched when the velocity is no longer known.
+
+    `command`, `safe`: C and S of the last cycle, one per output; None where they were not needed.
+    """
+
+    def __init__(self, settings: Sequence[SafetySettings], laws: Laws,
+                 safe: Callable[[Laws, bool], Efforts]) -> None:
+        self.settings = settings[0]
+        self.channels = [Channel(each) for each in settings]
+        self.laws: Fade[Laws] = Fade(laws)
+        self.modes = Modes()
+        self.counts = self.channels[0].counts
+        self.counts.update({"non_finite_command": 0, "timeouts": 0})
+        self.command: list[Array] | None = None
+        self.safe: list[Array] | None = None
+        self._safe_efforts = safe
+        self._stale: list[Array] | None = None    # safe efforts of the last state, once that is too old
+        self._down = 0.0                          # how far the way from these to the fallback is gone
+        self._absent: Laws | None = None          # that of the laws of the present fade which lacked a command
+        self._faded = False                       # the last output is that of no law alone
+        self._stopping = False                    # an emergency stop to which there was no output yet
+        self._fresh_at = self._time = 0.0
+
+    @property
+    def mode(self) -> str:
+        return self.modes.mode
+
+    @property
+    def latched(self) -> bool:
+        """Whether an emergency stop waits to be reset."""
+        return self.modes.latched
+
+    @property
+    def output(self) -> Array | None:
+        """The last effort of the joints (nv,)."""
+        return self.channels[0].output
+
+    @property
+    def clipped(self) -> bool:
+        """Whether the last output is anything else than the command."""
+        return (self.mode != "running" or self._faded
+                or any(channel.saturated or channel.rated for channel in self.channels))
+
+    # ---- events
+
+    def activate(self, now: float) -> None:
+        """Begin: nothing is known yet, but an emergency stop from before still holds."""
+        self.modes.activate()
+        self._time, self._stale, self._stopping = now, None, False
+        self.laws.replace(self.laws.newest)
+        self._absent = None
+        for channel in self.channels:
+            channel.output = None
+            channel.rated = False
+            channel.limiter.settle()
+            channel.fallback.replace(channel.fallback.newest)
+
+    def deactivate(self) -> None:
+        """Begin the way out; `finished` tells when the safe effort is reached."""
+        self.modes.deactivate()
+
+    def stop(self) -> None:
+        """Emergency stop (`Modes.stop`)."""
+        self._stopping = self._stopping or self.mode not in ("inactive", "stopped")
+        self.modes.stop()
+
+    def reset(self) -> None:
+        """Release the emergency stop."""
+        self.modes.reset()
+
+    def restart(self) -> None:
+        """The robot begins to listen only now (`Modes.restart`)."""
+        self.modes.restart()
+
+    def use(self, settings: Sequence[SafetySettings], laws: Laws) -> None:
+        """Other settings from now on. Lower limits act at once, all else fades in within `ramp_in`."""
+        self.settings = settings[0]
+        for channel, each in zip(self.channels, settings, strict=True):
+            channel.use(each)
+        self.laws.change(laws)
+
+    # ---- what is known
+
+    @property
+    def settled(self) -> bool:
+        """Whether the last output is what was meant: neither rate limit nor a change of settings holds it back."""
+        return not (self._stopping or self.laws.fading
+                    or any(channel.rated or channel.limiter.fading for channel in self.channels))
+
+    @property
+    def finished(self) -> bool:
+        """Whether neither command nor limits have any influence on the output any more."""
+        return self.mode not in ("ramp_in", "running") and self.modes.weight <= 0.0 and self.settled
+
+    @property
+    def patience(self) -> float:
+        """How long without states, in s, until the robot has nothing to do any more with what it was commanded."""
+        return self.settings.state_timeout + min(self.settings.hold, 1.0)
+
+    def abandoned(self, now: float) -> bool:
+        """Whether the robot is stopped, or was without states for longer than `patience`."""
+        return self.mode == "stopped" or (self.output is not None and now - self._fresh_at > self.patience)
+
+    def without_states(self, now: float) -> str:
+        """What `watchdog` gives at this time, in words."""
+        if now - self._fresh_at <= self.settings.state_timeout + self.settings.hold:
+            return "publishing the safe effort"
+        return f"{'on the way to' if self._down < 1.0 else 'publishing'} 'safe_output.fallback'"
+
+    # ---- outputs
+
+    def update(self, now: float, command: Callable[[Laws], Command | None]) -> Array:
+        """Output for a fresh joint state; `command(laws)` is None as long as there is none."""
+        elapsed = self._advance(now)
+        laws = self.laws
+        self._let_in()
+        new = self._asked(command, laws.new)
+        old = None if laws.old is None else self._asked(command, laws.old)
+        if laws.old is not None and (new is None) != (old is None) and self.modes.share > 0.0:
+            self._absent = laws.new if new is None else laws.old
+        self._fresh_at, self._stale, self._down, self._stopping = now, None, 0.0, False
+        s, modes = self.settings, self.modes
+        modes.advance(elapsed, new is not None or old is not None, s.ramp_in, s.ramp_out)
+        share, channels = modes.share, self.channels
+        self.command = self.safe = None
+        for channel in channels:
+            channel.saturated = False
+        if share < 1.0 or (laws.fading and (new is None or old is None)):
+            self.safe = self._safe(False)
+        wanted = self.safe
+        if share > 0.0:
+            self.command = wanted = self._mixed(new, old)
+            if share < 1.0 and self.safe is not None:
+                wanted = [mix(S, C, share) for S, C in zip(self.safe, wanted, strict=True)]
+        assert wanted is not None
+        for channel, effort in zip(channels, wanted, strict=True):
+            channel.emit(effort, elapsed)
+        assert channels[0].output is not None
+        return channels[0].output
+
+    def watchdog(self, now: float) -> Array | None:
+        """Output if the state is stale; None while it is fresh, or before the first one."""
+        s, age = self.settings, now - self._fresh_at
+        if self.mode == "inactive" or self.output is None or age < s.state_timeout:
+            return None
+        elapsed = self._advance(now)
+        if self._stale is None:
+            self.counts["timeouts"] += 1
+            self._stale = self._resting()
+        self.modes.lose()
+        self._stopping = False
+        # counted from when it begins, so that other settings of the way do not make it jump
+        down = min(age - s.state_timeout - s.hold, elapsed)
+        if down > 0.0 or (down == 0.0 and s.fallback_ramp <= 0.0):
+            self._down = min(self._down + down / s.fallback_ramp, 1.0) if s.fallback_ramp > 0.0 else 1.0
+        for channel, safe in zip(self.channels, self._stale, strict=True):
+            channel.saturated = False
+            channel.emit(mix(channel.clip(safe), channel.clip(channel.let_down), self._down), elapsed)
+        return self.output
+
+    def finish(self, now: float) -> Array | None:
+        """The last output of all, which stays latched downstream: the safe effort at rest. None before any output.
+
+        A robot that is being let down, or was, gets the fallback. Neither rate limit nor fades hold here: what is
+        latched is for ever.
+        """
+        known = self.output is not None and self.mode != "inactive"
+        self.modes.end()
+        if not known:
+            return None
+        self.laws.replace(self.laws.newest)
+        for channel in self.channels:
+            channel.limiter.settle()
+            channel.fallback.replace(channel.fallback.newest)
+            channel.saturated = False
+        efforts = self._stale or self._resting()
+        for channel, effort in zip(self.channels, efforts, strict=True):
+            channel.emit(channel.clip(channel.let_down if self._stale and self._down > 0.0 else effort), 0.0, False)
+        return self.output
+
+    # ---- how
+
+    def _advance(self, now: float) -> float:
+        """Let the fades go on; the time since the last output (s)."""
+        elapsed, self._time = max(now - self._time, 0.0), now
+        ramp = self.settings.ramp_in
+        self.laws.advance(elapsed, ramp)
+        for channel in self.channels:
+            channel.advance(elapsed, ramp)
+        return elapsed
+
+    def _let_in(self) -> None:
+        """A law that lacked a command while it faded counts as safe until the fade is over; then it ramps in
+        (`Modes.restart`).
+        """
+        if self._absent is None:
+            return
+        if self.modes.share <= 0.0:    # whatever comes now ramps in from the safe effort
+            self._absent = None
+        elif not self.laws.fading or (self._absent is not self.laws.old and self._absent is not self.laws.new):
+            if self._absent is self.laws.new:
+                self.modes.restart()
+            self._absent = None
+
+    def _asked(self, command: Callable[[Laws], Command | None], laws: Laws) -> Command | None:
+        found = command(laws)
+        if found is not None and not all(map(all_finite, found.efforts)):
+            self.counts["non_finite_command"] += 1
+            return None
+        return None if laws is self._absent else found
+
+    def _mixed(self, new: Command | None, old: Command | None) -> list[Array]:
+        """C; the safe effort takes the place of a command that one of the laws does not have."""
+        fresh = self.safe if new is None else [
+            channel.clip(effort) for channel, effort in zip(self.channels, new.efforts, strict=True)]
+        assert fresh is not None
+        self._faded = False
+        if not self.laws.fading:
+            return list(fresh)
+        before = self.safe if old is None else [
+            channel.clip(effort) for channel, effort in zip(self.channels, old.efforts, strict=True)]
+        assert before is not None
+        self._faded = not all(map(np.array_equal, before, fresh))
+        return [mix(b, f, self.laws.share) for b, f in zip(before, fresh, strict=True)]
+
+    def _safe(self, at_rest: bool) -> list[Array]:
+        """S."""
+        new = self._clipped_safe(self.laws.new, at_rest)
+        if self.laws.old is None:
+            return new
+        old = self._clipped_safe(self.laws.old, at_rest)
+        return [mix(o, n, self.laws.share) for o, n in zip(old, new, strict=True)]
+
+    def _clipped_safe(self, laws: Laws, at_rest: bool) -> list[Array]:
+        efforts = self._finite(laws, at_rest)
+        return [channel.clip(effort) for channel, effort in zip(self.channels, efforts, strict=True)]
+
+    def _resting(self) -> list[Array]:
+        """S at rest before the limits, which may change while it is repeated."""
+        new = self._finite(self.laws.new, True)
+        if self.laws.old is None:
+            return new
+        return [mix(o, n, self.laws.share) for o, n in zip(self._finite(self.laws.old, True), new, strict=True)]
+
+    def _finite(self, laws: Laws, at_rest: bool) -> list[Array]:
+        """The safe efforts of these laws, the fallback where there is none."""
+        try:
+            efforts = self._safe_efforts(laws, at_rest)
+        except RbdError:
+            return [channel.let_down for channel in self.channels]
+        return [effort if all_finite(effort) else channel.let_down
+                for channel, effort in zip(self.channels, efforts, strict=True)]

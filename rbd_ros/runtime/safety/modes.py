@@ -1,0 +1,87 @@
+"""The modes of a torque controller, and how much its command weighs against the safe effort.
+
+| mode       | output                                                                                  |
+|------------|-----------------------------------------------------------------------------------------|
+| `inactive` | none                                                                                    |
+| `waiting`  | none before the first joint state; the safe effort while there is no command            |
+| `ramp_in`  | between the safe effort and the command; on to the command within `ramp_in`             |
+| `running`  | the command                                                                             |
+| `ramp_out` | between both; back to the safe effort within `ramp_out`, then that                      |
+| `stale`    | no joint state for `state_timeout`: the last safe effort for `hold`, then a ramp to     |
+|            | `fallback` within `fallback_ramp`, and that for ever. A fresh state starts `ramp_in`    |
+| `stopped`  | emergency stop: the safe effort, or as `stale`, until `reset`                           |
+
+Invariants: 0 ≤ weight ≤ 1; it grows by at most elapsed/ramp_in, only in `ramp_in`; it is 1 in `running`; it counts
+in `ramp_in`, `running` and `ramp_out` alone.
+"""
+from __future__ import annotations
+
+
+class Modes:
+    """The state machine; times are s."""
+
+    def __init__(self) -> None:
+        self.mode = "inactive"
+        self.weight = 0.0        # of the command; in `stopped`, what is left of a ramp that the stop took the place of
+        self.latched = False     # an emergency stop that was not reset
+        self._leaving = False    # deactivated: nothing ramps in any more
+
+    def activate(self) -> None:
+        """Begin: nothing is known yet, but an emergency stop from before still holds."""
+        self.mode, self.weight, self._leaving = "stopped" if self.latched else "waiting", 0.0, False
+
+    def deactivate(self) -> None:
+        """Begin the way out."""
+        self._leaving = True
+        if self.mode in ("waiting", "ramp_in", "running", "stale"):
+            self.mode = "ramp_out"
+
+    def end(self) -> None:
+        self.mode, self.weight = "inactive", 0.0
+
+    def stop(self) -> None:
+        """Emergency stop, latched: through deactivation and activation, too. On the way out it takes the place of the
+        ramp, for what is left of its time.
+        """
+        self.latched = True
+        if self.mode not in ("inactive", "stopped"):
+            self.weight = self.weight if self.mode == "ramp_out" else 0.0
+            self.mode = "stopped"
+
+    def reset(self) -> None:
+        """Release the emergency stop: ramp in as after activation."""
+        self.latched = False
+        if self.mode == "stopped":
+            self.mode, self.weight = "ramp_out" if self._leaving else "waiting", 0.0
+
+    def restart(self) -> None:
+        """What is commanded counts only from now on: ramp in as after activation; on the way out it counts no more."""
+        if self.mode in ("ramp_in", "running"):
+            self.mode, self.weight = "waiting", 0.0
+        elif self.mode == "ramp_out":
+            self.weight = 0.0
+
+    def lose(self) -> None:
+        """There are no joint states any more."""
+        if self.mode not in ("stopped", "ramp_out"):
+            self.mode = "stale"
+        self.weight = 0.0
+
+    def advance(self, elapsed: float, commanded: bool, ramp_in: float, ramp_out: float) -> None:
+        """A joint state `elapsed` s after the last one; `commanded`: whether there is a command for it."""
+        if self.mode == "stale" or (self.mode == "waiting" and commanded):
+            self.mode, self.weight, elapsed = ("ramp_in" if commanded else "waiting"), 0.0, 0.0
+        elif self.mode in ("ramp_in", "running") and not commanded:
+            self.mode, self.weight = "waiting", 0.0
+        elif self.mode in ("ramp_out", "stopped"):
+            gone = self.mode == "ramp_out" and not commanded
+            self.weight = 0.0 if gone or ramp_out <= 0.0 else max(self.weight - elapsed / ramp_out, 0.0)
+        if self.mode == "ramp_in":
+            self.weight = min(self.weight + elapsed / ramp_in, 1.0) if ramp_in > 0.0 else 1.0
+            if self.weight >= 1.0:
+                self.mode = "running"
+
+    @property
+    def share(self) -> float:
+        """The weight of the command in the output."""
+        return self.weight if self.mode in ("ramp_in", "running", "ramp_out") else 0.0

@@ -1,0 +1,54 @@
+"""Motor references for drives with position control: they begin where the motors are, and never jump."""
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.actuation.flatness import MotorReference
+from ...core.motion.trajectory import Reference, Trajectory, Waypoint
+
+
+class MotorRamp:
+    """Lets what motor references jump by fade out as a quintic in time, so that position, velocity and acceleration
+    go on without a jump and remain derivatives of each other; the effort likewise. `last`: the last reference let out.
+    All times (s) are those of the references: of a simulation, they rest and run as that does.
+    """
+
+    def __init__(self) -> None:
+        self.last: MotorReference | None = None
+        self._fade: Trajectory | None = None
+        self._began = self._at = 0.0
+
+    def forget(self) -> None:
+        """The next reference is the first one."""
+        self.last = self._fade = None
+
+    def jump(self, now: float, wanted: MotorReference, duration: float) -> None:
+        """From here on the references are others. The way to them begins at the last one let out, so that jumps in
+        every cycle follow what is wanted, too.
+        """
+        if self.last is not None:
+            h = min(max(now - self._at, 0.0), 0.1 * duration)    # a pause is not made up for
+            q, v, a, *_ = wanted
+            before = wanted._replace(position=q - h * (v - 0.5 * h * a), velocity=v - h * a)
+            self.begin(now - h, self.last, before, duration)
+
+    def begin(self, now: float, start: MotorReference, wanted: MotorReference, duration: float) -> None:
+        """At `now` (s) the motors are at `start`, and `duration` (s) later where they are wanted."""
+        zero = np.zeros_like(wanted.position)
+        jump = [have - want for have, want in zip(start[:4], wanted[:4], strict=True)]
+        rest = np.concatenate([zero, zero])
+        first = Waypoint(0.0, *(np.concatenate(pair) for pair in (jump[::3], (jump[1], zero), (jump[2], zero))))
+        self._fade = Trajectory([first, Waypoint(duration, rest, rest, rest)], Reference.rest(rest))
+        self._began = now
+
+    def follow(self, now: float, wanted: MotorReference) -> MotorReference:
+        """The reference to let out."""
+        if self._fade is not None and now - self._began >= self._fade.duration:
+            self._fade = None
+        if self._fade is not None:
+            left, count = self._fade.sample(now - self._began), len(wanted.position)
+            wanted = wanted._replace(
+                position=wanted.position + left.q[:count], velocity=wanted.velocity + left.v[:count],
+                acceleration=wanted.acceleration + left.a[:count], effort=wanted.effort + left.q[count:])
+        self.last, self._at = wanted, now
+        return wanted

@@ -1,0 +1,104 @@
+"""Constrained dynamics as a request: inverse, forward or hybrid, under the constraints of the server."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...core.dynamics.constrained_forward import constrained_forward_dynamics
+from ...core.dynamics.constrained_hybrid import constrained_hybrid_dynamics
+from ...core.dynamics.constrained_inverse import MINIMIZE, RANK_TOLERANCE, constrained_inverse_dynamics
+from ...core.dynamics.constraint_values import constraint_bias, constraint_jacobian, constraint_values
+from ...core.errors import RbdError
+from ...core.model.constraints import ConstraintSet
+from ...core.model.inertia import Array
+from ...core.model.robot_model import RobotModel
+from .naming import Coordinates, check_mode
+
+INVERSE, FORWARD, HYBRID = range(3)
+MODES = ("INVERSE", "FORWARD", "HYBRID")
+
+
+@dataclass(frozen=True)
+class ConstrainedRequest:
+    """Fields of the service by the same names; arrays in the order of `name`."""
+
+    mode: int
+    name: Sequence[str] = ()
+    prescribed: Sequence[bool] = ()
+    acceleration: ArrayLike = ()
+    effort: ArrayLike = ()
+    actuated: Sequence[str] = ()
+    minimize: int = 0
+
+
+class ConstrainedMotion(NamedTuple):
+    """Every coordinate's acceleration and effort (nv,); a multiplier per constraint row; the largest acceleration
+    that is left in a row; and the number of independent rows.
+    """
+
+    name: tuple[str, ...]
+    acceleration: Array
+    effort: Array
+    constraint: tuple[str, ...]
+    multiplier: Array
+    residual: float
+    rank: int
+
+
+def constrained_motion(model: RobotModel, constraints: ConstraintSet, coordinates: Coordinates, q: Array, v: Array,
+                       request: ConstrainedRequest, wrenches: dict[str, Array] | None,
+                       tolerance: float) -> ConstrainedMotion:
+    """What the request asks for at (q, v), which must meet the constraints within tolerance (m, rad; per s)."""
+    _check(request, constraints)
+    a = coordinates.vector("acceleration", request.name, request.acceleration)
+    tau = coordinates.vector("effort", request.name, request.effort)
+    _check_closed(model, constraints, q, v, tolerance)
+    if request.mode == INVERSE:
+        mask = np.zeros(model.nv, dtype=bool)
+        mask[coordinates.indices("actuated", request.actuated) if len(request.actuated) else slice(None)] = True
+        inverse = constrained_inverse_dynamics(model, constraints, q, v, a, mask, MINIMIZE[request.minimize],
+                                               passive_effort=tau, external_wrenches=wrenches)
+        tau, multipliers = inverse.effort, inverse.multipliers
+    elif request.mode == FORWARD:
+        forward = constrained_forward_dynamics(model, constraints, q, v, tau, external_wrenches=wrenches)
+        a, multipliers = forward.acceleration, forward.multipliers
+    else:
+        mask = coordinates.mask("prescribed", request.name, request.prescribed)
+        hybrid = constrained_hybrid_dynamics(model, constraints, q, v, a, tau, mask,
+                                             minimize=MINIMIZE[request.minimize], external_wrenches=wrenches)
+        a, tau, multipliers = hybrid.acceleration, hybrid.effort, hybrid.multipliers
+    A = constraint_jacobian(model, constraints, q)
+    left = A @ a + constraint_bias(model, constraints, q, v)
+    singular = np.linalg.svd(A, compute_uv=False)
+    return ConstrainedMotion(coordinates.names, a, tau, constraints.labels, multipliers,
+                             float(np.abs(left).max(initial=0.0)),
+                             int((singular > RANK_TOLERANCE * singular.max(initial=0.0)).sum()))
+
+
+def _check(request: ConstrainedRequest, constraints: ConstraintSet) -> None:
+    check_mode(request.mode, MODES)
+    if not 0 <= request.minimize < len(MINIMIZE):
+        raise RbdError(f"minimize is {request.minimize}, expected 0 (MULTIPLIERS) or 1 (EFFORT)")
+    if not constraints.size:
+        raise RbdError("the server has no constraints: start it with parameter 'constraints_file'")
+    mode = MODES[request.mode]
+    for field, value, modes in (("prescribed", request.prescribed, (HYBRID,)),
+                                ("actuated", request.actuated, (INVERSE,)),
+                                ("acceleration", request.acceleration, (INVERSE, HYBRID))):
+        if np.size(value) and request.mode not in modes:
+            read = " and ".join(MODES[m] for m in modes)
+            raise RbdError(f"{field} is not read in mode {mode}, only in {read}: expected it to be empty")
+
+
+def _check_closed(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, tolerance: float) -> None:
+    for what, unit, values in (("is open by", "m or rad", constraint_values(model, constraints, q)),
+                               ("opens at", "m/s or rad/s", constraint_jacobian(model, constraints, q) @ v)):
+        worst = int(np.argmax(np.abs(values)))
+        if not abs(values[worst]) <= tolerance:
+            raise RbdError(f"state: constraint '{constraints.labels[worst]}' {what} {abs(values[worst]):.3g} {unit}, "
+                           f"expected at most {tolerance:g} (parameter 'constraint_tolerance'): send a state that "
+                           "meets the constraints; rbd_ros.project finds the nearest one")

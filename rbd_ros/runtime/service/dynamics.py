@@ -1,0 +1,218 @@
+"""`DynamicsService`: the answers of node `dynamics_server`, without ROS."""
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...core.dynamics.coriolis import coriolis_matrix
+from ...core.dynamics.energy import kinetic_energy, potential_energy
+from ...core.dynamics.forward import forward_dynamics
+from ...core.dynamics.hybrid import hybrid_dynamics
+from ...core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
+from ...core.dynamics.mass_matrix import mass_matrix
+from ...core.errors import unknown_name
+from ...core.model.constraints import ConstraintSet
+from ...core.model.inertia import Array, Inertia
+from ...core.model.payload import payload, with_payloads
+from ...core.model.robot_model import RobotModel
+from .constrained import ConstrainedMotion, ConstrainedRequest, constrained_motion
+from .derivatives import PartialDerivatives, TimeDerivatives, partial_derivatives, time_derivatives
+from .derivatives import warm_up as warm_up_derivatives
+from .naming import Coordinates, checked, wrenches_by_body
+from .robot_state import RobotStates, StateRequest
+from .settings import ServerSettings
+from .trajectory import TrajectoryPoint, trajectory_efforts
+
+Result = TypeVar("Result")
+Wrenches = Sequence[tuple[str, ArrayLike]]    # (body, [moment, force] on it in its link frame)
+
+
+class Efforts(NamedTuple):
+    """Efforts (nv,) of the named coordinates."""
+
+    name: tuple[str, ...]
+    effort: Array
+
+
+class Accelerations(NamedTuple):
+    """Accelerations (nv,) of the named coordinates."""
+
+    name: tuple[str, ...]
+    acceleration: Array
+
+
+class Motion(NamedTuple):
+    """Accelerations and efforts (nv,) of the named coordinates."""
+
+    name: tuple[str, ...]
+    acceleration: Array
+    effort: Array
+
+
+class Terms(NamedTuple):
+    """The terms of M a + C v + g = τ, matrices (nv, nv), and the energies (J)."""
+
+    name: tuple[str, ...]
+    mass_matrix: Array
+    coriolis_matrix: Array
+    gravity_effort: Array
+    bias_effort: Array
+    kinetic_energy: float
+    potential_energy: float
+
+
+class ModelInfo(NamedTuple):
+    """What a client may want to know about the robot; limits are infinite where there are none."""
+
+    robot: str
+    floating_base: bool
+    total_mass: float
+    gravity: Array
+    body: tuple[str, ...]
+    coordinate: tuple[str, ...]
+    joint: tuple[str, ...]
+    lower_position: Array
+    upper_position: Array
+    max_velocity: Array
+    max_effort: Array
+    constraint: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Robot:
+    """What one request sees: a model with its loads, and the constraints. Never changed, only replaced."""
+
+    model: RobotModel
+    constraints: ConstraintSet
+
+
+class DynamicsService:
+    """Every request by name; raises `RbdError`, which names what is wrong and what was expected.
+
+    Requests read `robot` once, so that a new load acts between requests and never within one.
+    """
+
+    def __init__(self, model: RobotModel, settings: ServerSettings) -> None:
+        self.settings = settings
+        self.robot = Robot(model, settings.constraints)
+        self.coordinates = Coordinates(model)
+        self.states = RobotStates(model, self.coordinates, settings.state_timeout, settings.velocity_cutoff)
+        self._unloaded = model
+        self._loads: dict[str, Inertia] = {}
+
+    def apply(self, settings: ServerSettings) -> None:
+        """Use changed settings; the constraints stay."""
+        self.settings = settings
+        self.states.latest.timeout, self.states.latest.cutoff = settings.state_timeout, settings.velocity_cutoff
+
+    def warm_up(self) -> None:
+        """Load or compile what requests call."""
+        model, q = self.robot.model, self.robot.model.neutral()
+        zero, wrench = np.zeros(model.nv), np.zeros((len(model.body_names), 6))
+        inverse_dynamics(model, q, zero, zero, wrench)
+        forward_dynamics(model, q, zero, zero)
+        forward_dynamics(model, q, zero, zero, wrench)
+        hybrid_dynamics(model, q, zero, zero, zero, np.zeros(model.nv, dtype=bool))
+        self._terms(q, zero)
+        warm_up_derivatives(model, q)
+
+    # ---- requests
+
+    def inverse(self, state: StateRequest, name: Sequence[str] = (), acceleration: ArrayLike = (),
+                external_wrenches: Wrenches = ()) -> Efforts:
+        """Efforts that produce the accelerations."""
+        model = self.robot.model
+        q, v = self._read(state)
+        a = self.coordinates.vector("acceleration", name, acceleration)
+        tau = inverse_dynamics(model, q, v, a, wrenches_by_body(model, external_wrenches))
+        return self._checked(Efforts(self.coordinates.names, tau))
+
+    def forward(self, state: StateRequest, name: Sequence[str] = (), effort: ArrayLike = (),
+                external_wrenches: Wrenches = ()) -> Accelerations:
+        """Accelerations that the efforts produce."""
+        model = self.robot.model
+        q, v = self._read(state)
+        tau = self.coordinates.vector("effort", name, effort)
+        a = forward_dynamics(model, q, v, tau, wrenches_by_body(model, external_wrenches))
+        return self._checked(Accelerations(self.coordinates.names, a))
+
+    def hybrid(self, state: StateRequest, name: Sequence[str] = (), prescribed: Sequence[bool] = (),
+               acceleration: ArrayLike = (), effort: ArrayLike = (), external_wrenches: Wrenches = ()) -> Motion:
+        """For each coordinate the acceleration where it is prescribed, else the effort; answers the other one."""
+        model = self.robot.model
+        q, v = self._read(state)
+        mask = self.coordinates.mask("prescribed", name, prescribed)
+        a = self.coordinates.vector("acceleration", name, acceleration)
+        tau = self.coordinates.vector("effort", name, effort)
+        found = hybrid_dynamics(model, q, v, a, tau, mask, wrenches_by_body(model, external_wrenches))
+        return self._checked(Motion(self.coordinates.names, *found))
+
+    def constrained(self, state: StateRequest, request: ConstrainedRequest,
+                    external_wrenches: Wrenches = ()) -> ConstrainedMotion:
+        """The same three under the constraints, with their multipliers."""
+        robot = self.robot
+        wrenches = wrenches_by_body(robot.model, external_wrenches)
+        q, v = self._read(state)
+        return self._checked(constrained_motion(robot.model, robot.constraints, self.coordinates, q, v, request,
+                                                wrenches, self.settings.constraint_tolerance))
+
+    def terms(self, state: StateRequest) -> Terms:
+        """Mass matrix, Coriolis matrix, gravity, bias, energies."""
+        return self._checked(self._terms(*self._read(state)))
+
+    def derivatives(self, state: StateRequest, mode: int, name: Sequence[str] = (), input: ArrayLike = (),
+                    external_wrenches: Wrenches = ()) -> PartialDerivatives:
+        """Partial derivatives of inverse or forward dynamics; input: accelerations or efforts."""
+        model = self.robot.model
+        wrenches = wrenches_by_body(model, external_wrenches)
+        q, v = self._read(state)
+        return self._checked(partial_derivatives(model, self.coordinates, q, v, mode, name, input, wrenches))
+
+    def time_derivatives(self, state: StateRequest, mode: int, name: Sequence[str] = (), rows: int = 1,
+                         input: ArrayLike = ()) -> TimeDerivatives:
+        """Inverse or forward dynamics with time derivatives; input: one row per order, the lowest first."""
+        q, v = self._read(state)
+        return self._checked(time_derivatives(self.robot.model, self.coordinates, q, v, mode, name, rows, input))
+
+    def trajectory(self, names: Sequence[str], points: Sequence[TrajectoryPoint]) -> Array:
+        """Efforts (N, number of names), as in `trajectory_efforts`."""
+        return trajectory_efforts(self.robot.model, self.coordinates, names, points)
+
+    def set_payload(self, body: str, mass: float, com: ArrayLike, matrix: ArrayLike) -> str:
+        """Put a load on a body, replacing its last one, or take it off (mass 0); says what was done."""
+        if body not in self._unloaded.body_names:
+            raise unknown_name("body", body, self._unloaded.body_names)
+        loads = {name: load for name, load in self._loads.items() if name != body}
+        if mass != 0.0:
+            loads[body] = payload(mass, com, matrix)
+        model = with_payloads(self._unloaded, loads)
+        self._loads, self.robot = loads, Robot(model, self.robot.constraints)
+        return f"'{body}' carries {mass:g} kg" if mass else f"'{body}' carries no load"
+
+    def model_info(self) -> ModelInfo:
+        """Names, limits and masses."""
+        model, skip = self.robot.model, self.coordinates.floating
+        q, v = (slice(7, None), slice(6, None)) if skip else (slice(None), slice(None))
+        return ModelInfo(model.name, self.coordinates.floating, model.total_mass, model.gravity, model.body_names,
+                         self.coordinates.names, self.coordinates.joints, model.position_lower[q],
+                         model.position_upper[q], model.velocity_limit[v], model.effort_limit[v],
+                         self.robot.constraints.labels)
+
+    # ---- inside
+
+    def _read(self, state: StateRequest) -> tuple[Array, Array]:
+        return self.states.read(state, time.monotonic())
+
+    def _checked(self, result: Result) -> Result:
+        return checked(result, self.coordinates.names)
+
+    def _terms(self, q: Array, v: Array) -> Terms:
+        model = self.robot.model
+        return Terms(self.coordinates.names, mass_matrix(model, q), coriolis_matrix(model, q, v),
+                     gravity_effort(model, q), bias_effort(model, q, v), float(kinetic_energy(model, q, v)),
+                     float(potential_energy(model, q)))

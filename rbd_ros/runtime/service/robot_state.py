@@ -1,0 +1,111 @@
+"""The state that a request means: the one it lists by joint, or the latest joint state."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...core.errors import RbdError, unknown_name
+from ...core.model.inertia import Array
+from ...core.model.robot_model import RobotModel
+from ..inputs.joint_states import Rejections, StateInput
+from .naming import Coordinates, numbers
+
+MIMIC_TOLERANCE = 1e-3    # rad or m (per s) between a mimic joint and what its source says
+
+
+@dataclass(frozen=True)
+class StateRequest:
+    """Joints by name, in any order, with positions and velocities (empty: at rest). No names: the robot as it is now.
+
+    For a floating base: its position (3,), quaternion (4,) x, y, z, w and twist (6,) (ω, v) in its own axes.
+    """
+
+    names: Sequence[str] = ()
+    position: ArrayLike = ()
+    velocity: ArrayLike = ()
+    base_position: ArrayLike = (0.0, 0.0, 0.0)
+    base_quaternion: ArrayLike = (0.0, 0.0, 0.0, 1.0)
+    base_twist: ArrayLike = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+class RobotStates:
+    """Turns requests into (q, v) in the order of the model, and remembers the latest joint state.
+
+    timeout: age (s) from which the latest joint state is too old. cutoff: Hz, of velocities that it lacks.
+    """
+
+    def __init__(self, model: RobotModel, coordinates: Coordinates, timeout: float, cutoff: float) -> None:
+        self._coordinates = coordinates
+        self.rejections = Rejections()
+        fixed = model if not coordinates.floating else RobotModel.from_description(
+            dataclasses.replace(model.description, root="fixed"))
+        self.latest = StateInput(fixed, self.rejections, timeout, cutoff)
+
+    def read(self, request: StateRequest, now: float) -> tuple[Array, Array]:
+        """(q, v) of a request; now: s of the clock by which joint states were received."""
+        if len(request.names):
+            q, v = self._listed(request)
+        elif np.size(request.position) or np.size(request.velocity):
+            raise RbdError("state: positions or velocities without names; expected `name` to list every joint: "
+                           + ", ".join(self._coordinates.joints))
+        else:
+            q, v = self._now(now)
+        if not self._coordinates.floating:
+            return q, v
+        base_q, base_v = self._base(request)
+        return np.concatenate([base_q, q]), np.concatenate([base_v, v])
+
+    def _now(self, now: float) -> tuple[Array, Array]:
+        age, timeout = self.latest.age(now), self.latest.timeout
+        reason = f". The last joint state was rejected: {self.rejections.last}" if self.rejections.last else ""
+        if age == float("inf"):
+            raise RbdError("state.name is empty, which means the robot as it is now, but no joint state has been "
+                           f"received: publish joint_states, or list the joints in the request{reason}")
+        if age > timeout:
+            raise RbdError(f"the latest joint state is {age:.2f} s old, expected at most {timeout:g} s (parameter "
+                           f"'state_timeout'): publish joint_states, or list the joints in the request{reason}")
+        return self.latest.q, self.latest.v
+
+    def _listed(self, request: StateRequest) -> tuple[Array, Array]:
+        joints, mimics = self._coordinates.joints, self._coordinates.mimics
+        names = list(request.names)
+        at: dict[str, int] = {}
+        for i, name in enumerate(names):
+            if name not in joints and name not in mimics:
+                raise unknown_name("joint in `state.name`:", name, joints)
+            if name in at:
+                raise RbdError(f"state.name: joint '{name}' is listed twice, expected every joint once")
+            at[name] = i
+        missing = [name for name in joints if name not in at]
+        if missing:
+            raise RbdError(f"state.name: joint '{missing[0]}' is missing, expected every joint once: "
+                           + ", ".join(joints))
+        position = numbers("state.position", names, request.position, needed=True)
+        velocity = numbers("state.velocity", names, request.velocity)
+        order = [at[name] for name in joints]
+        for name in mimics.keys() & at.keys():
+            mimic = mimics[name]
+            expected = mimic.multiplier * position[at[mimic.source]] + mimic.offset
+            rate = mimic.multiplier * velocity[at[mimic.source]] if velocity.size else 0.0
+            if abs(position[at[name]] - expected) > MIMIC_TOLERANCE or (
+                    velocity.size and abs(velocity[at[name]] - rate) > MIMIC_TOLERANCE):
+                raise RbdError(f"state: mimic joint '{name}' contradicts '{mimic.source}', which puts it at "
+                               f"{expected:g} with velocity {rate:g}: leave it out, or give these numbers")
+        return position[order], velocity[order] if velocity.size else np.zeros(len(joints))
+
+    @staticmethod
+    def _base(request: StateRequest) -> tuple[Array, Array]:
+        position, quaternion, twist = (np.asarray(value, dtype=np.float64) for value in (
+            request.base_position, request.base_quaternion, request.base_twist))
+        for field, value in (("base_pose.position", position), ("base_pose.orientation", quaternion),
+                             ("base_twist", twist)):
+            if not np.isfinite(value).all():
+                raise RbdError(f"state.{field} is not finite")
+        norm = float(np.linalg.norm(quaternion))
+        if abs(norm - 1.0) > 1e-2:
+            raise RbdError(f"state.base_pose.orientation has norm {norm:g}, expected a unit quaternion x, y, z, w")
+        return np.concatenate([position, quaternion / norm]), twist

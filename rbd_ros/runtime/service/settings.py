@@ -1,0 +1,56 @@
+"""Parameters of the server, and the model and constraints that they describe."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.errors import RbdError
+from ...core.model.constraints import ConstraintSet
+from ...core.model.robot_model import RobotModel
+from ...core.model.samples import constraints_from
+from ..control.torque_settings import VELOCITY_CUTOFF
+from ..parameters import Parameter, Table, validate
+from ..robot import ROBOT_TABLE, load_model
+
+SERVER_TABLE: Table = (
+    *ROBOT_TABLE, VELOCITY_CUTOFF,
+    Parameter("joints", "strings", (), "Order of the list rotor_inertia. Empty: the order of the model, which is that "
+              "of all answers.", read_only=True),
+    Parameter("root", "string", "fixed", "fixed: the root link does not move; floating: it does, and requests tell its "
+              "pose and twist.", choices=("fixed", "floating"), read_only=True),
+    Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, or the name of a "
+              "sample robot, for service constrained_dynamics. Empty: none.", read_only=True),
+    Parameter("constraint_tolerance", "number", 1e-3, "How far the state of a request for constrained dynamics may be "
+              "off the constraints, m or rad, and m/s or rad/s.", lower=0.0, upper=1e3),
+    Parameter("state_timeout", "number", 0.5, "Age of the latest joint state from which requests for the robot as it "
+              "is now fail, s.", lower=1e-3, upper=1e6),
+)
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """Validated parameters."""
+
+    constraints: ConstraintSet
+    constraint_tolerance: float
+    state_timeout: float
+    velocity_cutoff: float
+
+    @staticmethod
+    def from_values(values: Mapping[str, Any], model: RobotModel) -> ServerSettings:
+        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        values = validate(SERVER_TABLE, values)
+        return ServerSettings(constraints_from(values["constraints_file"], model), values["constraint_tolerance"],
+                              values["state_timeout"], values["velocity_cutoff"])
+
+
+def load_server_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
+    """As `load_model`, with parameter `root`."""
+    model, notes = load_model(values, description)
+    if values["root"] == "floating":
+        model = RobotModel.from_description(dataclasses.replace(model.description, root="floating"))
+        if not model.total_mass > 0.0:
+            raise RbdError(f"robot '{model.name}' has no mass, so its floating base cannot be accelerated")
+    return model, notes

@@ -1,0 +1,28 @@
+"""config/<node>.yaml lists every parameter of the node with its default."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from support.tables import TABLES
+
+from rbd_ros.runtime.parameters import validate
+
+CONFIG = Path(__file__).parents[2] / "config"
+
+
+@pytest.mark.parametrize("node", TABLES)
+def test_the_file_lists_every_parameter_with_its_default(node):
+    table = TABLES[node]
+    values = yaml.safe_load((CONFIG / f"{node}.yaml").read_text())["/**"]["ros__parameters"]
+    assert sorted(values) == sorted(row.name for row in table)
+    assert validate(table, values) == validate(table, {})
+    for row in table:    # where one file has a number and the next one a list, ROS takes the number
+        assert isinstance(values[row.name], list) == (row.kind in ("numbers", "strings")), row.name
+
+
+@pytest.mark.parametrize("node", TABLES)
+def test_every_row_is_described_once(node):
+    assert all(row.description for row in TABLES[node])
+    assert len({row.name for row in TABLES[node]}) == len(TABLES[node])
