@@ -125,6 +125,17 @@ def test_the_bridge_carries_clock_states_and_a_force_per_joint():
     assert entries[1]["gz_topic_name"] == "/world/lab/model/arm/joint_state"
 
 
+def test_for_turns_gazebo_itself_tells_the_states(tmp_path):
+    (tmp_path / "in.urdf").write_text(chain(("a", INERTIA), ("b", INERTIA)))
+    made = write_files(tmp_path / "in.urdf", tmp_path / "out", "ros2_control", world="lab", states=True)
+    text = made.description.read_text()
+    assert "JointStatePublisher" in text and "GazeboSimROS2ControlPlugin" in text and "ApplyJointForce" not in text
+    topics = [entry["ros_topic_name"] for entry in yaml.safe_load(made.bridge.read_text())]
+    assert topics == ["/clock", "/joint_states"]
+    broadcaster = yaml.safe_load(made.controllers.read_text())["joint_state_broadcaster"]["ros__parameters"]
+    assert broadcaster["use_local_topics"]    # /joint_states has one publisher
+
+
 def test_plugins_of_others_are_taken_out_and_the_rest_stays():
     text = chain(("a", INERTIA), ("b", INERTIA)).replace("</robot>", """
         <ros2_control name="real" type="system"><hardware><plugin>ur/Hardware</plugin></hardware></ros2_control>

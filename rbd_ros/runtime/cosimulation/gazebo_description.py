@@ -84,11 +84,12 @@ def driven_joints(description: Description) -> list[str]:
             if is_driven(joint.type) and joint.mimic is None]
 
 
-def gazebo_description(text: str | bytes, source: str, interface: str, *, controllers: str = "") -> tuple[
-        str, list[str]]:
+def gazebo_description(text: str | bytes, source: str, interface: str, *, controllers: str = "",
+                       states: bool = False) -> tuple[str, list[str]]:
     """URDF text that Gazebo takes as it is meant, with the plugins of `interface`, and what was changed.
 
-    interface: ros2_control (controllers: path of the YAML file for its controller manager) or bridge. Plugins for
+    interface: ros2_control (controllers: path of the YAML file for its controller manager) or bridge. states: whether
+    Gazebo itself publishes joint states, as with bridge, besides ros2_control. Plugins for
     other simulators or hardware (`<ros2_control>`) are taken out. `RbdError` where no such description can be made.
     """
     tree = parse_xml(text, source)
@@ -125,7 +126,7 @@ def gazebo_description(text: str | bytes, source: str, interface: str, *, contro
     if followers:
         notes.append(f"joints {', '.join(followers)}: follow others, which Gazebo's default engine does not do; they "
                      "move freely")
-    _set_plugins(tree, driven_joints(description), interface, controllers)
+    _set_plugins(tree, driven_joints(description), interface, controllers, states)
     return ElementTree.tostring(tree, encoding="unicode"), notes
 
 
@@ -167,7 +168,7 @@ def _set_inertial(link: Any, mass: float, com: Array, matrix: Array) -> None:
         f"i{'xyz'[i]}{'xyz'[k]}": repr(float(matrix[i, k])) for i in range(3) for k in range(i, 3)})
 
 
-def _set_plugins(tree: Any, joints: Sequence[str], interface: str, controllers: str) -> None:
+def _set_plugins(tree: Any, joints: Sequence[str], interface: str, controllers: str, states: bool) -> None:
     """Those of `interface`, and no others for torque or states."""
     for element in [*tree.findall("ros2_control"), *tree.findall("gazebo")]:
         plugins = [plugin for plugin in element.findall("plugin")
@@ -177,8 +178,9 @@ def _set_plugins(tree: Any, joints: Sequence[str], interface: str, controllers: 
         if element.tag == "ros2_control" or (plugins and not len(element)):
             tree.remove(element)
     gazebo = ElementTree.SubElement(tree, "gazebo")
-    if interface == "bridge":
+    if states or interface == "bridge":
         _plugin(gazebo, STATES)
+    if interface == "bridge":
         for name in joints:
             ElementTree.SubElement(_plugin(gazebo, FORCE), "joint_name").text = name
         return

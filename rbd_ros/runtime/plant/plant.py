@@ -41,7 +41,7 @@ class Plant:
         self.counts: Counter[str] = Counter({"commands": 0, "saturated": 0, "timeouts": 0, "failures": 0})
         self.simulator = simulator or Simulator(
             settings.plant, step=settings.step, integrator=settings.integrator, limits=settings.position_limits,
-            q=settings.initial_position, v=settings.initial_velocity,
+            velocity_limits=settings.velocity_limits, q=settings.initial_position, v=settings.initial_velocity,
             constraints=settings.constraints if settings.constraints.size else None)
         self._names = JointMap(model, extra=False)
         self.effort = np.zeros(self.size)    # that acts in the next step
