@@ -30,6 +30,7 @@ from launch_ros.substitutions import FindPackageShare
 
 from launch import LaunchDescription
 from rbd_ros import RbdError, sample_path
+from rbd_ros.nodes.base.launching import config, typed
 from rbd_ros.runtime.cosimulation.gazebo_files import write_files
 from rbd_ros.runtime.cosimulation.gazebo_world import read_world
 
@@ -45,7 +46,7 @@ def arg_robot_description_file():
 
 def arg_params_file():
     return DeclareLaunchArgument(
-        "params_file", default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "gazebo.yaml"]),
+        "params_file", default_value=config("gazebo.yaml"),
         description="YAML file of what differs from the defaults of nodes feedforward and residual, such as gains, all "
                     "under /**.")
 
@@ -73,7 +74,7 @@ def arg_controller():
 
 def arg_world_file():
     return DeclareLaunchArgument(
-        "world_file", default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "gazebo_world.sdf"]),
+        "world_file", default_value=config("gazebo_world.sdf"),
         description="SDF file of the world that Gazebo loads: a path, or the name of one of Gazebo's own, such as "
                     "empty.sdf. Its name, step and gravity are taken from it.")
 
@@ -212,13 +213,8 @@ def nodes_control(given, files, world):
         nodes.append(Node(package="rbd_ros", executable="lockstep", name="lockstep", output="screen", parameters=[
             config("lockstep.yaml"), target, SIM_TIME,
             {"stepper": "gazebo" if lockstep else "none", "joints": list(files.joints), "world": world.name,
-             "steps": ParameterValue(LaunchConfiguration("steps"), value_type=int), "step": world.step,
-             "settle": 0.01}]))
+             **typed("steps", int), "step": world.step, "settle": 0.01}]))
     return nodes
-
-
-def config(name):
-    return PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", name])
 
 
 def common(files, world):
