@@ -17,14 +17,14 @@ import numpy as np
 from ..core.dynamics.mass_matrix import mass_matrix
 from ..core.errors import RbdError, RbdWarning
 from ..core.model.assembly import Description
-from ..core.model.conditioning import condition_numbers, conditioning
-from ..core.model.diagnosis import SEVERITIES, Finding, joint_findings, moving_links, structure_findings
+from ..core.model.checks.conditioning import condition_numbers, conditioning
+from ..core.model.checks.diagnosis import SEVERITIES, Finding, joint_findings, moving_links, structure_findings
+from ..core.model.checks.plausibility import link_findings
+from ..core.model.files.urdf import describe
+from ..core.model.files.xml_tree import Element, parse_xml, read_text
 from ..core.model.inertia import Array
 from ..core.model.joints import has_ends, is_length
-from ..core.model.plausibility import link_findings
 from ..core.model.robot_model import RobotModel
-from ..core.model.urdf import describe
-from ..core.model.xml_tree import Element, parse_xml, read_text
 from ..runtime.cosimulation.gazebo_description import refusals
 
 WIDTH = 96

@@ -9,8 +9,8 @@ import yaml
 
 import rbd_ros as rbd
 from rbd_ros.cli.main import main
-from rbd_ros.core.model.urdf import describe
-from rbd_ros.core.model.xml_tree import parse_xml
+from rbd_ros.core.model.files.urdf import describe
+from rbd_ros.core.model.files.xml_tree import parse_xml
 from rbd_ros.runtime.cosimulation.gazebo_description import driven_joints, gazebo_description, nearest_valid, refusals
 from rbd_ros.runtime.cosimulation.gazebo_files import bridge_entries, write_files
 

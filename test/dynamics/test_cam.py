@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from support.robots import assert_close, build, inertia
+from support.trees import random_tree
 
 import rbd_ros as rbd
 from rbd_ros.core.simulation.simulator import Simulator
-from support.robots import assert_close, build, inertia
-from support.trees import random_tree
 
 ADVANCE = (0.01, 0.08, -0.05, 0.02)
 STATE = (np.array([0.7]), np.array([-1.3]), np.array([2.1]))

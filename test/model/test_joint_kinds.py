@@ -4,13 +4,15 @@ import dataclasses
 
 import numpy as np
 import pytest
-
-import rbd_ros as rbd
-from rbd_ros.core.model import block, joint_kinds as kinds
-from rbd_ros.core.model.joints import KINDS, TYPES as TABLE, primitives
 from support.complex_step import STEP, compiled
 from support.robots import build
 from support.trees import TYPES, random_tree
+
+import rbd_ros as rbd
+from rbd_ros.core.model import block
+from rbd_ros.core.model import joint_kinds as kinds
+from rbd_ros.core.model.joints import KINDS, primitives
+from rbd_ros.core.model.joints import TYPES as TABLE
 
 NODES = [(kind, at) for kind in TYPES for at in range(len(random_tree(5, [kind])._node_rows))]
 UNKNOWN = 17

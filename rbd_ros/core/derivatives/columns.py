@@ -12,14 +12,49 @@ from __future__ import annotations
 
 from ..compile import kernel, sweep
 from ..lie.spatial import (
-    add, compose, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times, unit,
+    add,
+    compose,
+    cross,
+    dot,
+    rotate,
+    rotate_symmetric,
+    scale,
+    sub,
+    symmetric_times,
+    unit,
 )
 from ..model.block import (
-    GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, RATIO, kind, matrix, node, parent, put, put_add, put_matrix,
-    put_six, six, vector, zero,
+    GRAVITY,
+    INERTIA,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    RATIO,
+    kind,
+    matrix,
+    node,
+    parent,
+    put,
+    put_add,
+    put_matrix,
+    put_six,
+    six,
+    vector,
+    zero,
 )
 from ..model.joint_kinds import (
-    column, dof, is_revolute, is_screw, joint_bias, joint_pose, rates, second_slope, slope, varies,
+    column,
+    dof,
+    is_revolute,
+    is_screw,
+    joint_bias,
+    joint_pose,
+    rates,
+    second_slope,
+    slope,
+    varies,
 )
 
 # workspace of one node: pose, twist, acceleration; composite mass, moment, inertia, N, momentum; wrench about O

@@ -10,14 +10,47 @@ from ..compile import entry, kernel, routine
 from ..errors import RbdError
 from ..lie.spatial import compose, cross, rotate_back, scale, sub, unit
 from ..model.block import (
-    ARMATURE, GRAVITY, IQ, IV, MASS, MOMENT, NODES, NQ, NV, OFFSET, POSITION, RATIO, ROTATION, all_finite,
-    kind, matrix, node, parent, put, put_matrix, rates_valid, six, vector, zero,
+    ARMATURE,
+    GRAVITY,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    NQ,
+    NV,
+    OFFSET,
+    POSITION,
+    RATIO,
+    ROTATION,
+    all_finite,
+    kind,
+    matrix,
+    node,
+    parent,
+    put,
+    put_matrix,
+    rates_valid,
+    six,
+    vector,
+    zero,
 )
 from ..model.block import INERTIA as BODY_INERTIA
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.joint_kinds import (
-    column, dof, is_screw, joint_bias, joint_pose, joint_twist, rates, screw, second_slope, slope, slope_along, varies,
+    column,
+    dof,
+    is_screw,
+    joint_bias,
+    joint_pose,
+    joint_twist,
+    rates,
+    screw,
+    second_slope,
+    slope,
+    slope_along,
+    varies,
 )
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped

@@ -11,8 +11,25 @@ from ..compile import UNSUITED, kernel, quick_entry
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, _P, _R, SIZE, node_motion
 from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, sub
 from ..model.block import (
-    GRAVITY, IQ, IV, LINK, LINKS, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, NQ, NV, all_finite, kind,
-    matrix, node, parent, put_add, rates_valid, vector,
+    GRAVITY,
+    IQ,
+    IV,
+    LINK,
+    LINK_NODE,
+    LINK_POSITION,
+    LINK_ROTATION,
+    LINK_START,
+    LINKS,
+    NQ,
+    NV,
+    all_finite,
+    kind,
+    matrix,
+    node,
+    parent,
+    put_add,
+    rates_valid,
+    vector,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array

@@ -15,8 +15,26 @@ from __future__ import annotations
 from ..compile import kernel, sweep
 from ..lie.spatial import add, add_matrix, cross, hat_times, rotate, rotate_back, scale
 from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NV, RATIO, kind, matrix, node, parent, put, put_add,
-    put_matrix, six, vector, zero,
+    ARMATURE,
+    GRAVITY,
+    INERTIA,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    NV,
+    RATIO,
+    kind,
+    matrix,
+    node,
+    parent,
+    put,
+    put_add,
+    put_matrix,
+    six,
+    vector,
+    zero,
 )
 from ..model.joint_kinds import dof, is_revolute, joint_pose, joint_twist, project
 

@@ -17,11 +17,34 @@ from __future__ import annotations
 from ..compile import kernel, routine
 from ..lie.spatial import add, add_matrix, cross, dot, hat_times, rotate, rotate_back, scale, sub
 from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NV, kind, matrix, node, parent, put, put_add, put_matrix,
-    six, vector,
+    ARMATURE,
+    GRAVITY,
+    INERTIA,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    NV,
+    kind,
+    matrix,
+    node,
+    parent,
+    put,
+    put_add,
+    put_matrix,
+    six,
+    vector,
 )
 from ..model.joint_kinds import (
-    dof, joint_pose, joint_twist, project, series_dual, series_rate, series_size, varies,
+    dof,
+    joint_pose,
+    joint_twist,
+    project,
+    series_dual,
+    series_rate,
+    series_size,
+    varies,
 )
 from .second_order import pseudo_inertia, times_symmetric
 

@@ -23,8 +23,26 @@ from ..lie.spatial import (
     symmetric_times,
 )
 from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, RATIO, kind, matrix, node, parent, put, put_add,
-    put_matrix, put_six, six, vector, zero,
+    ARMATURE,
+    GRAVITY,
+    INERTIA,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    RATIO,
+    kind,
+    matrix,
+    node,
+    parent,
+    put,
+    put_add,
+    put_matrix,
+    put_six,
+    six,
+    vector,
+    zero,
 )
 from ..model.joint_kinds import column, dof, is_revolute, joint_bias, joint_pose, joint_twist
 

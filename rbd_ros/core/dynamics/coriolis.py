@@ -15,12 +15,41 @@ from numpy.typing import ArrayLike
 
 from ..compile import UNSUITED, kernel, quick_entry
 from ..lie.spatial import (
-    add, add_matrix, compose, cross, dot, hat, hat_times, rotate, rotate_back, rotate_matrix, scale, sub,
-    symmetric_times, unit,
+    add,
+    add_matrix,
+    compose,
+    cross,
+    dot,
+    hat,
+    hat_times,
+    rotate,
+    rotate_back,
+    rotate_matrix,
+    scale,
+    sub,
+    symmetric_times,
+    unit,
 )
 from ..model.block import (
-    INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV, all_finite, kind, matrix, node, parent, put, put_add, put_matrix,
-    rates_valid, six, vector,
+    INERTIA,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    NQ,
+    NV,
+    all_finite,
+    kind,
+    matrix,
+    node,
+    parent,
+    put,
+    put_add,
+    put_matrix,
+    rates_valid,
+    six,
+    vector,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array

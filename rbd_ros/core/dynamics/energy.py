@@ -8,8 +8,23 @@ from ..compile import UNSUITED, kernel, quick_entry
 from ..errors import RbdError
 from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, IV, MASS, MOMENT, NODES, NQ, NV, all_finite, kind, matrix, node, rates_valid, six,
-    vector, zero,
+    ARMATURE,
+    GRAVITY,
+    INERTIA,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    NQ,
+    NV,
+    all_finite,
+    kind,
+    matrix,
+    node,
+    rates_valid,
+    six,
+    vector,
+    zero,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array

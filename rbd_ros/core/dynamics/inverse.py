@@ -14,8 +14,29 @@ from numpy.typing import ArrayLike
 from ..compile import UNSUITED, entry, kernel, quick_entry
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, GRAVITY, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV, RATIO, all_finite, kind, matrix, node, parent,
-    put, put_add, put_matrix, rates_valid, six, vector, zero,
+    ARMATURE,
+    GRAVITY,
+    INERTIA,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    NQ,
+    NV,
+    RATIO,
+    all_finite,
+    kind,
+    matrix,
+    node,
+    parent,
+    put,
+    put_add,
+    put_matrix,
+    rates_valid,
+    six,
+    vector,
+    zero,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array

@@ -8,8 +8,26 @@ from ..compile import UNSUITED, kernel, quick_entry
 from ..errors import RbdError, shown
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
-    IQ, IV, LINK, LINKS, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, NODES, NQ, NV, all_finite, kind, matrix,
-    node, parent, put, put_matrix, rates_valid, vector,
+    IQ,
+    IV,
+    LINK,
+    LINK_NODE,
+    LINK_POSITION,
+    LINK_ROTATION,
+    LINK_START,
+    LINKS,
+    NODES,
+    NQ,
+    NV,
+    all_finite,
+    kind,
+    matrix,
+    node,
+    parent,
+    put,
+    put_matrix,
+    rates_valid,
+    vector,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array

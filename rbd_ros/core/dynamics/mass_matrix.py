@@ -7,8 +7,25 @@ from numpy.typing import ArrayLike
 from ..compile import UNSUITED, kernel, quick_entry
 from ..lie.spatial import add, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE, INERTIA, IQ, IV, MASS, MOMENT, NODES, NQ, NV, kind, matrix, node, parent, put, put_add, put_matrix,
-    put_six, six, vector,
+    ARMATURE,
+    INERTIA,
+    IQ,
+    IV,
+    MASS,
+    MOMENT,
+    NODES,
+    NQ,
+    NV,
+    kind,
+    matrix,
+    node,
+    parent,
+    put,
+    put_add,
+    put_matrix,
+    put_six,
+    six,
+    vector,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array

@@ -7,7 +7,6 @@ the last. Parents precede their children.
 """
 from __future__ import annotations
 
-
 from ..compile import kernel
 
 # header

@@ -14,8 +14,8 @@ from ..compile import COMPILED, UNSUITED
 from ..errors import RbdError, shown, unknown_name
 from . import block
 from .assembly import Assembly, Description, assemble
-from .coordinates import Joint, Mimic, per_coordinate
 from .configuration import difference_entry, integrate_entry
+from .coordinates import Joint, Mimic, per_coordinate
 from .inertia import Array, Inertia, finite, read_only
 from .joints import Kind, kind_of
 from .state import shaped

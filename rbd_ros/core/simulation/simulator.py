@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..actuation.friction import Friction
+from ..dynamics.constrained.projection import ACCEPTED
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics
 from ..dynamics.inverse_mass import inverse_mass_matrix
 from ..dynamics.mass_matrix import mass_matrix
-from ..dynamics.projection import ACCEPTED
 from ..errors import BeyondNumbers, RbdError, unknown_name
 from ..model.constraints import ConstraintSet
 from ..model.inertia import Array

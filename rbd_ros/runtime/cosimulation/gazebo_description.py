@@ -18,10 +18,10 @@ import numpy as np
 
 from ...core.errors import RbdError
 from ...core.model.assembly import Description, depth_first
+from ...core.model.files.urdf import describe
+from ...core.model.files.xml_tree import parse_xml
 from ...core.model.inertia import Array, Inertia
 from ...core.model.joints import has_ends, is_driven, is_loose
-from ...core.model.urdf import describe
-from ...core.model.xml_tree import parse_xml
 
 WORLD = "world"
 LEAST = 1e-6     # second moment of the mass along an axis, over the sum of all three

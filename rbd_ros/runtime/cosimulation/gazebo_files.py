@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from ...core.errors import RbdError
-from ...core.model.urdf import describe
-from ...core.model.xml_tree import parse_xml, read_text
+from ...core.model.files.urdf import describe
+from ...core.model.files.xml_tree import parse_xml, read_text
 from .gazebo_description import driven_joints, gazebo_description
 
 INTERFACES = ("ros2_control", "bridge")

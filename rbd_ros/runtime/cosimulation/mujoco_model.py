@@ -23,10 +23,10 @@ import numpy as np
 
 from ...core.errors import RbdError
 from ...core.lie.so3 import exp, from_rpy
+from ...core.model.files.xml_tree import parse_xml, read_text
 from ...core.model.inertia import Array
 from ...core.model.joints import is_driven, is_length
 from ...core.model.robot_model import RobotModel
-from ...core.model.xml_tree import parse_xml, read_text
 
 OPTIONS = {"fusestatic": "false", "balanceinertia": "false", "discardvisual": "true", "boundmass": "0",
            "boundinertia": "0", "strippath": "true"}

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.dynamics.constrained_forward import constrained_forward_dynamics
-from ...core.dynamics.constraint_values import constraint_values
+from ...core.dynamics.constrained.forward import constrained_forward_dynamics
+from ...core.dynamics.constrained.values import constraint_values
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.simulation.simulator import Simulator

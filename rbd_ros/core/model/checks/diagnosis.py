@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import RbdError
-from .assembly import Description, depth_first
-from .joints import JointSpec, has_ends, is_driven, is_endless, is_loose, primitives
-from .mimics import resolve_mimics
+from ...errors import RbdError
+from ..assembly import Description, depth_first
+from ..joints import JointSpec, has_ends, is_driven, is_endless, is_loose, primitives
+from ..mimics import resolve_mimics
 
 SEVERITIES = ("error", "warning", "note")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from xml.etree import ElementTree
 
-from ..errors import RbdError
+from ...errors import RbdError
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)

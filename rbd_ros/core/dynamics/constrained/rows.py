@@ -6,12 +6,25 @@ the last common ancestor move neither. Formulas per row stand in `turning`.
 """
 from __future__ import annotations
 
-from ..compile import kernel, sweep
-from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
-from ..model.block import (
-    GRAVITY, IQ, IV, NODES, NV, RATIO, kind, matrix, node, parent, put, put_matrix, vector, zero,
+from ...compile import kernel, sweep
+from ...lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
+from ...model.block import (
+    GRAVITY,
+    IQ,
+    IV,
+    NODES,
+    NV,
+    RATIO,
+    kind,
+    matrix,
+    node,
+    parent,
+    put,
+    put_matrix,
+    vector,
+    zero,
 )
-from ..model.constraint_block import (
+from ...model.constraint_block import (
     CONSTANT,
     COUNT,
     COUPLING,
@@ -39,8 +52,8 @@ from ..model.constraint_block import (
     TERMS,
     USER_START,
 )
-from ..model.joint_kinds import column, dof, is_revolute
-from .turning import transpose, turned, turning_acceleration, turning_rate, turning_value
+from ...model.joint_kinds import column, dof, is_revolute
+from ..turning import transpose, turned, turning_acceleration, turning_rate, turning_value
 
 POSES = 12    # per node: pose in the world
 

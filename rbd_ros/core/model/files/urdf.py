@@ -16,13 +16,13 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ..errors import RbdError, RbdWarning, shown, unknown_name
-from ..lie.so3 import from_rpy
-from .assembly import Description
-from .inertia import Array, Inertia
-from .joints import PARTS as MOVING_PARTS
-from .joints import URDF_TYPES, JointSpec, has_ends, is_driven, reads
-from .robot_model import RobotModel
+from ...errors import RbdError, RbdWarning, shown, unknown_name
+from ...lie.so3 import from_rpy
+from ..assembly import Description
+from ..inertia import Array, Inertia
+from ..joints import PARTS as MOVING_PARTS
+from ..joints import URDF_TYPES, JointSpec, has_ends, is_driven, reads
+from ..robot_model import RobotModel
 from .rotors import srdf_rotors, transmission_rotors
 from .urdf_parts import PARTS, checked_part, line, misspelt, parts
 from .xml_tree import Element, parse_xml, read_text

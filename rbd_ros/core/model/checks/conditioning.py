@@ -4,10 +4,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from . import block
+from .. import block
+from ..inertia import Array
+from ..robot_model import RobotModel
 from .diagnosis import Finding, extent
-from .inertia import Array
-from .robot_model import RobotModel
 
 NOTHING, SINGULAR, NEARLY, ILL = 1e-13, 1e-12, 1e-7, 1e8
 REMEDY = "give the links behind it an <inertial>, the joint a rotor_inertia, or lock it"
