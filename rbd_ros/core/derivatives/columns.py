@@ -26,15 +26,16 @@ from ..lie.spatial import (
 from ..model.block import (
     GRAVITY,
     INERTIA,
-    IQ,
-    IV,
     MASS,
     MOMENT,
-    NODES,
     RATIO,
+    first_position,
+    first_velocity,
     kind,
+    layout,
     matrix,
     node,
+    node_count,
     parent,
     put,
     put_add,
@@ -58,11 +59,11 @@ from ..model.joint_kinds import (
 )
 
 # workspace of one node: pose, twist, acceleration; composite mass, moment, inertia, N, momentum; wrench about O
-R, P, OMEGA, U, ALPHA, ACCEL, TOTAL, C, I, N, H, MOMENT_O, FORCE, NODE_SIZE = (
-    0, 9, 12, 15, 18, 21, 24, 25, 28, 34, 43, 46, 49, 52)
+R, P, OMEGA, U, ALPHA, ACCEL, TOTAL, C, I, N, H, MOMENT_O, FORCE, NODE_SIZE = layout(
+    R=9, p=3, omega=3, u=3, alpha=3, accel=3, total=1, c=3, I=6, n=9, h=3, moment_o=3, force=3)
 COMPOSITE = 28    # numbers from TOTAL on that are summed up the tree
 # workspace of one column: s (6), Ψ̇ (6), Ξ (6), Ψ̈ (6), Î s (6)
-S, PSI, XI, PSI2, MOMENTUM, COLUMN = 0, 6, 12, 18, 24, 30
+S, PSI, XI, PSI2, MOMENTUM, COLUMN = layout(s=6, psi=6, xi=6, psi2=6, momentum=6)
 
 
 @kernel
@@ -107,7 +108,7 @@ def column_slopes(M, o, q, k, v, j, a, x, c):
 def count_columns(M):
     """Columns of S of all nodes: nv, or more where bodies share coordinates."""
     count = 0
-    for i in range(int(M[NODES].real)):
+    for i in range(node_count(M)):
         count += dof(kind(M, node(i)))
     return count
 
@@ -119,14 +120,14 @@ def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
     T takes per column its coordinate and the column before it on the way to the root (−1: none), and per node its
     last column.
     """
-    n = int(M[NODES].real)
+    n = node_count(M)
     z = zero(M, v, j)
     O = (z, z, z)
     found = False
     for i in range(n):
         o = node(i)
         w = NODE_SIZE * i
-        E, p = joint_pose(M, o, q, k + int(M[o + IQ].real))
+        E, p = joint_pose(M, o, q, k + first_position(M, o))
         h = parent(M, o)
         if h >= 0:
             E_h = matrix(W, NODE_SIZE * h + R)
@@ -142,8 +143,8 @@ def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
     for i in range(n):
         o = node(i)
         w = NODE_SIZE * i
-        iq = k + int(M[o + IQ].real)
-        iv = j + int(M[o + IV].real)
+        iq = k + first_position(M, o)
+        iv = j + first_velocity(M, o)
         t = kind(M, o)
         E = matrix(W, w + R)
         p = sub(vector(W, w + P), O)
@@ -278,7 +279,7 @@ def acceleration_columns(M, q, k, v, j, a, x, W, L):
     """Ψ̈ of every column, from the accelerations in W; v[j:], a[x:]."""
     z = zero(M, v, j)
     at = 0
-    for i in range(int(M[NODES].real)):
+    for i in range(node_count(M)):
         o = node(i)
         t = kind(M, o)
         h = parent(M, o)
@@ -295,10 +296,10 @@ def acceleration_columns(M, q, k, v, j, a, x, W, L):
                 put_pair(L, l + PSI2, add(d, f), add(r, g))
             if varies(t):
                 w = NODE_SIZE * i
-                iv = int(M[o + IV].real)
+                iv = first_velocity(M, o)
                 E = matrix(W, w + R)
                 p = vector(W, w + P)
-                sigma, rho, _ = column_slopes(M, o, q, k + int(M[o + IQ].real), v, j + iv, a, x + iv, c)
+                sigma, rho, _ = column_slopes(M, o, q, k + first_position(M, o), v, j + iv, a, x + iv, c)
                 sa, sl = about_origin(E, p, sigma)
                 d, r = ad(vector(W, w + OMEGA), vector(W, w + U), sa, sl)
                 f, g = about_origin(E, p, rho)

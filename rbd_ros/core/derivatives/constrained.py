@@ -20,7 +20,7 @@ from ..dynamics.constrained.values import evaluate
 from ..dynamics.hybrid import prescribed_mask
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ..errors import RbdError
-from ..model.block import NODES, NQ, NV
+from ..model.block import integer, node_count, size_q, size_v
 from ..model.constraint_block import ROWS
 from ..model.constraints import ConstraintSet, bound_to
 from ..model.inertia import Array
@@ -56,9 +56,9 @@ class ConstrainedInverseDerivatives(NamedTuple):
        "float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1])", nogil=True)
 def constraint_slopes_entry(M, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_q):
     """Per state: ∂(A a + Ȧq̇)/∂q and /∂v (m, nv), ∂(Aᵀλ)/∂q (nv, nv), ∂(A y)/∂q (m, nv)."""
-    nq = int(M[NQ])
-    nv = int(M[NV])
-    rows = int(C[ROWS])
+    nq = size_q(M)
+    nv = size_v(M)
+    rows = integer(C, ROWS)
     complex_model = M.astype(np.complex128)
     complex_rows = C.astype(np.complex128)
     x = np.empty(nq, dtype=np.complex128)
@@ -67,7 +67,7 @@ def constraint_slopes_entry(M, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_
     A = np.empty(rows * nv, dtype=np.complex128)
     f = np.empty(rows, dtype=np.complex128)
     b = np.empty(rows, dtype=np.complex128)
-    W = np.empty(SIZE * int(M[NODES]), dtype=np.complex128)
+    W = np.empty(SIZE * node_count(M), dtype=np.complex128)
     for s in range(lam.shape[0]):
         for i in range(nv):
             rates[i] = v[s * nv + i]

@@ -12,26 +12,27 @@ from ..lie.spatial import compose, cross, rotate_back, scale, sub, unit
 from ..model.block import (
     ARMATURE,
     GRAVITY,
-    IQ,
-    IV,
     MASS,
     MOMENT,
-    NODES,
-    NQ,
-    NV,
     OFFSET,
     POSITION,
     RATIO,
     ROTATION,
     all_finite,
+    first_position,
+    first_velocity,
     kind,
+    layout,
     matrix,
     node,
+    node_count,
     parent,
     put,
     put_matrix,
     rates_valid,
     six,
+    size_q,
+    size_v,
     vector,
     zero,
 )
@@ -59,7 +60,7 @@ from .pairs import inertia_times, lie, lie_dual, minus, pair, pairing, plus, tim
 from .tangent import INERTIA, PLACEMENT, RECORD, SCREW, Tangent, parameter_tangents
 
 # workspace of one node: pose, V, ∂V, V̇, ∂V̇, F, ∂F, ∂h
-R, P, V, DV, A, DA, F, DF, DH, SIZE = 0, 9, 12, 18, 24, 30, 36, 42, 48, 54
+R, P, V, DV, A, DA, F, DF, DH, SIZE = layout(R=9, p=3, v=6, dv=6, a=6, da=6, f=6, df=6, dh=6)
 
 
 @routine
@@ -176,8 +177,8 @@ def motion_changes(M, q, k, v, a, j, dq, dv, da, D, W, stride, i):
     w = stride * i
     d = RECORD * i
     z = zero(M, v, j)
-    iq = k + int(M[o + IQ].real)
-    iv = j + int(M[o + IV].real)
+    iq = k + first_position(M, o)
+    iv = j + first_velocity(M, o)
     E, p = pose_of(M, o, q, iq)
     h = parent(M, o)
     V_p = ((z, z, z), (z, z, z))
@@ -221,7 +222,7 @@ def velocity_wrench(M, o, D, d, twist, dtwist, wrench, e, dwrench):
 @routine
 def inverse_directional_recursion(M, q, k, v, a, j, dq, dv, da, D, wrench, dwrench, e, W, out):
     """One state: K Table 5; out[j:] takes ∂τ."""
-    n = int(M[NODES].real)
+    n = node_count(M)
     for i in range(n):
         o = node(i)
         w = SIZE * i
@@ -244,13 +245,13 @@ def inverse_directional_recursion(M, q, k, v, a, j, dq, dv, da, D, wrench, dwren
             D[d + INERTIA], vector(D, d + INERTIA + 1), six(D, d + INERTIA + 4), acc)))
         put_pair(W, w + F, f[0], f[1])
         put_pair(W, w + DF, df[0], df[1])
-    for i in range(int(M[NV].real)):
+    for i in range(size_v(M)):
         out[j + i] = zero(M, v, j)
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iv = j + int(M[o + IV].real)
-        iq = k + int(M[o + IQ].real)
+        iv = j + first_velocity(M, o)
+        iq = k + first_position(M, o)
         f = pair(W, w + F)
         df = pair(W, w + DF)
         for c in range(dof(kind(M, o))):
@@ -274,10 +275,10 @@ def inverse_directional_entry(M, q, v, a, dq, dv, da, D, wrench, dwrench, states
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
             and rates_valid(M, dq, states) and rates_valid(M, dv, states) and rates_valid(M, da, states)):
         return False
-    nodes = int(M[NODES])
+    nodes = node_count(M)
     W = np.empty(SIZE * nodes)
     for s in range(states):
-        inverse_directional_recursion(M, q, s * int(M[NQ]), v, a, s * int(M[NV]), dq, dv, da, D, wrench, dwrench,
+        inverse_directional_recursion(M, q, s * size_q(M), v, a, s * size_v(M), dq, dv, da, D, wrench, dwrench,
                                       6 * nodes * s, W, out)
     return all_finite(out)
 

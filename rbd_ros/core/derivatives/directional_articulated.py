@@ -18,20 +18,20 @@ from ..dynamics.hybrid import hybrid_dynamics, prescribed_mask
 from ..dynamics.mass_matrix import mass_matrix
 from ..model.block import (
     ARMATURE,
-    IQ,
-    IV,
     MASS,
     MOMENT,
-    NODES,
-    NQ,
-    NV,
     all_finite,
+    first_position,
+    first_velocity,
     kind,
     matrix,
     node,
+    node_count,
     parent,
     rates_valid,
     six,
+    size_q,
+    size_v,
     vector,
 )
 from ..model.block import INERTIA as BODY_INERTIA
@@ -132,7 +132,7 @@ def inertia_to_parent(W, w, x):
 @routine
 def articulated_directional(M, q, k, v, a, tau, j, mask, dq, dv, da, dtau, D, wrench, dwrench, e, W, zeros, out):
     """One state; out[j:] takes ∂q̈, or ∂τ where mask says that a[j:] is prescribed; 0, or the singular node + 1."""
-    n = int(M[NODES].real)
+    n = node_count(M)
     hybrid = mask.shape[0] > 0
     for i in range(n):
         o = node(i)
@@ -149,8 +149,8 @@ def articulated_directional(M, q, k, v, a, tau, j, mask, dq, dv, da, dtau, D, wr
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iq = k + int(M[o + IQ].real)
-        iv = j + int(M[o + IV].real)
+        iq = k + first_position(M, o)
+        iv = j + first_velocity(M, o)
         eta = pair(W, w + ETA)
         beta = plus(pair(W, w + F), matrix_times(W, w + I, eta))
         dbeta = plus(pair(W, w + DF), plus(matrix_times(W, w + DI, eta), matrix_times(W, w + I, pair(W, w + DETA))))
@@ -209,10 +209,10 @@ def articulated_directional(M, q, k, v, a, tau, j, mask, dq, dv, da, dtau, D, wr
 def articulated_changes(M, a, da, j, mask, W, out):
     """The last sweep, from the base on: ∂q̈, ∂τ."""
     hybrid = mask.shape[0] > 0
-    for i in range(int(M[NODES].real)):
+    for i in range(node_count(M)):
         o = node(i)
         w = SIZE * i
-        iv = j + int(M[o + IV].real)
+        iv = j + first_velocity(M, o)
         E = matrix(W, w + R)
         p = vector(W, w + P)
         acc, dacc = acceleration_before(M, parent(M, o), W, SIZE)
@@ -250,11 +250,11 @@ def articulated_directional_entry(M, q, v, a, tau, mask, dq, dv, da, dtau, D, wr
             and rates_valid(M, tau, states) and rates_valid(M, dq, states) and rates_valid(M, dv, states)
             and rates_valid(M, da, states) and rates_valid(M, dtau, states)):
         return -1
-    nodes = int(M[NODES])
+    nodes = node_count(M)
     W = np.empty(SIZE * nodes)
     zeros = np.zeros(v.shape[0])
     for s in range(states):
-        found = articulated_directional(M, q, s * int(M[NQ]), v, a, tau, s * int(M[NV]), mask, dq, dv, da, dtau, D,
+        found = articulated_directional(M, q, s * size_q(M), v, a, tau, s * size_v(M), mask, dq, dv, da, dtau, D,
                                         wrench, dwrench, 6 * nodes * s, W, zeros, out)
         if found != 0:
             return found

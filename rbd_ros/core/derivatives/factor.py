@@ -6,7 +6,7 @@ solution fill in what branches keep apart. Prescribed coordinates are left out, 
 from __future__ import annotations
 
 from ..compile import kernel, sweep
-from ..model.block import NV, SHARED
+from ..model.block import SHARED, size_v
 
 SINGULAR = 1e-14
 # per coordinate: the one before it on the way to the root that is not prescribed (−1: none); where its subtree ends
@@ -17,7 +17,7 @@ UP, END, FIRST, BRANCH, RECORD = 0, 1, 2, 3, 4
 @sweep
 def branches(M, T, mask, B):
     """Fill B, a record per coordinate. Where bodies share coordinates, all of them count as one branch."""
-    nv = int(M[NV].real)
+    nv = size_v(M)
     shared = M[SHARED].real > 0.0
     hybrid = mask.shape[0] > 0
     for x in range(nv):

@@ -15,17 +15,17 @@ from ..dynamics.forward import singular_coordinate
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE,
-    NODES,
-    NQ,
-    NV,
     all_finite,
     kind,
     node,
+    node_count,
     parent,
     put,
     put_add,
     rates_valid,
     six,
+    size_q,
+    size_v,
     vector,
     zero,
 )
@@ -75,8 +75,8 @@ def mass_sweep(M, tau, j, mask, W, L, T, H, x):
 
     Where prescribed, x holds the accelerations and keeps them.
     """
-    n = int(M[NODES].real)
-    nv = int(M[NV].real)
+    n = node_count(M)
+    nv = size_v(M)
     z = zero(M, tau, j)
     hybrid = mask.shape[0] > 0
     for i in range(nv * nv):
@@ -123,7 +123,7 @@ def mass_sweep(M, tau, j, mask, W, L, T, H, x):
 @sweep
 def accelerate(M, x, mask, W, L, T, G):
     """Add the accelerations x of free coordinates to W's accelerations and composite wrenches; G: 6 per node."""
-    n = int(M[NODES].real)
+    n = node_count(M)
     hybrid = mask.shape[0] > 0
     z = zero(M, x, 0)
     last = T.shape[0] - n
@@ -177,7 +177,7 @@ def forward_derivatives(M, q, k, v, a, tau, j, mask, wrench, e, W, L, T, B, H, X
 
     mask: empty, or per coordinate whether a[j:] is prescribed there and the effort sought. H: nv (nv + 2) + 6 nodes.
     """
-    nv = int(M[NV].real)
+    nv = size_v(M)
     hybrid = mask.shape[0] > 0
     x = H[nv * nv + nv:nv * nv + 2 * nv]
     for i in range(nv):
@@ -234,8 +234,8 @@ def effort_rows(nv, mask, H, X):
 @routine
 def forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out):
     """Any number of states, in workspace of its own."""
-    nodes = int(M[NODES].real)
-    nv = int(M[NV].real)
+    nodes = node_count(M)
+    nv = size_v(M)
     count = count_columns(M)
     W = np.empty(NODE_SIZE * nodes, dtype=q.dtype)
     L = np.empty(COLUMN * count, dtype=q.dtype)
@@ -244,7 +244,7 @@ def forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out):
     T = np.empty(2 * count + nodes, dtype=np.int64)
     B = np.empty(RECORD * nv, dtype=np.int64)
     for s in range(states):
-        found = forward_derivatives(M, q, s * int(M[NQ].real), v, a, tau, s * nv, mask, wrench, 6 * nodes * s, W, L, T,
+        found = forward_derivatives(M, q, s * size_q(M), v, a, tau, s * nv, mask, wrench, 6 * nodes * s, W, L, T,
                                     B, H, X, out[3 * s], out[3 * s + 1], out[3 * s + 2])
         if found != 0:
             return found
@@ -257,11 +257,11 @@ def hybrid_derivatives_entry(M, q, v, a, tau, mask, work, by_q, by_v, by_given):
     """One state, checked; mask empty: forward dynamics. Returns 0, or -1 where the input is not what the model takes
     or the result is not finite, or the singular coordinate + 1.
     """
-    nv = int(M[NV])
+    nv = size_v(M)
     if mask.shape[0] not in (0, nv) or not (
             positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1) and rates_valid(M, tau, 1)):
         return -1
-    nodes = int(M[NODES])
+    nodes = node_count(M)
     count = count_columns(M)
     L = work[NODE_SIZE * nodes:]
     H = L[COLUMN * count:]

@@ -13,17 +13,17 @@ from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
 from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times, unit
 from ..model.block import (
     ARMATURE,
-    IQ,
-    NODES,
-    NQ,
-    NV,
     all_finite,
+    first_position,
     kind,
     matrix,
     node,
+    node_count,
     parent,
     rates_valid,
     six,
+    size_q,
+    size_v,
     vector,
 )
 from ..model.configuration import positions_valid
@@ -79,7 +79,7 @@ def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a, row, column
 
     Their entry (i, j) is at `row * i + column * j`.
     """
-    n = int(M[NODES].real)
+    n = node_count(M)
     last = T.shape[0] - n
     for i in range(n - 1, -1, -1):
         o = node(i)
@@ -144,7 +144,7 @@ def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a, row, column
                 x = T[2 * x + 1]
             if varies(t):    # ∂Sᵀ times the wrench about the node's origin, in its axes
                 E = matrix(W, w + R)
-                iq = k + int(M[o + IQ].real)
+                iq = k + first_position(M, o)
                 f = slope_dual(M, o, q, iq, unit(y - begin, q[iq]), rotate_back(
                     E, sub(moment, cross(vector(W, w + P), force))), rotate_back(E, force))
                 for d in range(dof(t)):
@@ -159,7 +159,7 @@ def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a, row, column
 @kernel
 def inverse_derivatives(M, q, k, v, a, j, wrench, e, W, L, T, by_q, by_v, by_a):
     """One state: three nv × nv matrices."""
-    nv = int(M[NV].real)
+    nv = size_v(M)
     z = 0.0 * M[0]
     for y in range(nv):
         for x in range(nv):
@@ -174,14 +174,14 @@ def inverse_derivatives(M, q, k, v, a, j, wrench, e, W, L, T, by_q, by_v, by_a):
 @routine
 def inverse_derivatives_states(M, q, v, a, wrench, states, out):
     """Any number of states, in workspace of its own."""
-    nodes = int(M[NODES].real)
-    nv = int(M[NV].real)
+    nodes = node_count(M)
+    nv = size_v(M)
     count = count_columns(M)
     W = np.empty(NODE_SIZE * nodes, dtype=q.dtype)
     L = np.empty(COLUMN * count, dtype=q.dtype)
     T = np.empty(2 * count + nodes, dtype=np.int64)
     for s in range(states):
-        inverse_derivatives(M, q, s * int(M[NQ].real), v, a, s * nv, wrench, 6 * nodes * s, W, L, T,
+        inverse_derivatives(M, q, s * size_q(M), v, a, s * nv, wrench, 6 * nodes * s, W, L, T,
                             out[3 * s], out[3 * s + 1], out[3 * s + 2])
 
 
@@ -191,7 +191,7 @@ def inverse_derivatives_entry(M, q, v, a, work, by_q, by_v, by_a):
     """One state, checked. False where the input is not what the model takes, or the result is not finite."""
     if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)):
         return False
-    nodes = int(M[NODES])
+    nodes = node_count(M)
     count = count_columns(M)
     L = work[NODE_SIZE * nodes:]
     T = L[COLUMN * count:(COLUMN + 2) * count + nodes].view(np.int64)

@@ -12,23 +12,24 @@ from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, _P, _R, SIZE, node_mot
 from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, sub
 from ..model.block import (
     GRAVITY,
-    IQ,
-    IV,
     LINK,
+    LINKS,
     LINK_NODE,
     LINK_POSITION,
     LINK_ROTATION,
     LINK_START,
-    LINKS,
-    NQ,
-    NV,
     all_finite,
+    first_position,
+    first_velocity,
+    integer,
     kind,
     matrix,
     node,
     parent,
     put_add,
     rates_valid,
+    size_q,
+    size_v,
     vector,
 )
 from ..model.configuration import positions_valid
@@ -57,12 +58,12 @@ def add_row(out, at, x, u, omega, alpha, accel):
 @kernel
 def regressor_rows(M, q, k, W, out, at):
     """From the motion in W: efforts per parameter, nv × (10 · links) to out[at:]."""
-    links = int(M[LINKS])
-    for i in range(int(M[NV]) * PARAMETERS * links):
+    links = integer(M, LINKS)
+    for i in range(size_v(M) * PARAMETERS * links):
         out[at + i] = 0.0
     for i in range(links):
-        o = int(M[LINK_START]) + LINK * i
-        n = int(M[o + LINK_NODE])
+        o = integer(M, LINK_START) + LINK * i
+        n = integer(M, o + LINK_NODE)
         if n < 0:
             continue
         E = matrix(M, o + LINK_ROTATION)
@@ -83,10 +84,10 @@ def regressor_rows(M, q, k, W, out, at):
             R = matrix(W, SIZE * j + _R)
             arm = sub(p, vector(W, SIZE * j + _P))
             for c in range(dof(kind(M, o))):
-                sa, sl = column(M, o, q, k + int(M[o + IQ]), c)
+                sa, sl = column(M, o, q, k + first_position(M, o), c)
                 sa = rotate(R, sa)
                 sl = add(rotate(R, sl), cross(sa, arm))
-                add_row(out, at + ((int(M[o + IV]) + c) * links + i) * PARAMETERS, rotate_back(E, sa),
+                add_row(out, at + ((first_velocity(M, o) + c) * links + i) * PARAMETERS, rotate_back(E, sa),
                         rotate_back(E, sl), omega, alpha, accel)
             j = parent(M, o)
 
@@ -96,11 +97,11 @@ def regressor_entry(M, q, v, a, states, W, out):
     """This many states, checked; out flat. False where the input is not what the model takes, or out is not finite."""
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
         return False
-    nq = int(M[NQ])
-    nv = int(M[NV])
+    nq = size_q(M)
+    nv = size_v(M)
     for s in range(states):
         node_motion(M, q, s * nq, v, a, s * nv, 2, W)
-        regressor_rows(M, q, s * nq, W, out, s * PARAMETERS * int(M[LINKS]) * nv)
+        regressor_rows(M, q, s * nq, W, out, s * PARAMETERS * integer(M, LINKS) * nv)
     return all_finite(out)
 
 

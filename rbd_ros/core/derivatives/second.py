@@ -10,7 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import entry, kernel
-from ..model.block import IQ, IV, NODES, NQ, NV, OWNER, all_finite, kind, node, rates_valid
+from ..model.block import (
+    OWNER,
+    all_finite,
+    first_position,
+    first_velocity,
+    kind,
+    node,
+    node_count,
+    rates_valid,
+    size_q,
+    size_v,
+)
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.joint_kinds import dof, tangent_node
@@ -38,13 +49,13 @@ class SecondDerivatives(NamedTuple):
 @kernel
 def step_positions(M, q, k, c, x):
     """x := q[k:] with an imaginary step along velocity coordinate c."""
-    for i in range(int(M[NQ])):
+    for i in range(size_q(M)):
         x[i] = q[k + i]
-    for i in range(int(M[NODES])):
+    for i in range(node_count(M)):
         o = node(i)
-        iv = int(M[o + IV])
+        iv = first_velocity(M, o)
         if M[o + OWNER] != 0.0 and iv <= c < iv + dof(kind(M, o)):
-            iq = int(M[o + IQ])
+            iq = first_position(M, o)
             tangent_node(M, o, q, k + iq, c - iv, 1j * STEP, x, iq)
 
 
@@ -55,11 +66,11 @@ def second_derivatives_entry(M, q, v, a, states, out):
     """
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
         return False
-    nodes = int(M[NODES])
-    nv = int(M[NV])
+    nodes = node_count(M)
+    nv = size_v(M)
     count = count_columns(M)
     C = M.astype(np.complex128)
-    x = np.empty(int(M[NQ]), dtype=np.complex128)
+    x = np.empty(size_q(M), dtype=np.complex128)
     rates = np.empty(nv, dtype=np.complex128)
     accelerations = np.empty(nv, dtype=np.complex128)
     W = np.empty(NODE_SIZE * nodes, dtype=np.complex128)
@@ -74,14 +85,14 @@ def second_derivatives_entry(M, q, v, a, states, out):
             accelerations[i] = a[s * nv + i]
         at = 4 * cube * s
         for c in range(nv):
-            step_positions(M, q, s * int(M[NQ]), c, x)
+            step_positions(M, q, s * size_q(M), c, x)
             inverse_derivatives(C, x, 0, rates, accelerations, 0, W[:0], 0, W, L, T, D[0], D[1], D[2])
             for i in range(nv):
                 for j in range(nv):
                     out[at + i * square + j * nv + c] = D[0, i, j].imag / STEP
                     out[at + cube + i * square + c * nv + j] = D[1, i, j].imag / STEP
                     out[at + 3 * cube + i * square + j * nv + c] = D[2, i, j].imag / STEP
-        step_positions(M, q, s * int(M[NQ]), -1, x)
+        step_positions(M, q, s * size_q(M), -1, x)
         for c in range(nv):
             rates[c] += 1j * STEP
             inverse_derivatives(C, x, 0, rates, accelerations, 0, W[:0], 0, W, L, T, D[0], D[1], D[2])

@@ -18,21 +18,22 @@ from ..model.block import (
     ARMATURE,
     GRAVITY,
     INERTIA,
-    IQ,
-    IV,
     MASS,
     MOMENT,
-    NODES,
-    NV,
     RATIO,
+    first_position,
+    first_velocity,
     kind,
+    layout,
     matrix,
     node,
+    node_count,
     parent,
     put,
     put_add,
     put_matrix,
     six,
+    size_v,
     vector,
     zero,
 )
@@ -40,7 +41,8 @@ from ..model.joint_kinds import dof, is_revolute, joint_pose, joint_twist, proje
 
 # workspace of one node: pose; w0 … w3; U2, U3, U4; accelerations and two derivatives; the arm from the parent's origin
 # differentiated once and twice, in the parent's axes; moments and forces with two derivatives
-_R, _P, _OMEGA, _U2, _U3, _U4, _ACCEL, _ARM, _N, _F, SIZE = 0, 9, 12, 24, 33, 42, 51, 60, 66, 75, 84
+_R, _P, _OMEGA, _U2, _U3, _U4, _ACCEL, _ARM, _N, _F, SIZE = layout(
+    R=9, p=3, omega=12, u2=9, u3=9, u4=9, accel=9, arm=6, n=9, f=9)
 
 
 @kernel
@@ -97,16 +99,16 @@ def second_order_recursion(M, q, k, v, iv0, a, ia0, b, ib0, c, ic0, W, tau):
 
     For models in which no S depends on q.
     """
-    n = int(M[NODES].real)
-    nv = int(M[NV].real)
+    n = node_count(M)
+    nv = size_v(M)
     z = zero(M, v, iv0)
     o3 = (z, z, z)
     o9 = (z, z, z, z, z, z, z, z, z)
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iq = k + int(M[o + IQ].real)
-        iv = int(M[o + IV].real)
+        iq = k + first_position(M, o)
+        iv = first_velocity(M, o)
         R, p = joint_pose(M, o, q, iq)
         h = parent(M, o)
         if h < 0:
@@ -200,7 +202,7 @@ def second_order_recursion(M, q, k, v, iv0, a, ia0, b, ib0, c, ic0, W, tau):
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iv = int(M[o + IV].real)
+        iv = first_velocity(M, o)
         n0, n1, n2 = vector(W, w + _N), vector(W, w + _N + 3), vector(W, w + _N + 6)
         f0, f1, f2 = vector(W, w + _F), vector(W, w + _F + 3), vector(W, w + _F + 6)
         w0, w1 = vector(W, w + _OMEGA), vector(W, w + _OMEGA + 3)
@@ -216,7 +218,7 @@ def second_order_recursion(M, q, k, v, iv0, a, ia0, b, ib0, c, ic0, W, tau):
                          + M[o + ARMATURE] * c[ic0 + iv])
         else:    # derivatives of the components in the node's axes
             U2 = plus_hat(hat_hat(1.0, w0, w0), w1)
-            iq = k + int(M[o + IQ].real)
+            iq = k + first_position(M, o)
             project(M, o, q, iq, n0, f0, tau0, iv)
             project(M, o, q, iq, add(n1, cross(n0, w0)), add(f1, cross(f0, w0)), tau1, iv)
             project(M, o, q, iq, add(n2, add(scale(2.0, cross(n1, w0)), rotate_back(U2, n0))),

@@ -20,20 +20,22 @@ from ..model.block import (
     ARMATURE,
     GRAVITY,
     INERTIA,
-    IQ,
-    IV,
     MASS,
     MOMENT,
-    NODES,
-    NV,
+    first_position,
+    first_velocity,
+    integer,
     kind,
+    layout,
     matrix,
     node,
+    node_count,
     parent,
     put,
     put_add,
     put_matrix,
     six,
+    size_v,
     vector,
 )
 from ..model.joint_kinds import (
@@ -50,7 +52,7 @@ from .second_order import pseudo_inertia, times_symmetric
 
 # Workspace of one node: rotation; where its record for an S that varies starts; then the series of `offsets`,
 # with room for N + 3 coefficients each.
-_R, _RECORD, _SERIES = 0, 9, 10
+_R, _RECORD, _SERIES = layout(R=9, record=1)
 
 
 @kernel
@@ -71,7 +73,7 @@ def offsets(N):
 @kernel
 def workspace_size(M, N):
     """Numbers for all nodes, records included."""
-    n = int(M[NODES].real)
+    n = node_count(M)
     records = 0
     for i in range(n):
         records += series_size(M, node(i), N + 1)
@@ -138,10 +140,10 @@ def motion_order(M, o, q, iq, v, iv, m, N, W, w, x):
     """From coefficient m of the joint's rate: w_m, U_{m+1}, d_{m+1} of the node at w with parent at x (−1: none)."""
     U, K, D = offsets(N)[:3]
     S, L, P, V = offsets(N)[6:]
-    nv = int(M[NV].real)
+    nv = size_v(M)
     z = 0.0 * W[w]
     if varies(kind(M, o)):
-        s, l = series_rate(M, o, q, iq, v, iv, nv, m, N + 1, W, int(W[w + _RECORD].real))
+        s, l = series_rate(M, o, q, iq, v, iv, nv, m, N + 1, W, integer(W, w + _RECORD))
     else:
         s, l = joint_twist(M, o, q, iq, v, m * nv + iv)
     above = (z, z, z)
@@ -163,7 +165,7 @@ def motion_order(M, o, q, iq, v, iv, m, N, W, w, x):
 @routine
 def taylor_start(M, q, k, v, N, W):
     """What order 0 needs of every node: poses at q[k:], angular velocity. v: coefficient after coefficient, nv each."""
-    n = int(M[NODES].real)
+    n = node_count(M)
     U, K, D = offsets(N)[:3]
     size = node_size(N)
     record = n * size
@@ -171,7 +173,7 @@ def taylor_start(M, q, k, v, N, W):
     for i in range(n):
         o = node(i)
         w = size * i
-        iq = k + int(M[o + IQ].real)
+        iq = k + first_position(M, o)
         R, p = joint_pose(M, o, q, iq)
         put_matrix(W, w + _R, R)
         W[w + _RECORD] = z + record
@@ -180,7 +182,7 @@ def taylor_start(M, q, k, v, N, W):
         set_matrix(W, w + U, w + K, pseudo_inertia(six(M, o + INERTIA)), one)
         put(W, w + D, rotate_back(R, p))
         h = parent(M, o)
-        motion_order(M, o, q, iq, v, int(M[o + IV].real), 0, N, W, w, size * h if h >= 0 else -1)
+        motion_order(M, o, q, iq, v, first_velocity(M, o), 0, N, W, w, size * h if h >= 0 else -1)
 
 
 @routine
@@ -189,8 +191,8 @@ def taylor_order(M, q, k, v, wrench, e, orders, order, N, W, tau):
 
     wrench[e:]: external wrenches on the nodes, `orders` coefficients one after another (empty: none).
     """
-    n = int(M[NODES].real)
-    nv = int(M[NV].real)
+    n = node_count(M)
+    nv = size_v(M)
     U, K, D, A, NN, F = offsets(N)[:6]
     size = node_size(N)
     factor = (order + 1.0) * (order + 2.0)
@@ -199,8 +201,8 @@ def taylor_order(M, q, k, v, wrench, e, orders, order, N, W, tau):
         w = size * i
         h = parent(M, o)
         x = size * h if h >= 0 else -1
-        iq = k + int(M[o + IQ].real)
-        motion_order(M, o, q, iq, v, int(M[o + IV].real), order + 1, N, W, w, x)
+        iq = k + first_position(M, o)
+        motion_order(M, o, q, iq, v, first_velocity(M, o), order + 1, N, W, w, x)
         z = 0.0 * W[w]
         if h >= 0:
             accel = vector(W, x + A + 3 * order)
@@ -228,14 +230,14 @@ def taylor_order(M, q, k, v, wrench, e, orders, order, N, W, tau):
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = size * i
-        iv = int(M[o + IV].real)
+        iv = first_velocity(M, o)
         t = kind(M, o)
         moment = turned_back_sum(W, w + U, w + NN, order)
         force = turned_back_sum(W, w + U, w + F, order)
         if varies(t):
-            series_dual(M, o, moment, force, order, N + 1, W, int(W[w + _RECORD].real), tau, iv)
+            series_dual(M, o, moment, force, order, N + 1, W, integer(W, w + _RECORD), tau, iv)
         else:
-            project(M, o, q, k + int(M[o + IQ].real), moment, force, tau, iv)
+            project(M, o, q, k + first_position(M, o), moment, force, tau, iv)
         for c in range(dof(t)):
             tau[iv + c] += (order + 1.0) * M[o + ARMATURE + c] * v[(order + 1) * nv + iv + c]
         h = parent(M, o)

@@ -15,7 +15,7 @@ from ..dynamics.forward import singular
 from ..dynamics.mass_matrix import SIZE as COMPOSITE_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..errors import RbdError
-from ..model.block import GRAVITY, NODES, NQ, NV, SHARED, all_finite, kind, node, rates_valid
+from ..model.block import GRAVITY, NODES, SHARED, all_finite, kind, node, node_count, rates_valid, size_q, size_v
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.joint_kinds import varies
@@ -31,7 +31,7 @@ _INDEFINITE = -2
 def has_varying(M):
     """Whether S of a joint depends on q, which `second_order` does not know."""
     found = False
-    for i in range(int(M[NODES])):
+    for i in range(node_count(M)):
         found |= varies(kind(M, node(i)))
     return found
 
@@ -55,9 +55,9 @@ def inverse_time_derivatives_batch(M, q, rates, wrench, orders, N, states, out):
 
     wrench: in node frames, Taylor coefficients (`orders` per state; empty: none).
     """
-    nq = int(M[NQ])
-    nv = int(M[NV])
-    nodes = int(M[NODES])
+    nq = size_q(M)
+    nv = size_v(M)
+    nodes = node_count(M)
     if not (positions_valid(M, q, states) and rates_valid(M, rates, states * (N + 2))):
         return False
     if N <= 2 and wrench.shape[0] == 0 and not has_varying(M):
@@ -126,9 +126,9 @@ def forward_time_derivatives_batch(M, q, v, tau, wrench, orders, N, states, out)
 
     0, or -1 where the input is not what the model takes, the singular node + 1, or -2: no positive definite M(q).
     """
-    nq = int(M[NQ])
-    nv = int(M[NV])
-    nodes = int(M[NODES])
+    nq = size_q(M)
+    nv = size_v(M)
+    nodes = node_count(M)
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, tau, states * (N + 1))):
         return -1
     still = M.copy()    # without gravity, at rest: `articulated_recursion` then is M⁻¹

@@ -26,15 +26,16 @@ from ..model.block import (
     ARMATURE,
     GRAVITY,
     INERTIA,
-    IQ,
-    IV,
     MASS,
     MOMENT,
-    NODES,
     RATIO,
+    first_position,
+    first_velocity,
     kind,
+    layout,
     matrix,
     node,
+    node_count,
     parent,
     put,
     put_add,
@@ -47,8 +48,8 @@ from ..model.block import (
 from ..model.joint_kinds import column, dof, is_revolute, joint_bias, joint_pose, joint_twist
 
 # workspace of one node; per column of S: U = Î s (6), 1/D (D where the acceleration is prescribed), effort left over
-_R, _P, _OMEGA, _ALPHA, _ACCEL, _ETA_A, _ETA_L, _N, _F, _A, _B, _C, _U, SIZE = (
-    0, 9, 12, 15, 18, 21, 24, 27, 30, 33, 39, 48, 54, 102)
+_R, _P, _OMEGA, _ALPHA, _ACCEL, _ETA_A, _ETA_L, _N, _F, _A, _B, _C, _U, SIZE = layout(
+    R=9, p=3, omega=3, alpha=3, accel=3, eta_a=3, eta_l=3, n=3, f=3, a=6, b=9, c=6, u=48)
 SINGULAR = 1e-14
 
 
@@ -74,14 +75,14 @@ def articulated_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out, effo
 @kernel
 def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
     """The first two sweeps, to W: articulated inertias, their columns U and pivots, and the efforts left over."""
-    n = int(M[NODES].real)
+    n = node_count(M)
     z = zero(M, v, j)
     hybrid = mask.shape[0] > 0
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iq = k + int(M[o + IQ].real)
-        iv = j + int(M[o + IV].real)
+        iq = k + first_position(M, o)
+        iv = j + first_velocity(M, o)
         R, p = joint_pose(M, o, q, iq)
         h = parent(M, o)
         if h < 0:
@@ -123,8 +124,8 @@ def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iq = k + int(M[o + IQ].real)
-        iv = j + int(M[o + IV].real)
+        iq = k + first_position(M, o)
+        iv = j + first_velocity(M, o)
         A = six(W, w + _A)
         B = matrix(W, w + _B)
         C = six(W, w + _C)
@@ -187,14 +188,14 @@ def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
 @kernel
 def articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort):
     """The last sweep, from the W of `articulated_factors`: accelerations, and with a mask efforts."""
-    n = int(M[NODES].real)
+    n = node_count(M)
     z = zero(M, tau, j)
     hybrid = mask.shape[0] > 0
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iq = k + int(M[o + IQ].real)
-        iv = j + int(M[o + IV].real)
+        iq = k + first_position(M, o)
+        iv = j + first_velocity(M, o)
         R = matrix(W, w + _R)
         p = vector(W, w + _P)
         h = parent(M, o)

@@ -32,23 +32,24 @@ from ..lie.spatial import (
 )
 from ..model.block import (
     INERTIA,
-    IQ,
-    IV,
     MASS,
     MOMENT,
-    NODES,
-    NQ,
-    NV,
     all_finite,
+    first_position,
+    first_velocity,
     kind,
+    layout,
     matrix,
     node,
+    node_count,
     parent,
     put,
     put_add,
     put_matrix,
     rates_valid,
     six,
+    size_q,
+    size_v,
     vector,
 )
 from ..model.configuration import positions_valid
@@ -59,7 +60,7 @@ from ..model.state import shaped
 from .mass_matrix import _H, _I, _MASS, _P, _R, SIZE, composite_inertias
 
 # beside the composite inertia, per node: twist, and the blocks of −ad_Vᵀ M: [[A, B], [C, d̃]]
-_OMEGA, _V, _A, _B, _C, _D, EXTRA = 0, 3, 6, 15, 24, 33, 36
+_OMEGA, _V, _A, _B, _C, _D, EXTRA = layout(omega=3, v=3, a=9, b=9, c=9, d=3)
 
 
 @kernel
@@ -92,13 +93,13 @@ def column_rate(M, o, q, k, v, j, c, omega, velo):
 def coriolis_sums(M, q, k, v, j, W, X):
     """Composite inertias to W; twists and composite −ad_Vᵀ M to X."""
     composite_inertias(M, q, k, W)
-    n = int(M[NODES].real)
+    n = node_count(M)
     for i in range(n):
         o = node(i)
         x = EXTRA * i
         R = matrix(W, SIZE * i + _R)
         p = vector(W, SIZE * i + _P)
-        omega, velo = joint_twist(M, o, q, k + int(M[o + IQ].real), v, j + int(M[o + IV].real))
+        omega, velo = joint_twist(M, o, q, k + first_position(M, o), v, j + first_velocity(M, o))
         h = parent(M, o)
         if h >= 0:
             above = vector(X, EXTRA * h + _OMEGA)
@@ -136,8 +137,8 @@ def coriolis_sums(M, q, k, v, j, W, X):
 @kernel
 def coriolis_recursion(M, q, k, v, j, W, X, H, at):
     """H[at:] takes the nv × nv matrix, row by row."""
-    n = int(M[NODES].real)
-    nv = int(M[NV].real)
+    n = node_count(M)
+    nv = size_v(M)
     for i in range(nv * nv):
         H[at + i] = 0.0 * M[0]
     coriolis_sums(M, q, k, v, j, W, X)
@@ -145,8 +146,8 @@ def coriolis_recursion(M, q, k, v, j, W, X, H, at):
         o = node(i)
         w = SIZE * i
         x = EXTRA * i
-        iq = k + int(M[o + IQ].real)
-        iv = int(M[o + IV].real)
+        iq = k + first_position(M, o)
+        iv = first_velocity(M, o)
         m = W[w + _MASS]
         h = vector(W, w + _H)
         I = six(W, w + _I)
@@ -167,8 +168,8 @@ def coriolis_recursion(M, q, k, v, j, W, X, H, at):
             b = i
             while b >= 0:
                 ob = node(b)
-                bq = k + int(M[ob + IQ].real)
-                bv = int(M[ob + IV].real)
+                bq = k + first_position(M, ob)
+                bv = first_velocity(M, ob)
                 for e in range(dof(kind(M, ob))):
                     ta, tl = column(M, ob, q, bq, e)
                     H[at + (bv + e) * nv + iv + c] += dot(ta, N) + dot(tl, F)
@@ -190,12 +191,12 @@ def coriolis_recursion(M, q, k, v, j, W, X, H, at):
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
 def coriolis_entry(M, q, v, W, H):
     """Any number of states, checked; H is (N·nv, nv). False for wrong input, and where H is not finite."""
-    nq = int(M[NQ])
-    nv = int(M[NV])
+    nq = size_q(M)
+    nv = size_v(M)
     states = H.shape[0] // max(nv, 1)
     if not (positions_valid(M, q, states) and rates_valid(M, v, states)):
         return False
-    X = W[SIZE * int(M[NODES]):]
+    X = W[SIZE * node_count(M):]
     flat = H.reshape(-1)
     for s in range(states):
         coriolis_recursion(M, q, s * nq, v, s * nv, W, X, flat, s * nv * nv)

@@ -11,18 +11,19 @@ from ..model.block import (
     ARMATURE,
     GRAVITY,
     INERTIA,
-    IV,
     MASS,
     MOMENT,
-    NODES,
-    NQ,
-    NV,
     all_finite,
+    first_velocity,
     kind,
+    layout,
     matrix,
     node,
+    node_count,
     rates_valid,
     six,
+    size_q,
+    size_v,
     vector,
     zero,
 )
@@ -34,7 +35,8 @@ from ..model.state import shaped
 from .kinematics import _OMEGA, _P, _R, _V, SIZE, node_motion
 
 # results of one state: kinetic, potential, mass, first moment (3), momentum: angular about the centre of mass, linear
-_KINETIC, _POTENTIAL, _MASS, _MOMENT, _ANGULAR, _LINEAR, RESULTS = 0, 1, 2, 3, 6, 9, 12
+_KINETIC, _POTENTIAL, _MASS, _MOMENT, _ANGULAR, _LINEAR, RESULTS = layout(
+    kinetic=1, potential=1, mass=1, moment=3, angular=3, linear=3)
 
 
 @kernel
@@ -47,7 +49,7 @@ def totals(M, q, k, v, j, W, out, at):
     first = (z, z, z)
     linear = (z, z, z)
     angular = (z, z, z)
-    for i in range(int(M[NODES].real)):
+    for i in range(node_count(M)):
         o = node(i)
         w = SIZE * i
         R = matrix(W, w + _R)
@@ -60,7 +62,7 @@ def totals(M, q, k, v, j, W, out, at):
         F = sub(scale(m, velo), cross(h, omega))
         kinetic += 0.5 * (dot(omega, N) + dot(velo, F))
         for c in range(dof(kind(M, o))):
-            rate = v[j + int(M[o + IV].real) + c]
+            rate = v[j + first_velocity(M, o) + c]
             kinetic += 0.5 * M[o + ARMATURE + c] * rate * rate
         mass += m
         first = add(first, add(rotate(R, h), scale(m, p)))
@@ -81,8 +83,8 @@ def totals(M, q, k, v, j, W, out, at):
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
 def totals_entry(M, q, v, W, out):
     """Any number of states, checked; out is (N, RESULTS). False also where that is not finite."""
-    nq = int(M[NQ])
-    nv = int(M[NV])
+    nq = size_q(M)
+    nv = size_v(M)
     states = out.shape[0]
     if not (positions_valid(M, q, states) and rates_valid(M, v, states)):
         return False

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from ..compile import UNSUITED, entry, quick_entry
 from ..errors import RbdError
-from ..model.block import IV, NODES, NQ, NV, SHARED, all_finite, rates_valid
+from ..model.block import IV, SHARED, all_finite, node_count, rates_valid, size_q, size_v
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -35,11 +35,11 @@ def forward_dynamics_batch(M, q, v, tau, wrench, states, out):
     """This many states one after another, checked, with wrenches (empty: none) in node frames; returns as the entry."""
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, tau, states)):
         return -1
-    nodes = int(M[NODES])
+    nodes = node_count(M)
     W = np.empty(SIZE * nodes)
     mask = np.empty(0, np.bool_)
     for s in range(states):
-        found = articulated_recursion(M, q, s * int(M[NQ]), v, tau, s * int(M[NV]), mask, v, wrench, 6 * nodes * s, W,
+        found = articulated_recursion(M, q, s * size_q(M), v, tau, s * size_v(M), mask, v, wrench, 6 * nodes * s, W,
                                       out, out)
         if found != 0:
             return found

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..compile import UNSUITED, entry, quick_entry
 from ..errors import RbdError, shown
-from ..model.block import NODES, NQ, NV, SHARED, all_finite, rates_valid
+from ..model.block import SHARED, all_finite, node_count, rates_valid, size_q, size_v
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -33,7 +33,7 @@ class Hybrid(NamedTuple):
              "float64[::1], float64[::1])")
 def hybrid_dynamics_entry(M, q, v, a, tau, mask, W, acceleration, effort):
     """One state, checked; returns as the batch."""
-    if M[SHARED] > 0.0 or mask.shape[0] != int(M[NV]) or not (
+    if M[SHARED] > 0.0 or mask.shape[0] != size_v(M) or not (
             positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1) and rates_valid(M, tau, 1)):
         return -1
     found = articulated_recursion(M, q, 0, v, tau, 0, mask, a, W[:0], 0, W, acceleration, effort)
@@ -46,13 +46,13 @@ def hybrid_dynamics_batch(M, q, v, a, tau, mask, wrench, states, acceleration, e
     """This many states, checked: 0, or -1 where the input is not what the model takes or the result is not finite, or
     the singular node + 1.
     """
-    nq = int(M[NQ])
-    nv = int(M[NV])
+    nq = size_q(M)
+    nv = size_v(M)
     if M[SHARED] > 0.0 or mask.shape[0] != nv or not (
             positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
             and rates_valid(M, tau, states)):
         return -1
-    nodes = int(M[NODES])
+    nodes = node_count(M)
     W = np.empty(SIZE * nodes)
     for s in range(states):
         j = s * nv

@@ -17,24 +17,25 @@ from ..model.block import (
     ARMATURE,
     GRAVITY,
     INERTIA,
-    IQ,
-    IV,
     MASS,
     MOMENT,
-    NODES,
-    NQ,
-    NV,
     RATIO,
     all_finite,
+    first_position,
+    first_velocity,
     kind,
+    layout,
     matrix,
     node,
+    node_count,
     parent,
     put,
     put_add,
     put_matrix,
     rates_valid,
     six,
+    size_q,
+    size_v,
     vector,
     zero,
 )
@@ -45,19 +46,19 @@ from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
 
 # workspace of one node
-_R, _P, _OMEGA, _ALPHA, _ACCEL, _N, _F, SIZE = 0, 9, 12, 15, 18, 21, 24, 27
+_R, _P, _OMEGA, _ALPHA, _ACCEL, _N, _F, SIZE = layout(R=9, p=3, omega=3, alpha=3, accel=3, n=3, f=3)
 
 
 @kernel
 def inverse_dynamics_recursion(M, q, k, v, a, j, wrench, e, W, tau):
     """One state: q[k:], v[j:], a[j:] and wrenches (empty: none) wrench[e:] per node; efforts to tau[j:]."""
-    n = int(M[NODES].real)
+    n = node_count(M)
     z = zero(M, v, j)
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iq = k + int(M[o + IQ].real)
-        iv = j + int(M[o + IV].real)
+        iq = k + first_position(M, o)
+        iv = j + first_velocity(M, o)
         R, p = joint_pose(M, o, q, iq)
         h = parent(M, o)
         if h < 0:
@@ -100,19 +101,19 @@ def inverse_dynamics_recursion(M, q, k, v, a, j, wrench, e, W, tau):
         put(W, w + _ACCEL, accel)
         put(W, w + _N, moment)
         put(W, w + _F, force)
-    for i in range(int(M[NV].real)):
+    for i in range(size_v(M)):
         tau[j + i] = z
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iv = j + int(M[o + IV].real)
+        iv = j + first_velocity(M, o)
         N = vector(W, w + _N)
         F = vector(W, w + _F)
         t = kind(M, o)
         if is_revolute(t):
             tau[iv] += M[o + RATIO] * N[2] + M[o + ARMATURE] * a[iv]
         else:
-            project(M, o, q, k + int(M[o + IQ].real), N, F, tau, iv)
+            project(M, o, q, k + first_position(M, o), N, F, tau, iv)
             for c in range(dof(t)):
                 tau[iv + c] += M[o + ARMATURE + c] * a[iv + c]
         h = parent(M, o)
@@ -137,10 +138,10 @@ def inverse_dynamics_batch(M, q, v, a, wrench, states, tau):
     """This many states one after another, checked, with wrenches (empty: none) in node frames; returns as the entry."""
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
         return False
-    nodes = int(M[NODES])
+    nodes = node_count(M)
     W = np.empty(SIZE * nodes)
     for s in range(states):
-        inverse_dynamics_recursion(M, q, s * int(M[NQ]), v, a, s * int(M[NV]), wrench, 6 * nodes * s, W, tau)
+        inverse_dynamics_recursion(M, q, s * size_q(M), v, a, s * size_v(M), wrench, 6 * nodes * s, W, tau)
     return all_finite(tau)
 
 

@@ -8,25 +8,27 @@ from ..compile import UNSUITED, kernel, quick_entry
 from ..errors import RbdError, shown
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
-    IQ,
-    IV,
     LINK,
+    LINKS,
     LINK_NODE,
     LINK_POSITION,
     LINK_ROTATION,
     LINK_START,
-    LINKS,
-    NODES,
-    NQ,
-    NV,
     all_finite,
+    first_position,
+    first_velocity,
+    integer,
     kind,
+    layout,
     matrix,
     node,
+    node_count,
     parent,
     put,
     put_matrix,
     rates_valid,
+    size_q,
+    size_v,
     vector,
 )
 from ..model.configuration import positions_valid
@@ -36,16 +38,16 @@ from ..model.robot_model import RobotModel
 from ..model.state import shaped
 
 # per node: world pose; twist (ω, v), angular acceleration and acceleration of the origin, in node axes
-_R, _P, _OMEGA, _V, _ALPHA, _ACCEL, SIZE = 0, 9, 12, 15, 18, 21, 24
+_R, _P, _OMEGA, _V, _ALPHA, _ACCEL, SIZE = layout(R=9, p=3, omega=3, v=3, alpha=3, accel=3)
 
 
 @kernel
 def node_motion(M, q, k, v, a, j, order, W):
     """Fill W: world poses (order 0), twists (1), accelerations without gravity (2)."""
-    for i in range(int(M[NODES].real)):
+    for i in range(node_count(M)):
         o = node(i)
         w = SIZE * i
-        iq = k + int(M[o + IQ].real)
+        iq = k + first_position(M, o)
         R, p = joint_pose(M, o, q, iq)
         h = parent(M, o)
         x = SIZE * h
@@ -58,7 +60,7 @@ def node_motion(M, q, k, v, a, j, order, W):
             put(W, w + _P, add(rotate(R_h, p), vector(W, x + _P)))
         if order == 0:
             continue
-        iv = j + int(M[o + IV].real)
+        iv = j + first_velocity(M, o)
         z = 0.0 * v[j]
         omega_h = (z, z, z)
         velo_h = (z, z, z)
@@ -88,8 +90,8 @@ def node_motion(M, q, k, v, a, j, order, W):
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, :, ::1])")
 def poses_entry(M, q, W, poses):
     """Any number of states, checked; poses is (N·links, 4, 4). False also where they are not finite."""
-    nq = int(M[NQ])
-    links = int(M[LINKS])
+    nq = size_q(M)
+    links = integer(M, LINKS)
     states = poses.shape[0] // links
     if not positions_valid(M, q, states):
         return False
@@ -98,10 +100,10 @@ def poses_entry(M, q, W, poses):
     for s in range(states):
         node_motion(M, q, s * nq, M, M, 0, 0, W)
         for i in range(links):
-            o = int(M[LINK_START]) + LINK * i
+            o = integer(M, LINK_START) + LINK * i
             R = matrix(M, o + LINK_ROTATION)
             p = vector(M, o + LINK_POSITION)
-            h = int(M[o + LINK_NODE])
+            h = integer(M, o + LINK_NODE)
             if h >= 0:
                 R_h = matrix(W, SIZE * h + _R)
                 R = compose(R_h, R)
@@ -121,9 +123,9 @@ def poses_entry(M, q, W, poses):
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[:, ::1])")
 def motions_entry(M, q, v, a, order, W, motions):
     """Per link V (order 1) or V̇ (order 2), (angular, linear) in link axes; motions is (N·links, 6)."""
-    nq = int(M[NQ])
-    nv = int(M[NV])
-    links = int(M[LINKS])
+    nq = size_q(M)
+    nv = size_v(M)
+    links = integer(M, LINKS)
     states = motions.shape[0] // links
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
         return False
@@ -131,8 +133,8 @@ def motions_entry(M, q, v, a, order, W, motions):
     for s in range(states):
         node_motion(M, q, s * nq, v, a, s * nv, order, W)
         for i in range(links):
-            o = int(M[LINK_START]) + LINK * i
-            h = int(M[o + LINK_NODE])
+            o = integer(M, LINK_START) + LINK * i
+            h = integer(M, o + LINK_NODE)
             k = 6 * (s * links + i)
             if h < 0:
                 out[k:k + 6] = 0.0
@@ -156,19 +158,19 @@ def motions_entry(M, q, v, a, order, W, motions):
 @kernel
 def jacobian_recursion(M, q, k, link, frame, J, at):
     """Columns of the link's Jacobian from the link up to the root. frame: 0 body, 1 world, 2 aligned."""
-    nv = int(M[NV].real)
+    nv = size_v(M)
     for c in range(6 * nv):
         J[at + c] = 0.0 * M[0]
-    o = int(M[LINK_START].real) + LINK * link
+    o = integer(M, LINK_START) + LINK * link
     R = matrix(M, o + LINK_ROTATION)    # pose of the link in the node at hand
     p = vector(M, o + LINK_POSITION)
-    i = int(M[o + LINK_NODE].real)
+    i = integer(M, o + LINK_NODE)
     while i >= 0:
         o = node(i)
-        iq = k + int(M[o + IQ].real)
+        iq = k + first_position(M, o)
         for c in range(dof(kind(M, o))):
             sa, sl = column(M, o, q, iq, c)
-            b = at + int(M[o + IV].real) + c
+            b = at + first_velocity(M, o) + c
             va = rotate_back(R, sa)
             vl = rotate_back(R, add(sl, cross(sa, p)))
             for r in range(3):
@@ -193,8 +195,8 @@ def jacobian_recursion(M, q, k, link, frame, J, at):
 @quick_entry("boolean(float64[::1], float64[::1], int64, int64, float64[:, ::1])")
 def jacobian_entry(M, q, link, frame, J):
     """Any number of states, checked; J is (N·6, nv). False also where it is not finite."""
-    nq = int(M[NQ])
-    nv = int(M[NV])
+    nq = size_q(M)
+    nv = size_v(M)
     states = J.shape[0] // 6
     if not positions_valid(M, q, states):
         return False

@@ -9,22 +9,23 @@ from ..lie.spatial import add, cross, dot, rotate, rotate_symmetric, scale, sub,
 from ..model.block import (
     ARMATURE,
     INERTIA,
-    IQ,
-    IV,
     MASS,
     MOMENT,
-    NODES,
-    NQ,
-    NV,
+    first_position,
+    first_velocity,
     kind,
+    layout,
     matrix,
     node,
+    node_count,
     parent,
     put,
     put_add,
     put_matrix,
     put_six,
     six,
+    size_q,
+    size_v,
     vector,
 )
 from ..model.configuration import positions_valid
@@ -33,17 +34,17 @@ from ..model.joint_kinds import column, dof, joint_pose
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 
-_R, _P, _MASS, _H, _I, SIZE = 0, 9, 12, 13, 16, 22
+_R, _P, _MASS, _H, _I, SIZE = layout(R=9, p=3, mass=1, h=3, I=6)
 
 
 @kernel
 def composite_inertias(M, q, k, W):
     """Poses and, per node, mass, first moment and inertia about its origin of all that moves with it."""
-    n = int(M[NODES].real)
+    n = node_count(M)
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        R, p = joint_pose(M, o, q, k + int(M[o + IQ].real))
+        R, p = joint_pose(M, o, q, k + first_position(M, o))
         put_matrix(W, w + _R, R)
         put(W, w + _P, p)
         W[w + _MASS] = M[o + MASS]
@@ -77,17 +78,17 @@ def composite_inertias(M, q, k, W):
 @kernel
 def mass_matrix_recursion(M, q, k, W, H, at):
     """H[at:] takes the nv × nv matrix, row by row."""
-    n = int(M[NODES].real)
-    nv = int(M[NV].real)
+    n = node_count(M)
+    nv = size_v(M)
     for i in range(nv * nv):
         H[at + i] = 0.0 * M[0]
     composite_inertias(M, q, k, W)
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iv = int(M[o + IV].real)
+        iv = first_velocity(M, o)
         for c in range(dof(kind(M, o))):
-            sa, sl = column(M, o, q, k + int(M[o + IQ].real), c)
+            sa, sl = column(M, o, q, k + first_position(M, o), c)
             mass = W[w + _MASS]
             h = vector(W, w + _H)
             # momentum of the composite body moving with this column
@@ -97,9 +98,9 @@ def mass_matrix_recursion(M, q, k, W, H, at):
             j = i
             while j >= 0:
                 oj = node(j)
-                jv = int(M[oj + IV].real)
+                jv = first_velocity(M, oj)
                 for d in range(dof(kind(M, oj))):
-                    ta, tl = column(M, oj, q, k + int(M[oj + IQ].real), d)
+                    ta, tl = column(M, oj, q, k + first_position(M, oj), d)
                     x = dot(ta, N) + dot(tl, F)
                     H[at + (iv + c) * nv + jv + d] += x
                     if j != i:
@@ -113,8 +114,8 @@ def mass_matrix_recursion(M, q, k, W, H, at):
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1])")
 def mass_matrix_entry(M, q, W, H):
     """Any number of states, checked; H is (N·nv, nv). False for wrong input, and where H is not finite."""
-    nq = int(M[NQ])
-    nv = int(M[NV])
+    nq = size_q(M)
+    nv = size_v(M)
     states = H.shape[0] // max(nv, 1)
     if not positions_valid(M, q, states):
         return False

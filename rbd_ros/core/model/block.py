@@ -7,15 +7,24 @@ the last. Parents precede their children.
 """
 from __future__ import annotations
 
+from itertools import accumulate
+
 from ..compile import kernel
 
-# header
-NODES, NQ, NV, GRAVITY, LINKS, SHARED, LINK_START, HEADER = 0, 1, 2, 3, 6, 7, 8, 10
-# node record
-PARENT, TYPE, IQ, IV, RATIO, OFFSET, PITCH, ROTATION, POSITION, MASS, MOMENT, INERTIA, ARMATURE, OWNER, NODE = (
-    0, 1, 2, 3, 4, 5, 6, 7, 16, 19, 20, 23, 29, 35, 36)
-# link record: node (−1: the world), pose in the node's frame
-LINK_NODE, LINK_ROTATION, LINK_POSITION, LINK = 0, 1, 10, 13
+
+
+def layout(**sizes: int) -> tuple[int, ...]:
+    """Where each part of a record begins, and last its size: `R, P, SIZE = layout(R=9, p=3)` is 0, 9, 12."""
+    return tuple(accumulate(sizes.values(), initial=0))
+
+
+NODES, NQ, NV, GRAVITY, LINKS, SHARED, LINK_START, _, HEADER = layout(
+    nodes=1, nq=1, nv=1, gravity=3, links=1, shared=1, link_start=1, spare=1)
+(PARENT, TYPE, IQ, IV, RATIO, OFFSET, PITCH, ROTATION, POSITION, MASS, MOMENT, INERTIA, ARMATURE, OWNER,
+ NODE) = layout(parent=1, type=1, iq=1, iv=1, ratio=1, offset=1, pitch=1, rotation=9, position=3, mass=1, moment=3,
+                inertia=6, armature=6, owner=1)
+# of a link: node (−1: the world), pose in the node's frame
+LINK_NODE, LINK_ROTATION, LINK_POSITION, LINK = layout(node=1, rotation=9, position=3)
 
 # scratch memory of a call with one state (`RobotModel._work`): per node, per column of S, per coordinate
 WORK_NODE, WORK_COLUMN, WORK_COORDINATE = 102, 32, 13
@@ -30,13 +39,51 @@ def node(i):
 
 
 @kernel
+def integer(A, k):
+    """A whole number of a packed array, which may be complex in a complex step."""
+    return int(A[k].real)
+
+
+@kernel
+def node_count(M):
+    """How many nodes the model has."""
+    return integer(M, NODES)
+
+
+@kernel
+def size_q(M):
+    """nq."""
+    return integer(M, NQ)
+
+
+@kernel
+def size_v(M):
+    """nv."""
+    return integer(M, NV)
+
+
+@kernel
 def parent(M, o):
-    return int(M[o + PARENT].real)
+    """Index of the node before, −1 for the world; o: offset of the node's record."""
+    return integer(M, o + PARENT)
 
 
 @kernel
 def kind(M, o):
-    return int(M[o + TYPE].real)
+    """Which of the kinds of `joint_kinds`."""
+    return integer(M, o + TYPE)
+
+
+@kernel
+def first_position(M, o):
+    """Where the joint's positions begin in q."""
+    return integer(M, o + IQ)
+
+
+@kernel
+def first_velocity(M, o):
+    """Where its velocities begin in v."""
+    return integer(M, o + IV)
 
 
 @kernel
@@ -102,4 +149,4 @@ def finite_range(x, start, end):
 @kernel
 def rates_valid(M, v, states):
     """Whether v (or a, τ) holds this many states of the model: size and finite numbers."""
-    return v.shape[0] == states * int(M[NV]) and all_finite(v)
+    return v.shape[0] == states * size_v(M) and all_finite(v)

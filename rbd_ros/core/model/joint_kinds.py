@@ -13,7 +13,7 @@ from ..compile import kernel, routine, sweep
 from ..lie import exponential_series, polynomial_series, steps
 from ..lie.so3 import exp_map, right_jacobian, right_jacobian_dot, right_jacobian_second
 from ..lie.spatial import add, compose, rotate, rotate_back, scale, unit
-from .block import OFFSET, PITCH, POSITION, RATIO, ROTATION, kind, matrix, put, put_add, vector
+from .block import OFFSET, PITCH, POSITION, RATIO, ROTATION, integer, kind, matrix, put, put_add, vector
 
 REVOLUTE, PRISMATIC, HELICAL, SPHERICAL, SPHERICAL_EXP, FREE, CAM = 0, 1, 2, 3, 4, 5, 6
 
@@ -71,7 +71,7 @@ def dof(t):
 @kernel
 def advance(M, o, q, k, i):
     """Derivative i of the advance of a cam by its angle."""
-    return polynomial_series.polynomial(M, int(M[o + PITCH].real), i, M[o + RATIO] * q[k] + M[o + OFFSET])
+    return polynomial_series.polynomial(M, integer(M, o + PITCH), i, M[o + RATIO] * q[k] + M[o + OFFSET])
 
 
 @kernel
@@ -224,7 +224,7 @@ def slope_dual(M, o, q, k, y, n, f):
 def series_size(M, o, K):
     """Numbers that Taylor series in time of order K need per node."""
     if kind(M, o) == CAM:
-        return polynomial_series.record_size(int(M[int(M[o + PITCH].real)].real), K)
+        return polynomial_series.record_size(integer(M, integer(M, o + PITCH)), K)
     return exponential_series.record_size(K) if kind(M, o) == SPHERICAL_EXP else 0
 
 
@@ -237,7 +237,7 @@ def series_rate(M, o, q, k, v, j, stride, order, K, C, at):
     if kind(M, o) == CAM:
         r = M[o + RATIO]
         return (z, z, r * v[j + order * stride]), (z, z, polynomial_series.polynomial_rate(
-            M, int(M[o + PITCH].real), r * q[k] + M[o + OFFSET], r, v, j, stride, order, K, C, at))
+            M, integer(M, o + PITCH), r * q[k] + M[o + OFFSET], r, v, j, stride, order, K, C, at))
     return (z, z, z), (z, z, z + np.nan)
 
 

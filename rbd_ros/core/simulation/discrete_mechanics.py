@@ -23,7 +23,7 @@ from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..lie.so3 import quaternion_to_matrix
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub
-from ..model.block import NODES, NV, ZERO, put, vector
+from ..model.block import ZERO, node_count, put, size_v, vector
 from .impulses import impulses
 from .lagrangian import SIZE, half_step, lagrangian, mean_momentum, turn_axes
 
@@ -69,8 +69,8 @@ def prepare_entry(M, q, v, h, damping, stiffness, p, xi, out, frame, known):
     damping, stiffness: (nv, nv), or (0, 0) for none. frame: see `leave_center`; (0,): the robot is not seen from there.
     known: p and frame are those that the step before left.
     """
-    n = int(M[NV])
-    W = np.empty(max(SIZE, MASS_SIZE) * int(M[NODES]))
+    n = size_v(M)
+    W = np.empty(max(SIZE, MASS_SIZE) * node_count(M))
     g = np.empty(n)
     H = np.empty((n, n))
     xi[:] = v
@@ -117,8 +117,8 @@ def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, f
     the impulses of the first half, and aim: the velocities at which they end, or empty. effort includes springs at the
     displacement `offset` from q. False where the iteration does not converge.
     """
-    n = int(M[NV])
-    W = np.empty(SIZE * int(M[NODES]))
+    n = size_v(M)
+    W = np.empty(SIZE * node_count(M))
     middle = np.empty(q.shape[0])
     g, P, start, end, mean = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     rest = np.empty(n)
@@ -197,7 +197,7 @@ def finish_entry(M, q, p, h, low, high, aim, H, v, frame):
     (empty: none) that end at velocities aim, which are added to p; H takes the mass matrix there. A floating robot
     (frame) goes on along the path of its centre of mass.
     """
-    W = np.empty(MASS_SIZE * int(M[NODES]))
+    W = np.empty(MASS_SIZE * node_count(M))
     mass_of(M, q, W, H)
     turn_axes(M, p, q, True, v)
     v[:] = np.linalg.solve(H, v)

@@ -11,22 +11,23 @@ from ..model.block import (
     ARMATURE,
     GRAVITY,
     INERTIA,
-    IQ,
-    IV,
     MASS,
     MOMENT,
-    NODES,
-    NV,
     OWNER,
     ZERO,
+    first_position,
+    first_velocity,
     kind,
+    layout,
     matrix,
     node,
+    node_count,
     parent,
     put,
     put_add,
     put_matrix,
     six,
+    size_v,
     vector,
 )
 from ..model.joint_kinds import (
@@ -43,7 +44,8 @@ from ..model.joint_kinds import (
 )
 
 # workspace of one node: pose in the parent, twist of the parent and of the node, gravity, momentum, wrench; node axes
-_R, _P, _OMEGA_P, _V_P, _OMEGA, _V, _G, _N, _F, _TORQUE, _FORCE, SIZE = 0, 9, 12, 15, 18, 21, 24, 27, 30, 33, 36, 39
+_R, _P, _OMEGA_P, _V_P, _OMEGA, _V, _G, _N, _F, _TORQUE, _FORCE, SIZE = layout(
+    R=9, p=3, omega_p=3, v_p=3, omega=3, v=3, g=3, n=3, f=3, torque=3, force=3)
 
 
 @kernel
@@ -53,11 +55,11 @@ def lagrangian_recursion(M, q, v, wrench, W, p, g):
     A composite body with momentum H behind a joint with columns S, seen from a parent of twist V, adds `(ad_V S)ᵀ H`
     to g: all that a motion of the joint changes is in which axes the parent's twist arrives.
     """
-    n = int(M[NODES].real)
+    n = node_count(M)
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iq = int(M[o + IQ].real)
+        iq = first_position(M, o)
         R, x = joint_pose(M, o, q, iq)
         h = parent(M, o)
         omega = ZERO
@@ -73,7 +75,7 @@ def lagrangian_recursion(M, q, v, wrench, W, p, g):
         put(W, w + _P, x)
         put(W, w + _OMEGA_P, omega)
         put(W, w + _V_P, velo)
-        omega_r, velo_r = joint_twist(M, o, q, iq, v, int(M[o + IV].real))
+        omega_r, velo_r = joint_twist(M, o, q, iq, v, first_velocity(M, o))
         omega = add(omega, omega_r)
         velo = add(velo, velo_r)
         put(W, w + _OMEGA, omega)
@@ -90,14 +92,14 @@ def lagrangian_recursion(M, q, v, wrench, W, p, g):
             force = add(force, vector(wrench, 6 * i + 3))
         put(W, w + _TORQUE, torque)
         put(W, w + _FORCE, force)
-    for i in range(int(M[NV].real)):
+    for i in range(size_v(M)):
         p[i] = 0.0
         g[i] = 0.0
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iq = int(M[o + IQ].real)
-        iv = int(M[o + IV].real)
+        iq = first_position(M, o)
+        iv = first_velocity(M, o)
         t = kind(M, o)
         N = vector(W, w + _N)
         F = vector(W, w + _F)
@@ -139,13 +141,13 @@ def lagrangian_recursion(M, q, v, wrench, W, p, g):
 @kernel
 def half_step(M, q, v, half, first, out):
     """`out`: q moved by v (axes of the middle) over `half` (s), the first or the second half of a step."""
-    for i in range(int(M[NODES].real)):
+    for i in range(node_count(M)):
         o = node(i)
         if M[o + OWNER].real == 0.0:
             continue
         t = kind(M, o)
-        iq = int(M[o + IQ].real)
-        iv = int(M[o + IV].real)
+        iq = first_position(M, o)
+        iv = first_velocity(M, o)
         if has_quaternion(t):
             k = iq + quaternion_at(t)
             R = axes_at(q, k)
@@ -164,14 +166,14 @@ def turn_axes(M, p, q, back, out):
     """Momentum p from the axes of the bodies at q to those of their parents, or back. What is kept between steps is
     in the axes of the parents: there it is constant by itself, and rounding does not add up.
     """
-    for i in range(int(M[NODES].real)):
+    for i in range(node_count(M)):
         o = node(i)
         if M[o + OWNER].real == 0.0:
             continue
         t = kind(M, o)
-        iv = int(M[o + IV].real)
+        iv = first_velocity(M, o)
         if has_quaternion(t):
-            R = axes_at(q, int(M[o + IQ].real) + quaternion_at(t))
+            R = axes_at(q, first_position(M, o) + quaternion_at(t))
             for c in range(0, dof(t), 3):
                 a = vector(p, iv + c)
                 put(out, iv + c, rotate_back(R, a) if back else rotate(R, a))
@@ -183,13 +185,13 @@ def turn_axes(M, p, q, back, out):
 @kernel
 def mean_momentum(M, p0, p1, v, half, out):
     """`½ (J(−θ) p_0 + J(θ) p_1)`."""
-    for i in range(int(M[NV].real)):
+    for i in range(size_v(M)):
         out[i] = 0.5 * (p0[i] + p1[i])
-    for i in range(int(M[NODES].real)):
+    for i in range(node_count(M)):
         o = node(i)
         t = kind(M, o)
         if has_quaternion(t) and M[o + OWNER].real != 0.0:
-            iv = int(M[o + IV].real)
+            iv = first_velocity(M, o)
             theta = scale(half, vector(v, iv))
             J = right_jacobian(theta)
             put(out, iv, scale(0.5, add(rotate_back(J, vector(p0, iv)), rotate(J, vector(p1, iv)))))

@@ -13,20 +13,21 @@ import numpy as np
 from ...compile import entry, kernel, quick_entry, sweep
 from ...lie.spatial import add, cross, dot, rotate, scale
 from ...model.block import (
-    IQ,
-    IV,
-    NODES,
-    NQ,
-    NV,
     RATIO,
     SHARED,
     all_finite,
+    first_position,
+    first_velocity,
+    integer,
     kind,
     matrix,
     node,
+    node_count,
     parent,
     put_add,
     rates_valid,
+    size_q,
+    size_v,
     vector,
 )
 from ...model.configuration import positions_valid
@@ -51,8 +52,8 @@ def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
 
     Nodes that no row reaches are skipped: their G starts at zero and stays there.
     """
-    n = int(M[NODES].real)
-    nv = int(M[NV].real)
+    n = node_count(M)
+    nv = size_v(M)
     hybrid = mask.shape[0] > 0
     for c in range(n * m * 6):
         G[c] = 0.0
@@ -61,7 +62,7 @@ def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iv = int(M[o + IV].real)
+        iv = first_velocity(M, o)
         t = kind(M, o)
         h = parent(M, o)
         R = matrix(W, w)
@@ -80,7 +81,7 @@ def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
                 if is_revolute(t):
                     left = A[at + r * nv + iv] - M[o + RATIO] * N[2]
                 else:
-                    sa, sl = column(M, o, q, k + int(M[o + IQ].real), c)
+                    sa, sl = column(M, o, q, k + first_position(M, o), c)
                     left = A[at + r * nv + iv + c] - dot(sa, N) - dot(sl, F)
                 u = w + _U + 8 * c
                 Y[r * nv + iv + c] = left
@@ -102,9 +103,9 @@ def constrained_recursion(M, C, q, k, v, tau, j, mask, acc, wrench, e, user, d, 
     """One state; returns as `articulated_recursion`. user[d:] and rows as in `constraint_rows`; out[j:] accelerations,
     effort[j:] with a mask, lam[at:] multipliers, info[to:]; the rest is workspace.
     """
-    n = int(M[NODES].real)
-    nv = int(M[NV].real)
-    m = int(C[ROWS].real)
+    n = node_count(M)
+    nv = size_v(M)
+    m = integer(C, ROWS)
     hybrid = mask.shape[0] > 0
     found = articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W)
     if found != 0:
@@ -125,7 +126,7 @@ def constrained_recursion(M, C, q, k, v, tau, j, mask, acc, wrench, e, user, d, 
         for i in range(n):
             o = node(i)
             for c in range(dof(kind(M, o))):
-                s = int(M[o + IV].real) + c
+                s = first_velocity(M, o) + c
                 root = 0.0
                 if not (hybrid and mask[s]):
                     root = np.sqrt(W[SIZE * i + _U + 8 * c + 6])
@@ -137,7 +138,7 @@ def constrained_recursion(M, C, q, k, v, tau, j, mask, acc, wrench, e, user, d, 
             w = SIZE * i
             for r in range(m):
                 for c in range(dof(kind(M, o))):
-                    W[w + _U + 8 * c + 7] += lam[at + r] * Y[r * nv + int(M[o + IV].real) + c]
+                    W[w + _U + 8 * c + 7] += lam[at + r] * Y[r * nv + first_velocity(M, o) + c]
         for c in range(nv):
             start[c] = out[j + c]
     put_residuals(A, b, start, out, j, nv, m, y, info, to)
@@ -195,14 +196,14 @@ def constrained_entry(M, C, q, v, a, tau, mask, wrench, user, options, states, a
 
     mask: empty (forward dynamics; a and effort are not looked at) or (nv,), a and effort as tau.
     """
-    nv = int(M[NV])
+    nv = size_v(M)
     hybrid = mask.shape[0] > 0
     if M[SHARED] > 0.0 or not (positions_valid(M, q, states) and rates_valid(M, v, states)
                                and rates_valid(M, tau, states)):
         return -1
     if hybrid and not (mask.shape[0] == nv and rates_valid(M, a, states)):
         return -1
-    S = np.empty(work_size(int(M[NODES]), nv, int(C[ROWS])))
+    S = np.empty(work_size(node_count(M), nv, integer(C, ROWS)))
     found = constrained_states(M, C, q, v, a, tau, mask, wrench, user, options, states, S, acceleration, effort, lam,
                                info)
     finite = all_finite(acceleration) and all_finite(lam) and not (hybrid and not all_finite(effort))
@@ -213,8 +214,8 @@ def constrained_entry(M, C, q, v, a, tau, mask, wrench, user, options, states, a
              "float64[::1])")
 def constrained_forward_entry(M, C, q, v, tau, options, work, out):
     """One state without wrenches and users' rows, checked; out (nv + m + 5): accelerations, multipliers, info."""
-    nv = int(M[NV])
-    m = int(C[ROWS])
+    nv = size_v(M)
+    m = integer(C, ROWS)
     if M[SHARED] > 0.0 or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
         return -1
     found = constrained_states(M, C, q, v, v, tau, work[:0].view(np.bool_), tau[:0], tau[:0], options, 1, work,
@@ -231,10 +232,10 @@ def work_size(nodes, nv, m):
 @sweep
 def constrained_states(M, C, q, v, a, tau, mask, wrench, user, options, states, S, acceleration, effort, lam, info):
     """This many states one after another, in the workspace S; returns as the entries."""
-    nq = int(M[NQ])
-    nv = int(M[NV])
-    m = int(C[ROWS])
-    nodes = int(M[NODES])
+    nq = size_q(M)
+    nv = size_v(M)
+    m = integer(C, ROWS)
+    nodes = node_count(M)
     W, S = S[:SIZE * nodes], S[SIZE * nodes:]
     X, S = S[:POSES * nodes], S[POSES * nodes:]
     G, S = S[:6 * m * nodes], S[6 * m * nodes:]

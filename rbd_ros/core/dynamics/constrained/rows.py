@@ -10,17 +10,18 @@ from ...compile import kernel, sweep
 from ...lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ...model.block import (
     GRAVITY,
-    IQ,
-    IV,
-    NODES,
-    NV,
     RATIO,
+    first_position,
+    first_velocity,
+    integer,
     kind,
     matrix,
     node,
+    node_count,
     parent,
     put,
     put_matrix,
+    size_v,
     vector,
     zero,
 )
@@ -61,7 +62,7 @@ POSES = 12    # per node: pose in the world
 @sweep
 def world_poses(M, W, stride, X):
     """Poses of the nodes in the world, to X, from those in their parents, which start the records of W."""
-    for i in range(int(M[NODES].real)):
+    for i in range(node_count(M)):
         R = matrix(W, stride * i)
         p = vector(W, stride * i + 9)
         h = parent(M, node(i))
@@ -76,7 +77,7 @@ def world_poses(M, W, stride, X):
 @kernel
 def put_rows(C, o, at, stride, x, y, out):
     """The six values x, y at the constrained axes of record o, to out[at:] by rows; returns nothing."""
-    r = at + int(C[o + ROW].real) * stride
+    r = at + integer(C, o + ROW) * stride
     for c in range(6):
         if C[o + FLAGS + c].real != 0.0:
             out[r] = x[c] if c < 3 else y[c - 3]
@@ -86,7 +87,7 @@ def put_rows(C, o, at, stride, x, y, out):
 @kernel
 def add_rows(C, o, at, stride, x, y, out):
     """As `put_rows`, added."""
-    r = at + int(C[o + ROW].real) * stride
+    r = at + integer(C, o + ROW) * stride
     for c in range(6):
         if C[o + FLAGS + c].real != 0.0:
             out[r] += x[c] if c < 3 else y[c - 3]
@@ -120,9 +121,9 @@ def frame_motion(M, C, o, end, i, X, stride, W, size, omega_at, alpha_at, accel_
 @sweep
 def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel_at, weight, order, A, f, b, at):
     """Rows of a POSE record; arguments as in `constraint_rows`, with its first rows at `at`."""
-    nv = int(M[NV].real)
-    i1 = int(C[o + NODE_1].real)
-    i2 = int(C[o + NODE_2].real)
+    nv = size_v(M)
+    i1 = integer(C, o + NODE_1)
+    i2 = integer(C, o + NODE_2)
     R1, p1 = in_world(X, stride, i1, matrix(C, o + ROTATION_1), vector(C, o + POSITION_1))
     R2, p2 = in_world(X, stride, i2, matrix(C, o + ROTATION_2), vector(C, o + POSITION_2))
     Rt = transpose(R1)
@@ -149,7 +150,7 @@ def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel
         R_i = matrix(X, stride * i)
         r = rotate_back(R_i, sub(p2, vector(X, stride * i + 9)))    # the successor's frame, from the node
         E = compose(Rt, R_i)
-        iv = int(M[oi + IV].real)
+        iv = first_velocity(M, oi)
         t = kind(M, oi)
         for d in range(dof(t)):
             if is_revolute(t):
@@ -157,7 +158,7 @@ def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel
                 angular = scale(y, (E[2], E[5], E[8]))
                 linear = rotate(E, (-y * r[1], y * r[0], z))
             else:
-                sa, sl = column(M, oi, q, k + int(M[oi + IQ].real), d)
+                sa, sl = column(M, oi, q, k + first_position(M, oi), d)
                 angular = scale(sign, rotate(E, sa))
                 linear = scale(sign, rotate(E, add(sl, cross(sa, r))))
             add_rows(C, o, at * nv + iv + d, nv, turning_rate(R, count, c, u, s, angular), linear, A)
@@ -176,16 +177,16 @@ def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel
 @sweep
 def coupling_rows(C, o, q, k, v, j, acc, x, order, nv, A, f, b, at):
     """The row of a COUPLING record: Σ P(y) with y = ratio q + offset."""
-    r = at + int(C[o + ROW].real)
+    r = at + integer(C, o + ROW)
     value = 0.0 * q[k] - C[o + CONSTANT]
     second = 0.0 * value
     t = o + FIRST_TERM
-    for _ in range(int(C[o + TERMS].real)):
-        iq = int(C[t + TERM_Q].real)
-        iv = int(C[t + TERM_V].real)
+    for _ in range(integer(C, o + TERMS)):
+        iq = integer(C, t + TERM_Q)
+        iv = integer(C, t + TERM_V)
         ratio = C[t + TERM_RATIO]
         y = ratio * q[k + iq] + C[t + TERM_OFFSET]
-        n = int(C[t + TERM_COUNT].real)
+        n = integer(C, t + TERM_COUNT)
         p0 = 0.0 * y
         p1 = 0.0 * y
         p2 = 0.0 * y
@@ -218,21 +219,21 @@ def constraint_rows(M, C, q, k, v, j, acc, x, X, stride, W, size, omega_at, alph
     accelerations, in node axes, per `size`, with accelerations of origins in which the world moves by −weight·g.
     user[e:]: the users' A, Ȧq̇, f.
     """
-    nv = int(M[NV].real)
+    nv = size_v(M)
     if order > 0:
-        for c in range(int(C[ROWS].real) * nv):
+        for c in range(integer(C, ROWS) * nv):
             A[at * nv + c] = 0.0 * v[j]
     o = START
-    for _ in range(int(C[ITEMS].real)):
-        t = int(C[o + KIND].real)
+    for _ in range(integer(C, ITEMS)):
+        t = integer(C, o + KIND)
         if t == POSE:
             pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel_at, weight, order, A, f, b, at)
         elif t == COUPLING:
             coupling_rows(C, o, q, k, v, j, acc, x, order, nv, A, f, b, at)
         else:
-            r = at + int(C[o + ROW].real)
-            y = e + int(C[o + USER_START].real)
-            for _ in range(int(C[o + COUNT].real)):
+            r = at + integer(C, o + ROW)
+            y = e + integer(C, o + USER_START)
+            for _ in range(integer(C, o + COUNT)):
                 f[r] = user[y + nv + 1]
                 if order > 0:
                     for c in range(nv):
@@ -243,4 +244,4 @@ def constraint_rows(M, C, q, k, v, j, acc, x, X, stride, W, size, omega_at, alph
                         b[r] += user[y + c] * acc[x + c]
                 r += 1
                 y += nv + 2
-        o += int(C[o + SIZE].real)
+        o += integer(C, o + SIZE)

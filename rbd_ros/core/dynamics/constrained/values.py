@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ...compile import entry
 from ...errors import RbdError
-from ...model.block import NODES, NQ, NV, all_finite, rates_valid
+from ...model.block import all_finite, integer, node_count, rates_valid, size_q, size_v
 from ...model.configuration import positions_valid
 from ...model.constraint_block import ROWS
 from ...model.constraints import ConstraintSet, FixedContact, bound_to
@@ -24,12 +24,12 @@ from .rows import constraint_rows
        "float64[::1], float64[::1], float64[::1])")
 def constraint_rows_entry(M, C, q, v, a, user, states, order, A, f, b):
     """This many states, checked: f (order 0), A (1), A q̈ + Ȧq̇ (2), flat; user: the users' A, Ȧq̇, f."""
-    nq = int(M[NQ].real)
-    nv = int(M[NV].real)
+    nq = size_q(M)
+    nv = size_v(M)
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
         return False
-    rows = int(C[ROWS].real)
-    W = np.empty(SIZE * int(M[NODES].real), dtype=q.dtype)
+    rows = integer(C, ROWS)
+    W = np.empty(SIZE * node_count(M), dtype=q.dtype)
     each = user.shape[0] // max(states, 1)
     for s in range(states):
         node_motion(M, q, s * nq, v, a, s * nv, order, W)
