@@ -81,6 +81,30 @@ def test_a_starved_loop_is_found_within_half_a_second():
         assert stream.now - begin < 0.5
 
 
+@pytest.mark.parametrize("rate", [0.0, 500.0])
+@pytest.mark.parametrize(("gap", "answers"), [(0.03, 5), (0.034, 3), (0.034, 4), (0.042, 1)])
+def test_a_loop_that_stutters_is_found_before_it_swings_up(rate, gap, answers):
+    """The process runs in bursts: each answer is to a fresh state, but the torque of the last one is held for long."""
+    stream = Stream(rate)
+    stream.go(2.0, 0.002, 0.001)
+    begin = stream.now
+    while not stream.loop.slow:
+        stream.go(gap, gap, 0.001)
+        stream.go(answers * 0.002, 0.002, 0.001)
+        assert stream.now - begin < 0.25
+    assert stream.loop.counts == {"old_states": 0, "slow_loops": 1}
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.02, 0.25])
+@pytest.mark.parametrize("h", [1e-3, 2e-3, 0.01, 1.0 / 30.0])
+def test_one_pause_is_no_slow_loop_however_long(fraction, h):
+    """Nor is one that ends with an old state."""
+    for pause in (20.0 * h, 0.2, 1e3):
+        stream = Stream(1.0 / h, fraction=fraction)
+        stream.go(3.0, h)
+        assert not stream.go(pause, pause, 1.0).slow and not stream.go(1.0, h).slow
+
+
 @pytest.mark.parametrize("limits", [{"max_age": np.inf, "fraction": 0.0}])
 def test_both_limits_can_be_switched_off(limits):
     loop = Stream(500.0, **limits).go(10.0, 0.1, 3.0)

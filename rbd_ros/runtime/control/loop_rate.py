@@ -7,7 +7,7 @@
 All in the time of the stamps, so that a simulation which runs slowly, or stands still, is no slow loop: an age is
 multiplied by its pace. period: 1/rate, or the shortest mean of `LEARNING` steps since activation. Means are over time:
 a torque that is held for long counts for long; they forget within `WINDOW`, or `PERIODS` periods if that is longer.
-One step or age counts as twice its limit at most: a pause is no rate.
+A pause is no rate: one step counts as so long that it moves the mean by about half the limit, one age as twice its own.
 """
 from __future__ import annotations
 
@@ -82,6 +82,8 @@ class LoopRate:
         self._oldest = self._max_age * period
         self._longest = period / self._fraction if self._fraction > 0.0 else math.inf
         self._memory = max(WINDOW, PERIODS * period)
+        # (1 - exp(-s/memory)) s, what a step of s adds to the mean, is about s^2/memory
+        self._pause = min(math.sqrt(0.5 * self._memory * self._longest), 0.25 * self._memory)
 
     def judge(self, now: float, time_ns: int, age: float, ramp: float) -> None:
         """A state with this stamp is answered at `now` (s, steady), `age` s (of the time of stamps) after it was sent.
@@ -103,8 +105,8 @@ class LoopRate:
         if self.period == math.inf:
             self._alike = 0
             return
-        if step > 2.0 * self._longest:
-            step = 2.0 * self._longest
+        if step > self._pause:
+            step = self._pause
         weight = 1.0 - math.exp(-step / self._memory)
         self.step += weight * (step / (1 + self._alike) - self.step)
         self._alike = 0
