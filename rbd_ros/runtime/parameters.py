@@ -89,7 +89,7 @@ def validate(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def select(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the values that this table has."""
-    return {row.name: values[row.name] for row in table}
+    return {row.name: values[row.name] for row in table if row.name in values}
 
 
 def per_joint(name: str, values: tuple[float, ...], order: NDArray[np.intp]) -> Array:

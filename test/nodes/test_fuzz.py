@@ -27,8 +27,9 @@ from rbd_interfaces.msg import JointReference, NamedWrench, NamedWrenches
 from rbd_ros.nodes.base.conversions import named_wrenches, nanoseconds, trajectory_points
 from rbd_ros.runtime.control.elastic import ElasticController
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
-from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
+from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
+from rbd_ros.runtime.parameters import select
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")    # the iiwa's inertias are as published
 NAMES = ("shoulder", "elbow")
@@ -99,10 +100,10 @@ def controller(target):
     values, model = target.parameters, target.model
     if target.motors:
         drives = rbd.load_actuation(Path(values["actuation_file"]), model).drives
-        return ElasticController(model, ElasticSettings.from_drives(values, model, drives))
+        return ElasticController(model, ElasticSettings.from_drives(select(FLATNESS_TABLE, values), model, drives))
     if target.name == "flatness":
-        return FlatnessController(model, FlatnessSettings.from_values(values, model))
-    return FeedforwardController(model, FeedforwardSettings.from_values(values, model))
+        return FlatnessController(model, FlatnessSettings.from_values(select(FLATNESS_TABLE, values), model))
+    return FeedforwardController(model, FeedforwardSettings.from_values(select(FEEDFORWARD_TABLE, values), model))
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")    # overflow, which is what is asked for
