@@ -12,8 +12,8 @@ from launch.actions import DeclareLaunchArgument
 from launch_ros.actions import Node
 
 from launch import LaunchDescription
-from rbd_ros.nodes.base.launching import config, declare, typed
 from rbd_ros import sample_path
+from rbd_ros.nodes.base.launching import config, declare, typed
 
 ROBOT = {"robot_description_file": str(sample_path("iiwa"))}
 

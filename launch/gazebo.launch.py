@@ -6,6 +6,7 @@
 
 Any URDF will do: what Gazebo needs is added as `rbd gazebo` does it. docs/cosimulation.md tells the delays.
 """
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from launch.actions import (
     RegisterEventHandler,
     TimerAction,
 )
-from launch.event_handlers import OnProcessExit
+from launch.event_handlers import OnProcessExit, OnShutdown
 from launch.events import Shutdown
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
@@ -29,9 +30,11 @@ from launch_ros.substitutions import FindPackageShare
 
 from launch import LaunchDescription
 from rbd_ros import RbdError, sample_path
+from rbd_ros.nodes.base.launching import config, typed
 from rbd_ros.runtime.cosimulation.gazebo_files import write_files
 from rbd_ros.runtime.cosimulation.gazebo_world import read_world
 
+BRIDGE = "gazebo_bridge"
 SIM_TIME = {"use_sim_time": True}
 PATIENCE = 60.0    # s until it is said that the arm has not been spawned
 
@@ -43,9 +46,9 @@ def arg_robot_description_file():
 
 def arg_params_file():
     return DeclareLaunchArgument(
-        "params_file", default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "gazebo.yaml"]),
+        "params_file", default_value=config("gazebo.yaml"),
         description="YAML file of what differs from the defaults of nodes feedforward and residual, such as gains, all "
-                    "under /**; the default one is for the iiwa.")
+                    "under /**.")
 
 
 def arg_interface():
@@ -71,7 +74,7 @@ def arg_controller():
 
 def arg_world_file():
     return DeclareLaunchArgument(
-        "world_file", default_value=PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", "gazebo_world.sdf"]),
+        "world_file", default_value=config("gazebo_world.sdf"),
         description="SDF file of the world that Gazebo loads: a path, or the name of one of Gazebo's own, such as "
                     "empty.sdf. Its name, step and gravity are taken from it.")
 
@@ -95,16 +98,19 @@ def start(context):
     """All processes; what cannot work is refused before the first one starts."""
     given = {name: LaunchConfiguration(name).perform(context) for name in (
         "robot_description_file", "interface", "mode", "controller", "world_file", "model", "headless", "steps")}
+    folder = Path(tempfile.mkdtemp(prefix="rbd_gazebo_"))
     try:
         world = read_world(given["world_file"])
-        files = write_files(given["robot_description_file"], Path(tempfile.mkdtemp(prefix="rbd_gazebo_")),
-                            given["interface"], world=world.name, model=given["model"], step=world.step,
-                            controller=given["controller"])
+        files = write_files(given["robot_description_file"], folder, given["interface"], world=world.name,
+                            model=given["model"], step=world.step, controller=given["controller"],
+                            states=given["mode"] == "lockstep")
     except RbdError as error:
+        shutil.rmtree(folder, ignore_errors=True)
         raise RuntimeError(f"gazebo.launch.py: {error}") from None
     create = node_create(files, world)
-    return [*(LogInfo(msg=f"for Gazebo: {note}") for note in files.notes), gazebo(given, world),
-            node_robot_state_publisher(files), node_bridge(files, world), create,
+    remove = OnShutdown(on_shutdown=lambda event, context: shutil.rmtree(folder, ignore_errors=True))
+    return [*(LogInfo(msg=f"for Gazebo: {note}") for note in files.notes), RegisterEventHandler(remove),
+            gazebo(given, world), node_robot_state_publisher(files), node_bridge(files, world), create,
             *after(create, given, files, world)]
 
 
@@ -133,13 +139,14 @@ def after(create, given, files, world):
     there is torque for the last joint, because nothing else holds the arm.
     """
     spawned = []
-    control = [*nodes_control(given, files, world), node_residual(files, world)]
+    control = [*nodes_control(given, files, world), node_residual(given, files, world)]
     if given["interface"] == "ros2_control":
         awaited, then = ("/clock", "rosgraph_msgs/msg/Clock"), [node_spawner(given, files)]
     else:
         awaited = f"/model/{files.model}/joint/{files.joints[-1]}/cmd_force", "std_msgs/msg/Float64"
         then = [] if given["mode"] == "lockstep" else [world_control(world, "pause: false")]
-    first = ExecuteProcess(cmd=["ros2", "topic", "echo", "--once", *awaited])
+    # a daemon would outlive the launch
+    first = ExecuteProcess(cmd=["ros2", "topic", "echo", "--no-daemon", "--once", *awaited])
     step = world_control(world, "pause: true, multi_step: 1")
     control += [first] if then else []
 
@@ -182,7 +189,7 @@ def node_spawner(given, files):
 
 def node_bridge(files, world):
     """Clock and services always; joint states and forces where there is no gz_ros2_control."""
-    return Node(package="ros_gz_bridge", executable="parameter_bridge", name="gazebo_bridge", output="screen",
+    return Node(package="ros_gz_bridge", executable="parameter_bridge", name=BRIDGE, output="screen",
                 arguments=[f"/world/{world.name}/control@ros_gz_interfaces/srv/ControlWorld"],
                 parameters=[{"config_file": str(files.bridge)}, SIM_TIME])
 
@@ -200,17 +207,14 @@ def nodes_control(given, files, world):
         config("feedforward.yaml"), *common(files, world), outputs, {"gravity_check": False}, SIM_TIME,
         *([patient] if lockstep else [])])]
     if lockstep or bridge:
-        target = {"controller": "", "bridge_model": files.model} if bridge else {"controller": given["controller"]}
+        target = {"controller": "", "bridge_model": files.model, "receivers": [BRIDGE]} if bridge else {
+            "controller": given["controller"], "receivers": [given["controller"].split("/")[-1]],
+            "activity_topic": "/joint_state_broadcaster/joint_states"}
         nodes.append(Node(package="rbd_ros", executable="lockstep", name="lockstep", output="screen", parameters=[
             config("lockstep.yaml"), target, SIM_TIME,
             {"stepper": "gazebo" if lockstep else "none", "joints": list(files.joints), "world": world.name,
-             "steps": ParameterValue(LaunchConfiguration("steps"), value_type=int), "step": world.step,
-             "settle": 0.01}]))
+             **typed("steps", int), "step": world.step, "settle": 0.01}]))
     return nodes
-
-
-def config(name):
-    return PathJoinSubstitution([FindPackageShare("rbd_ros"), "config", name])
 
 
 def common(files, world):
@@ -218,10 +222,14 @@ def common(files, world):
             {"robot_description_file": str(files.description), "gravity": list(world.gravity)}]
 
 
-def node_residual(files, world):
-    # gz_ros2_control does not measure effort: it is taken from the commands.
+def node_residual(given, files, world):
+    # Gazebo does not measure effort: it is taken from the commands, those that were passed on.
+    passing = given["mode"] == "lockstep" or given["interface"] == "bridge"
+    source = {"effort_source": "effort", **({"effort_topic": "lockstep/effort"} if passing else {})}
+    if (given["interface"], given["mode"]) == ("ros2_control", "lockstep"):    # it writes before the step after next
+        source["effort_delay"] = world.step
     return Node(package="rbd_ros", executable="residual", name="residual", output="screen", parameters=[
-        config("residual.yaml"), *common(files, world), {"effort_source": "effort"}, SIM_TIME])
+        config("residual.yaml"), *common(files, world), source, SIM_TIME])
 
 
 def generate_launch_description():

@@ -30,10 +30,11 @@ from .core.derivatives.regressor import inertial_regressor
 from .core.derivatives.second import SecondDerivatives, inverse_dynamics_second_derivatives
 from .core.derivatives.tangent import Tangent
 from .core.derivatives.time_derivatives import forward_dynamics_time_derivatives, inverse_dynamics_time_derivatives
-from .core.dynamics.constrained_forward import ConstrainedForward, constrained_forward_dynamics
-from .core.dynamics.constrained_hybrid import ConstrainedHybrid, constrained_hybrid_dynamics
-from .core.dynamics.constrained_inverse import ConstrainedInverse, constrained_inverse_dynamics
-from .core.dynamics.constraint_values import anchored, constraint_bias, constraint_jacobian, constraint_values
+from .core.dynamics.constrained.forward import ConstrainedForward, constrained_forward_dynamics
+from .core.dynamics.constrained.hybrid import ConstrainedHybrid, constrained_hybrid_dynamics
+from .core.dynamics.constrained.inverse import ConstrainedInverse, constrained_inverse_dynamics
+from .core.dynamics.constrained.projection import project
+from .core.dynamics.constrained.values import anchored, constraint_bias, constraint_jacobian, constraint_values
 from .core.dynamics.coriolis import coriolis_matrix
 from .core.dynamics.energy import center_of_mass, centroidal_momentum, kinetic_energy, potential_energy
 from .core.dynamics.forward import forward_dynamics
@@ -41,16 +42,16 @@ from .core.dynamics.hybrid import Hybrid, hybrid_dynamics
 from .core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from .core.dynamics.kinematics import body_accelerations, body_velocities, forward_kinematics, jacobian
 from .core.dynamics.mass_matrix import mass_matrix
-from .core.dynamics.projection import project
 from .core.errors import RbdError, RbdWarning
 from .core.model.assembly import Description
-from .core.model.constraint_yaml import load_constraints
 from .core.model.constraints import ConstraintSet, FixedContact, JointCoupling, LoopClosure, UserConstraint
+from .core.model.coordinates import Joint, Mimic
+from .core.model.files.constraint_yaml import load_constraints
+from .core.model.files.urdf import load_urdf
 from .core.model.inertia import Inertia
-from .core.model.joints import JOINT_TYPES, Joint, JointSpec, Mimic, Primitive
+from .core.model.joints import JOINT_TYPES, JointSpec, Primitive
 from .core.model.robot_model import RobotModel
 from .core.model.samples import sample, sample_constraints, sample_names, sample_path
-from .core.model.urdf import load_urdf
 from .core.simulation.elastic_simulator import ElasticSimulator
 from .core.simulation.simulator import Simulator
 from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState

@@ -15,7 +15,6 @@ from rbd_ros.core.derivatives import second_order
 from rbd_ros.core.derivatives.columns import COLUMN, NODE_SIZE
 from rbd_ros.core.derivatives.factor import RECORD, pitch
 from rbd_ros.core.dynamics import articulated, constrained_recursion, coriolis, energy, inverse, kinematics, mass_matrix
-from rbd_ros.core.model.block import NODE_NV, TYPE
 
 CORE = Path(__file__).parents[1] / "rbd_ros" / "core"
 # not `reshape(-1)`, which makes a view of the arrays that entries take
@@ -76,7 +75,7 @@ def two(n):
 def needs(model):
     """Floats of the workspace that each `quick_entry` uses."""
     nodes = len(model._node_rows)
-    columns = sum(NODE_NV[int(row[TYPE])] for row in model._node_rows)
+    columns = sum(kind.nv for _, kind in model._kinds)
     marks = 2 * columns + nodes
     motion = NODE_SIZE * nodes + COLUMN * columns
     return [inverse.SIZE * nodes, articulated.SIZE * nodes, second_order.SIZE * nodes, motion + marks,

@@ -61,6 +61,7 @@ def is_ros(name):
 CORE = sorted(path for path in (PACKAGE / "core").rglob("*.py") if path != PACKAGE / "core" / "__init__.py")
 LIBRARY = sorted(path for path in PACKAGE.rglob("*.py") if "nodes" not in path.relative_to(PACKAGE).parts)
 ROOMS = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
+MOST = 15    # files
 
 
 def wing(name):
@@ -90,6 +91,23 @@ def test_no_wing_knows_the_one_above(path):
     assert own in WINGS, "a new wing: give it its place here"
     found = [f"line {line}: {name}" for name, line in imported(path) if wing(name) > WINGS.index(own)]
     assert found == []
+
+
+def test_no_circle_of_imports():
+    """Not even one that only type checkers see."""
+    files = {".".join(("rbd_ros", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
+             for path in ROOMS}
+    edges = {name: {target for found, _ in imported(path) for target in (found, found.rpartition(".")[0])
+                    if target in files and target != name and files[target].name != "__init__.py"}
+             for name, path in files.items()}
+    while free := {name for name, targets in edges.items() if not targets}:
+        edges = {name: targets - free for name, targets in edges.items() if name not in free}
+    assert not edges, "in circles, or above one: " + ", ".join(sorted(edges))
+
+
+@pytest.mark.parametrize("path", sorted({path.parent for path in ROOMS}), ids=named)
+def test_a_room_holds_one_idea(path):
+    assert len([file for file in path.glob("*.py") if file.name != "__init__.py"]) <= MOST, "two ideas: two rooms"
 
 
 @pytest.mark.parametrize("path", LIBRARY, ids=named)

@@ -19,9 +19,9 @@ import numpy as np
 
 from ..core.compile import COMPILED, compile_all, is_cached
 from ..core.errors import RbdError, RbdWarning
+from ..core.model.files.urdf import load_urdf
 from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample_path
-from ..core.model.urdf import load_urdf
 from ..runtime.robot import check_model
 from ..signals import interruptible
 from . import demo_elastic, demo_motion, demo_report

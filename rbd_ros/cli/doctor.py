@@ -17,13 +17,14 @@ import numpy as np
 from ..core.dynamics.mass_matrix import mass_matrix
 from ..core.errors import RbdError, RbdWarning
 from ..core.model.assembly import Description
-from ..core.model.conditioning import condition_numbers, conditioning
-from ..core.model.diagnosis import SEVERITIES, Finding, joint_findings, moving_links, structure_findings
+from ..core.model.checks.conditioning import condition_numbers, conditioning
+from ..core.model.checks.diagnosis import SEVERITIES, Finding, joint_findings, moving_links, structure_findings
+from ..core.model.checks.plausibility import link_findings
+from ..core.model.files.urdf import describe
+from ..core.model.files.xml_tree import Element, parse_xml, read_text
 from ..core.model.inertia import Array
-from ..core.model.plausibility import link_findings
+from ..core.model.joints import has_ends, is_length
 from ..core.model.robot_model import RobotModel
-from ..core.model.urdf import describe
-from ..core.model.xml_tree import Element, parse_xml, read_text
 from ..runtime.cosimulation.gazebo_description import refusals
 
 WIDTH = 96
@@ -124,7 +125,7 @@ def ranges_in_degrees(description: Description) -> list[Finding]:
     return [Finding("warning", "range in degrees?", spec.name,
                     f"range {lower:.3g} … {upper:.3g} rad is {(upper - lower) / (2.0 * np.pi):.0f} turns",
                     "give limits in radians, or make the joint continuous")
-            for spec in description.joints if spec.type == "revolute"
+            for spec in description.joints if has_ends(spec.type) and not is_length(spec.type)
             and (lower := _one(spec.lower)) is not None and (upper := _one(spec.upper)) is not None
             and MANY_TURNS < upper - lower < ENDLESS]
 
@@ -196,7 +197,7 @@ def _table(report: Report) -> list[str]:
     head = f"{'joint':{width}} {'type':10} {'range':>17} {'velocity':>8} {'effort':>8} {'damp':>6} {'frict':>6}  "
     lines = [head + "inertia"]
     for row in rows:
-        bounds = ("" if row["type"] in ("continuous", "floating", "planar") else
+        bounds = ("" if not has_ends(row["type"]) else
                   f"{_shown(row['lower'], '-∞')} … {_shown(row['upper'], '∞')}")
         line = (f"{_cut(row['name'], width):{width}} {row['type']:10} {bounds:>17} {_shown(row['velocity'], '–'):>8} "
                 f"{_shown(row['effort'], '–'):>8} {_shown(row['damping'] or None, ''):>6} "

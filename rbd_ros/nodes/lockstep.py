@@ -5,6 +5,7 @@ Topics (relative names):
   <effort_topic>                rbd_interfaces/JointEffort, in: answers, by the stamp of the joint state
   <controller>/commands         std_msgs/Float64MultiArray, out
   /model/<bridge_model>/joint/<joint>/cmd_force   std_msgs/Float64, out, for ros_gz_bridge
+  ~/effort                      rbd_interfaces/JointEffort, out: the answers that were passed on
   /diagnostics                  diagnostic_msgs/DiagnosticArray, out, once a second. Keys: mode, cycles, rate_hz,
                                 overdue, refused, overshoots, unanswered (states whose answer was lost),
                                 late_commands (stepper rbd: states in whose steps another effort acted than the one
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -62,7 +63,10 @@ class LockstepNode(LifecycleNode):
         self._undo: list[Callable[[], Any]] = []
         self._forces: list[Any] = []
         self._commands: Any = None
+        self._passed: Any = None
         self._settling: Any = None                  # timer between a command and the request for steps
+        self._awake = False                         # controllers in Gazebo are active
+        self._listening = False                     # there are those who take the efforts
         self._showing = False                       # a request to show the first state is on its way
         self._early: JointEffort | None = None      # an answer that came before it was confirmed
         self._sent: dict[int, dict[str, float]] = {}    # stamp of a state → effort that should act until then
@@ -100,7 +104,11 @@ class LockstepNode(LifecycleNode):
                                                               autostart=False)
                 self._undo.append(lambda: self.destroy_timer(settling))
         self._listen(JointState, "joint_states", self._on_state)
+        if settings.activity_topic:
+            self._listen(JointState, settings.activity_topic, self._on_activity)
         self._listen(JointEffort, settings.effort_topic, self._on_effort)
+        self._awake = False
+        self._passed = self._talk(JointEffort, "~/effort")
         if settings.controller:
             self._commands = self._talk(Float64MultiArray, f"{settings.controller}/commands")
         self._forces = [self._talk(Float64, f"/model/{settings.bridge_model}/joint/{name}/cmd_force")
@@ -110,7 +118,7 @@ class LockstepNode(LifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._active, self._status, self._showing, self._early = True, "active", False, None
-        self._sent = {}
+        self._sent, self._listening = {}, False
         self._logic.start(self._now - self._logic.retry)
         return TransitionCallbackReturn.SUCCESS
 
@@ -131,7 +139,7 @@ class LockstepNode(LifecycleNode):
         self._active = False
         while self._undo:
             self._undo.pop()()
-        self._stepper = self._logic = self._commands = self._settling = None
+        self._stepper = self._logic = self._commands = self._passed = self._settling = None
 
     def _listen(self, kind: type, topic: str, callback: Callable[[Any], None]) -> None:
         made = self.create_subscription(kind, topic, callback, QOS, qos_overriding_options=(
@@ -170,12 +178,26 @@ class LockstepNode(LifecycleNode):
     def _wakes(self) -> bool:
         """Whether there are controllers in Gazebo yet to be activated, which takes steps: see gz_ros2_control."""
         return (self._settings.stepper == "gazebo" and self._commands is not None and self._logic.phase == "starting"
-                and not (self._commands.get_subscription_count() and self.count_publishers("joint_states")))
+                and not (self._received(self._commands) and self._states_come()))
 
     def _connected(self) -> bool:
-        outputs = [*self._forces, *([self._commands] if self._commands else [])]
-        return all(output.get_subscription_count() for output in outputs) and bool(
-            self.count_publishers(self._settings.effort_topic) and self.count_publishers("joint_states"))
+        return self._connected_outputs() and self._states_come() and bool(
+            self.count_publishers(self._settings.effort_topic))
+
+    def _states_come(self) -> bool:
+        return bool(self.count_publishers("joint_states")) and (self._awake or not self._settings.activity_topic)
+
+    def _connected_outputs(self) -> bool:
+        return all(map(self._received, [*self._forces, *([self._commands] if self._commands else [])]))
+
+    def _received(self, output: Any) -> bool:
+        """Whether those who are to take an output have subscribed to it, not just anyone who looks on."""
+        if not output.get_subscription_count():
+            return False
+        if not self._settings.receivers:
+            return True
+        there = {info.node_name for info in self.get_subscriptions_info_by_topic(output.topic_name)}
+        return there.issuperset(self._settings.receivers)
 
     def _on_shown(self, accepted: bool, message: str) -> None:
         self._showing = False
@@ -185,6 +207,9 @@ class LockstepNode(LifecycleNode):
             self._refused(message)
         elif self._early is not None:
             self._on_effort(self._early)
+
+    def _on_activity(self, message: JointState) -> None:
+        self._awake = True
 
     def _on_state(self, message: JointState) -> None:
         if not self._active:
@@ -200,17 +225,25 @@ class LockstepNode(LifecycleNode):
         if not self._active:
             return
         if self._stepper is None:
-            self._send(message.name, message.effort)
+            self._pass_on(message)
         elif self._showing:
             self._early = message
-        elif self._logic.on_answer(self._now, nanoseconds(message.header.stamp)) and self._send(
-                message.name, message.effort):
+        elif self._logic.phase == "starting" and not self._connected():
+            return    # a simulation that shows states all the time; nobody takes the efforts yet
+        elif self._logic.on_answer(self._now, nanoseconds(message.header.stamp)) and self._send(message):
             if self._settling is None:
                 self._step()
             else:
                 self._settling.reset()
 
-    def _send(self, names: Sequence[str], effort: Sequence[float]) -> bool:
+    def _pass_on(self, message: JointEffort) -> None:
+        """Without steps: once the receivers are there, so that nobody lets time run for a torque that is lost."""
+        self._listening = self._listening or not self._settings.receivers or self._connected_outputs()
+        if self._listening:
+            self._send(message)
+
+    def _send(self, message: JointEffort) -> bool:
+        names, effort = message.name, message.effort
         sent = dict(zip(names, effort, strict=False))
         joints = self._settings.joints or names
         missing = [name for name in joints if name not in sent]
@@ -227,6 +260,7 @@ class LockstepNode(LifecycleNode):
             self._commands.publish(Float64MultiArray(data=array("d", [sent[name] for name in joints])))
         for name, publisher in zip(joints, self._forces, strict=False):
             publisher.publish(Float64(data=sent[name]))
+        self._passed.publish(message)
         return True
 
     def _on_settled(self) -> None:

@@ -7,7 +7,8 @@ Topics (relative names):
   joint_states        sensor_msgs/JointState, in
   <effort_topic>      rbd_interfaces/JointEffort, in: the commands
   ~/residual          rbd_interfaces/JointEffort, out: over the interval that ends with the stamp
-  /diagnostics        diagnostic_msgs/DiagnosticArray, out, once a second. Keys: residuals, gaps, without_effort,
+  /diagnostics        diagnostic_msgs/DiagnosticArray, out, once a second. Keys: residuals, gaps, repeated,
+                      without_effort, commands_judged, commands_late, commands_split (`cosimulation.applied`),
                       command_delay_mean_ms, command_delay_max_ms (from a state to the beginning of the interval in
                       which the answer to it acted), rms_<joint>, max_<joint>, rejected_total
 """

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ..core.dynamics.mass_matrix import mass_matrix
 from ..core.errors import RbdError, RbdWarning, unknown_name
+from ..core.model.files.urdf import load_urdf
 from ..core.model.payload import FARTHEST, HEAVIEST, payload, with_payloads
 from ..core.model.robot_model import RobotModel
-from ..core.model.urdf import load_urdf
 from .parameters import Parameter, Table, per_joint
 
 ROBOT_TABLE: Table = (

@@ -8,8 +8,8 @@ import pytest
 
 import rbd_ros as rbd
 from rbd_ros.cli import doctor
+from rbd_ros.core.model.checks.plausibility import about_origin, semi_axes
 from rbd_ros.core.model.inertia import Inertia
-from rbd_ros.core.model.plausibility import about_origin, semi_axes
 
 ROD = '<mass value="1"/><inertia ixx="0.02" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.001"/>'
 LIMIT = '<limit lower="-1" upper="1" velocity="2" effort="3"/>'

@@ -82,7 +82,7 @@ import warnings
 warnings.simplefilter("ignore")
 import numpy as np
 import rbd_ros as rbd
-from rbd_ros.core.dynamics.constraint_values import constraint_rows_entry
+from rbd_ros.core.dynamics.constrained.values import constraint_rows_entry
 from rbd_ros.core.model.constraints import AXES
 from support.robots import chain, random_state
 places = {"predecessor_frame": ([0.1, 0.2, 0.3], [0.3, 0.2, 0.1]), "successor_frame": ([0.2, -0.1, 0.3], [0.5, 0.2, 0])}

@@ -6,14 +6,14 @@ import itertools
 import numpy as np
 import pytest
 from support import elastic_arm
-from support.arm import A_REF, NAMES, Q, Q_REF, V, V_REF, arm
+from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm
 
 import rbd_ros as rbd
+from rbd_ros.core.simulation.simulator import Simulator
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
 from rbd_ros.runtime.control.loop_rate import LEARNING, LoopRate, Transit
 from rbd_ros.runtime.inputs.references import Point
-from rbd_ros.core.simulation.simulator import Simulator
 
 KP, KD = np.array([30.0, 20.0]), np.array([3.0, 2.0])
 FEEDBACK = KP * (Q_REF - Q) + KD * (V_REF - V)

@@ -47,6 +47,26 @@ def test_later_points_and_velocities(made):
         assert not made.on_trajectory(1.0, 0, NAMES, points) and "limit" in made.rejections.last
 
 
+@pytest.mark.parametrize("way", [0.3, 1.3])
+@pytest.mark.parametrize("fields", [(), (0.0,), (0.0, 0.0)])
+def test_what_is_faster_than_a_limit_is_accepted_with_a_warning(made, fields, way):
+    """The peak of a motion from rest to rest is 1, 3/2 or 15/8 of its mean, whichever derivatives are given."""
+    peak = (1.0, 1.5, 1.875)[len(fields)]
+    zero = [np.zeros(2) for _ in fields]
+    for factor, warned in ((0.99, False), (1.02, True)):
+        duration = peak * way / (factor * LIMIT)
+        assert made.on_trajectory(1.0, 0, NAMES, [Point(0.0, Q, *zero), Point(duration, Q - [way, 0.0], *zero)])
+        expected = f"joint 'shoulder' reaches {LIMIT * factor:.3g} (rad/s or m/s), its velocity limit is {LIMIT:.3g}"
+        assert (expected in made.reference.warning) == warned and bool(made.reference.warning) == warned
+
+
+def test_a_long_trajectory_is_looked_through_quickly(made):
+    t = np.linspace(0.0, 50.0, 5000)
+    q = Q + np.stack([0.5 * np.sin(t), 0.0 * t], axis=1)
+    points = [Point(*row) for row in zip(t, q, np.stack([0.5 * np.cos(t), 0.0 * t], axis=1), strict=True)]
+    assert made.on_trajectory(1.0, 0, NAMES, points) and not made.reference.warning
+
+
 def test_without_limits_there_is_a_bound():
     model = arm().with_(velocity_limit=np.array([np.inf, 0.0]))
     made = FeedforwardController(model, FeedforwardSettings.from_values({}, model))

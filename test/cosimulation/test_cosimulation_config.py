@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 import rbd_ros as rbd
+from rbd_ros.runtime.cosimulation.gazebo_files import write_files
 
 CONFIG = Path(__file__).parents[2] / "config"
 BRIDGED = ("rosgraph_msgs/msg/Clock", "sensor_msgs/msg/JointState", "std_msgs/msg/Float64")    # by ros_gz_bridge
@@ -24,13 +25,31 @@ def test_the_numbers_for_the_sample_are_those_of_the_demo():
         assert own[name] == everywhere[name]
 
 
-def test_gains_in_gazebo_are_those_of_the_links_without_rotors():
-    rotors = np.array(yaml.safe_load((CONFIG / "demo.yaml").read_text())["/**"]["ros__parameters"]["rotor_inertia"])
+@pytest.mark.parametrize("delay", [0, 1])
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_gains_in_gazebo_hold_the_sample_from_its_start_on(tmp_path, steps, delay):
+    """Steps of 1 ms, one command per `steps`, which acts `delay` steps late; stretched out at zero, joints on one axis
+    hardly have any inertia of their own.
+    """
     own = yaml.safe_load((CONFIG / "gazebo.yaml").read_text())
     assert list(own) == ["/**"]    # sections of nodes would overrule the launch file
     own = own["/**"]["ros__parameters"]
-    np.testing.assert_allclose(own["gains.kp"], 2.0 * rotors * 10.0**2, rtol=2e-3)
-    np.testing.assert_allclose(own["gains.kd"], 2.0 * 0.7 * 2.0 * rotors * 10.0, rtol=2e-3)
+    assert own["feedforward"] == "computed_torque"
+    model, (kp,), (kd,) = rbd.sample("iiwa"), own["gains.kp"], own["gains.kd"]
+    robot = rbd.load_urdf(write_files(rbd.sample_path("iiwa"), tmp_path, "bridge", world="w").description)
+    n, h = model.nv, 1e-3
+    one, none = np.eye(n), np.zeros((n, n))
+    for q in (np.zeros(n), np.full(n, 0.02), np.array([0.5, 0.4, 0.0, -0.6, 0.0, 0.3, 0.0])):
+        M, W = rbd.mass_matrix(model, q), np.linalg.inv(rbd.mass_matrix(robot, q))
+        cycle = np.block([[one, none, none, none], [none, one, none, none], [none, none, none, one],
+                          [-kp * M, -kd * M, none, none]])    # of q, v, the command before, the command
+        for k in range(steps):
+            acts = h * W @ np.hstack([none, none, one, none] if k < delay else [none, none, none, one])
+            v = np.hstack([none, one, none, none]) + acts
+            step = np.eye(4 * n)
+            step[n:2 * n], step[:n] = v, np.hstack([one, none, none, none]) + h * v
+            cycle = step @ cycle
+        assert np.abs(np.linalg.eigvals(cycle)).max() < 1.0
 
 
 def test_its_ros_types_exist():

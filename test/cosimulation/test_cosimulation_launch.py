@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -112,11 +113,20 @@ def test_gazebo_gets_what_it_needs(gazebo, launch, interface, mode):
     adapters, check, gravity, kp = parameters("feedforward", "adapters", "gravity_check", "gravity", "gains.kp")
     assert ("forward_command" in adapters[1]) == (not passing)
     assert not check[5] and gravity[4] == [0.0, 0.0, -1.62] and kp[4][0] > 0.0
-    source, gravity = parameters("residual", "effort_source", "gravity")
+    source, topic, gravity = parameters("residual", "effort_source", "effort_topic", "gravity")
     assert source[0] == "effort" and gravity[4] == [0.0, 0.0, -1.62]
+    assert topic[0] == ("lockstep/effort" if passing else "feedforward/effort")
+    if mode == "lockstep":    # no state may be lost
+        reliability, depth = parameters("feedforward", *(
+            f"qos_overrides./joint_states.subscription.{name}" for name in ("reliability", "depth")))
+        assert (reliability[0], depth[2]) == ("reliable", 10)
     if passing:
-        stepper, model, controller, joints, steps, step, world = parameters(
-            "lockstep", "stepper", "bridge_model", "controller", "joints", "steps", "step", "world")
+        stepper, model, controller, joints, steps, step, world, receivers, activity = parameters(
+            "lockstep", "stepper", "bridge_model", "controller", "joints", "steps", "step", "world", "receivers",
+            "activity_topic")
+        bridged = interface == "bridge"
+        assert receivers[1] == ["gazebo_bridge" if bridged else "effort_controller"]
+        assert activity[0] == ("" if bridged else "/joint_state_broadcaster/joint_states")
         assert stepper[0] == ("gazebo" if mode == "lockstep" else "none") and (steps[2], step[3]) == (5, 0.002)
         assert (model[0], controller[0]) == (("iiwa", "") if interface == "bridge" else ("", "effort_controller"))
         assert joints[1] == [f"joint_{i}" for i in range(1, 8)] and world[0] == "lab"
@@ -129,7 +139,10 @@ def test_gazebo_gets_what_it_needs(gazebo, launch, interface, mode):
         force = started.node.create_publisher(Float64, "/model/iiwa/joint/joint_7/cmd_force", 10)
         started.wait_for("run", lambda: "pause: false" in started.output().split("ARGUMENTS of gz")[-1]
                          and started.output().count("[INFO] [gz-") == 4, lambda: force.publish(Float64()))
+    folder = re.search(r"-file (\S+)/iiwa.urdf", started.output())[1]
+    assert {file.suffix for file in Path(folder).iterdir()} == {".urdf", ".yaml"}
     output = started.end()
+    assert not Path(folder).exists()
     said = {line.split("ARGUMENTS of ")[1].split(":")[0]: line for line in output.splitlines() if "ARGUMENTS" in line}
     runs = (interface, mode) == ("ros2_control", "real_time")    # elsewhere nothing would hold the arm
     assert f"GAZEBO -s {'-r ' if runs else ''}{gazebo / 'lab.sdf'}" in output
@@ -139,7 +152,7 @@ def test_gazebo_gets_what_it_needs(gazebo, launch, interface, mode):
     if interface == "ros2_control":    # after the arm, and after the clock
         assert output.index("ARGUMENTS of create") < output.index("ARGUMENTS of spawner")
         assert "effort_controller joint_state_broadcaster --activate-as-group --param-file" in said["spawner"]
-        assert Path(said["spawner"].split("--param-file ")[1].split()[0]).is_file()
+        assert f"--param-file {folder}/iiwa_controllers.yaml" in said["spawner"]
 
 
 @pytest.mark.parametrize(("argument", "message"), [

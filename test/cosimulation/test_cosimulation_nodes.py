@@ -1,13 +1,12 @@
 """Plants, controller, lockstep and residual as users have them: processes of their own, joined by DDS."""
 from __future__ import annotations
 
-import itertools
 import os
 import time
 
 import numpy as np
 import pytest
-from nodes.harness import RELIABLE, NodeProcess, Peer, rclpy
+from nodes.harness import RELIABLE, Peer, rclpy
 from rclpy.duration import Duration
 from rclpy.event_handler import PublisherEventCallbacks
 from rosgraph_msgs.msg import Clock
@@ -16,11 +15,9 @@ from std_msgs.msg import Float64, Float64MultiArray
 
 import rbd_ros as rbd
 from cosimulation import episode
-from rbd_interfaces.msg import JointEffort
 from rbd_interfaces.srv import Step
 from rbd_ros.cli import demo_motion
 from rbd_ros.core.simulation.simulator import Simulator
-from rbd_ros.nodes import lockstep
 from rbd_ros.nodes.simulator import SimulatorNode
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed: scripts/setup --peers")
@@ -29,22 +26,6 @@ URDF = rbd.sample_path("two_link")
 NAMES = ["shoulder", "elbow"]
 Q0 = [0.4, -0.6]
 SECOND = 1_000_000_000
-
-
-@pytest.fixture
-def start(tmp_path):
-    """Start nodes; kill what a failed test leaves behind."""
-    started, number = [], itertools.count()
-
-    def launch(name, *arguments, **parameters):
-        folder = tmp_path / str(next(number))
-        folder.mkdir()
-        started.append(NodeProcess(folder, name, arguments, **parameters))
-        return started[-1]
-
-    yield launch
-    for process in started:
-        process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -167,113 +148,7 @@ def test_what_is_wrong_is_named(start):
     assert process.end() == 0
 
 
-# ---- a stand-in for Gazebo: the same service, which answers before it steps, and the same topics
-
-class World(Peer):
-    """Our simulator behind the services of Gazebo; it answers each state with an effort of its own."""
-
-    def __init__(self, package, kind, service):
-        super().__init__("lockstep")
-        module = pytest.importorskip(f"{package}.srv", reason=f"{package} is not built in this environment")
-        self.simulator = Simulator(rbd.load_urdf(URDF), q=Q0)
-        self.pending, self.requests = 0, []
-        self.current = np.zeros(2)
-        self.log = []
-        self.states = self.node.create_publisher(JointState, "joint_states", 10)
-        self.answers = self.node.create_publisher(JointEffort, "feedforward/effort", 10)
-        for i, name in enumerate(NAMES):
-            self.node.create_subscription(Float64, f"/model/arm/joint/{name}/cmd_force",
-                                          lambda message, i=i: self.current.__setitem__(i, message.data), 10)
-        self.node.create_service(getattr(module, kind), service, self.on_request)
-        self.node.create_timer(0.001, self.on_timer)
-
-    def on_request(self, request, response):
-        if hasattr(request, "world_control"):
-            assert request.world_control.pause
-            self.pending += request.world_control.multi_step
-            response.success = True
-        else:
-            self.pending += request.steps
-            response.result.result = response.result.RESULT_OK
-        self.requests.append(self.pending)
-        return response
-
-    def on_timer(self):
-        if not self.pending:
-            return
-        self.simulator.step(self.current, self.pending)
-        self.pending = 0
-        ns = round(self.simulator.time * SECOND)
-        state = JointState(name=NAMES, position=self.simulator.q, velocity=self.simulator.v, effort=[0.0, 0.0])
-        state.header.stamp.sec, state.header.stamp.nanosec = divmod(ns, SECOND)
-        self.states.publish(state)
-        effort = [np.sin(ns * 1e-9), 0.1]
-        self.log.append((ns, self.current.tolist()))
-        self.answers.publish(JointEffort(header=state.header, name=NAMES, effort=effort))
-
-
-@pytest.mark.parametrize(("stepper", "package", "kind", "service", "names"), [
-    ("gazebo", "ros_gz_interfaces", "ControlWorld", "/world/lab/control", {"world": "lab"}),
-    ("simulation_interfaces", "simulation_interfaces", "StepSimulation", "/gzserver/step_simulation",
-     {"plant": "/gzserver"})])
-def test_gazebo_is_stepped_by_its_own_services(start, stepper, package, kind, service, names):
-    with World(package, kind, service) as world:
-        process = start("lockstep", stepper=stepper, joints=NAMES, controller="''", bridge_model="arm", steps=5,
-                        settle=0.003, **names)
-        world.spin_until(lambda: len(world.log) > 100, "100 turns")
-        world.spin_until(lambda: world.diagnostics.get("cycles", "0") > "0", "diagnostics")
-        assert process.end() == 0
-    assert world.requests[:10] == [1] + [5] * 9    # the first one shows a state
-    for (before, _), (after, acted) in itertools.pairwise(world.log):
-        assert after - before == 5_000_000
-        assert acted == [np.sin(before * 1e-9), 0.1]    # the answer to a state acts from that state on
-
-
-class PausedGazebo:
-    """In place of a stepper: it is there, and counts."""
-
-    ready = True
-
-    def __init__(self):
-        self.steps = []
-
-    def step(self, steps, done):
-        self.steps.append(steps)
-        done(True, "")
-
-    show = destroy = lambda self, *arguments: None
-
-
-@pytest.mark.parametrize(("target", "wakes"), [
-    (["controller:=effort_controller"], True), (["controller:=''", "bridge_model:=arm", "joints:=[a]"], False)])
-def test_controllers_in_a_paused_gazebo_get_the_steps_they_need_to_start(monkeypatch, target, wakes):
-    # Without steps the controller manager is not updated, and no controller becomes active; but with plain topics
-    # nothing holds the arm.
-    gazebo, ticks = PausedGazebo(), []
-    monkeypatch.setattr(lockstep, "make_stepper", lambda *arguments: gazebo)
-    rclpy.init(args=["--ros-args", *(word for item in ["stepper:=gazebo", *target] for word in ("-p", item))],
-               domain_id=int(os.environ["ROS_DOMAIN_ID"]))
-    node = lockstep.LockstepNode()
-    try:
-        node.start()
-        node.create_timer(0.1, lambda: ticks.append(1))
-        while len(ticks) < 5:
-            rclpy.spin_once(node)
-        assert set(gazebo.steps) == ({1} if wakes else set())
-        node.create_subscription(Float64MultiArray, "effort_controller/commands", lambda message: None, 1)
-        node.create_publisher(JointState, "joint_states", 1)
-        ticks.clear()
-        while len(ticks) < 2:    # the controllers are discovered
-            rclpy.spin_once(node)
-        made = len(gazebo.steps)
-        while len(ticks) < 6:
-            rclpy.spin_once(node)
-        assert len(gazebo.steps) == made
-    finally:
-        node.stop()
-        node.destroy_node()
-        rclpy.shutdown()
-
+# ---- ends and errors
 
 def test_a_missing_package_is_named(start):
     process = start("lockstep", stepper="gazebo", bridge_model="arm", joints=NAMES)

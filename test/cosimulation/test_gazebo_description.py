@@ -9,8 +9,8 @@ import yaml
 
 import rbd_ros as rbd
 from rbd_ros.cli.main import main
-from rbd_ros.core.model.urdf import describe
-from rbd_ros.core.model.xml_tree import parse_xml
+from rbd_ros.core.model.files.urdf import describe
+from rbd_ros.core.model.files.xml_tree import parse_xml
 from rbd_ros.runtime.cosimulation.gazebo_description import driven_joints, gazebo_description, nearest_valid, refusals
 from rbd_ros.runtime.cosimulation.gazebo_files import bridge_entries, write_files
 
@@ -123,6 +123,17 @@ def test_the_bridge_carries_clock_states_and_a_force_per_joint():
     assert [entry["ros_topic_name"] for entry in entries] == [
         "/clock", "/joint_states", "/model/arm/joint/a/cmd_force", "/model/arm/joint/b/cmd_force"]
     assert entries[1]["gz_topic_name"] == "/world/lab/model/arm/joint_state"
+
+
+def test_for_turns_gazebo_itself_tells_the_states(tmp_path):
+    (tmp_path / "in.urdf").write_text(chain(("a", INERTIA), ("b", INERTIA)))
+    made = write_files(tmp_path / "in.urdf", tmp_path / "out", "ros2_control", world="lab", states=True)
+    text = made.description.read_text()
+    assert "JointStatePublisher" in text and "GazeboSimROS2ControlPlugin" in text and "ApplyJointForce" not in text
+    topics = [entry["ros_topic_name"] for entry in yaml.safe_load(made.bridge.read_text())]
+    assert topics == ["/clock", "/joint_states"]
+    broadcaster = yaml.safe_load(made.controllers.read_text())["joint_state_broadcaster"]["ros__parameters"]
+    assert broadcaster["use_local_topics"]    # /joint_states has one publisher
 
 
 def test_plugins_of_others_are_taken_out_and_the_rest_stays():

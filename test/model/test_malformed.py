@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rbd_ros as rbd
-from rbd_ros.core.model.xml_tree import MAX_BYTES, MAX_DEPTH
+from rbd_ros.core.model.files.xml_tree import MAX_BYTES, MAX_DEPTH
 
 SEEDS = settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 

@@ -9,7 +9,7 @@ from support.robots import assert_close, build, chain, random_state
 from support.trees import TYPES, random_description, random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core.model.conditioning import lengths
+from rbd_ros.core.model.checks.conditioning import lengths
 
 MODEL = random_tree(41, TYPES)
 

@@ -152,8 +152,8 @@ def passed_on(values: Values) -> Any:
         [take] = [subscription.callback for subscription in node.subscriptions
                   if subscription.topic_name == "/feedforward/effort"]
         take(JointEffort(name=NAMES, effort=[1.0, 2.0]))
-        [message] = nodes.sent["/effort_controller/commands"]
-        return tuple(message.data)
+        sent = nodes.sent["/effort_controller/commands"]
+        return tuple(sent[0].data) if sent else None
 
 
 def forwarded(program: str, values: Values) -> Any:
@@ -241,6 +241,8 @@ def cases() -> dict[str, dict[str, Case]]:
                                  renamed("/feedforward/effort", "/efforts")),
             "controller": Case("arm", partial(published, "lockstep"), renamed(commands, "/arm/commands")),
             "bridge_model": Case("arm", partial(published, "lockstep"), added(*forces), {"joints": NAMES}),
+            "receivers": Case(["arm"], passed_on, None),
+            "activity_topic": Case("active", partial(subscribed, "lockstep"), added("/active")),
             "settle": Case(0.25, partial(periods, "lockstep"), (100.0, 250.0, 1000.0))},
         "residual": {
             **shared("residual"),

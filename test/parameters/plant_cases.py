@@ -66,6 +66,12 @@ def passes_its_limit(program: str, values: Values) -> bool:
     return bool(plant.simulator.q[0] > plant.model.position_upper[0] + 0.01)
 
 
+def fastest(program: str, values: Values) -> float:
+    plant = make(program, values)
+    assert plant.on_commands([0.0, 30.0])
+    return max(abs(plant.simulator.v[1]) for _ in range(200) if plant.advance(1))
+
+
 def time_of_ten_steps(program: str, values: Values) -> float:
     plant = make(program, values)
     plant.advance(10)
@@ -163,11 +169,14 @@ def cases(program: str) -> dict[str, Case]:
 
 
 def simulator_cases() -> dict[str, Case]:
-    own = Simulator(rbd.load_urdf(URDF), integrator="rk4")
+    model = rbd.load_urdf(URDF)
+    own = Simulator(model, integrator="rk4")
     own.step(EFFORT, 100)
     labels = rbd.sample_constraints("five_bar", rbd.sample("five_bar")).labels
     return {**cases("simulator"),
             "integrator": Case("rk4", partial(moved, "simulator"), np.array(own.q), tolerance=1e-12),
+            "velocity_limits": Case(True, partial(fastest, "simulator"), model.velocity_limit[1],
+                                    {"command_timeout": 0.0}),
             "constraints_file": Case("five_bar", partial(constraints, "simulator"), (tuple(labels), True))}
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from simulation import robots
+from simulation.robots import link, momentum
 
 import rbd_ros as rbd
 from rbd_ros.core.simulation.simulator import Simulator
-from simulation.robots import link, momentum
 
 SLIDE = {"joint_type": "prismatic", "axis": (1.0, 0.0, 0.0)}
 

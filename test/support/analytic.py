@@ -10,7 +10,8 @@ import numpy as np
 
 from rbd_ros.core.compile import COMPILED
 from rbd_ros.core.dynamics import inverse
-from rbd_ros.core.model import block
+from rbd_ros.core.model import block, joint_kinds
+from rbd_ros.core.model.joints import KINDS
 from rbd_ros.core.model.state import node_wrenches
 
 TERMS, POINTS = 60, 64
@@ -49,19 +50,19 @@ def motion(model, q, rates):
         if not row[block.OWNER]:
             continue
         at, iv, kind = int(row[block.IQ]), int(row[block.IV]), int(row[block.TYPE])
-        if kind not in (block.SPHERICAL, block.FREE):
+        if kind not in (joint_kinds.SPHERICAL, joint_kinds.FREE):
             for k in range(1, TERMS):
-                size = block.NODE_NV[kind]
+                size = KINDS[kind].nv
                 positions[k, at:at + size] = v[k - 1, iv:iv + size] / k
             continue
-        turn = at + 3 if kind == block.FREE else at
+        turn = at + 3 if kind == joint_kinds.FREE else at
         quaternions = np.zeros((TERMS, 4))
         quaternions[0] = q[turn:turn + 4]
         for k in range(1, TERMS):    # q̇ = ½ q ∘ ω
             quaternions[k] = sum(product(quaternions[j], np.append(v[k - 1 - j, iv:iv + 3], 0.0))
                                  for j in range(k)) / (2 * k)
         positions[:, turn:turn + 4] = quaternions
-        if kind == block.FREE:
+        if kind == joint_kinds.FREE:
             linear = turned(quaternions, v[:, iv + 3:iv + 6])
             positions[1:, at:at + 3] = linear[:-1] / np.arange(1, TERMS)[:, None]
     return positions, v

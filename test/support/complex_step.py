@@ -5,8 +5,9 @@ import numpy as np
 from rbd_ros.core.compile import COMPILED
 from rbd_ros.core.dynamics import articulated, inverse, kinematics
 from rbd_ros.core.dynamics import constraint_rows as rows
-from rbd_ros.core.model import block
+from rbd_ros.core.model import block, joint_kinds
 from rbd_ros.core.model.constraint_block import ROWS
+from rbd_ros.core.model.joints import KINDS
 from rbd_ros.core.model.state import node_wrenches
 
 STEP = 1e-30
@@ -81,18 +82,18 @@ def tangents(model, q):
     Q = np.zeros((model.nq, model.nv))
     for row in model._node_rows:
         iq, iv, kind = int(row[block.IQ]), int(row[block.IV]), int(row[block.TYPE])
-        if kind == block.FREE:
+        if kind == joint_kinds.FREE:
             x, y, z, w = q[iq + 3:iq + 7]
             R = np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
                           [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
                           [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]])
             Q[iq:iq + 3, iv + 3:iv + 6] = R
             iq += 3
-        if kind in (block.FREE, block.SPHERICAL):
+        if kind in (joint_kinds.FREE, joint_kinds.SPHERICAL):
             x, y, z, w = q[iq:iq + 4]
             Q[iq:iq + 4, iv:iv + 3] = 0.5 * np.array([[w, -z, y], [z, w, -x], [-y, x, w], [-x, -y, -z]])
         else:
-            count = block.NODE_NV[kind]
+            count = KINDS[kind].nv
             Q[iq:iq + count, iv:iv + count] = np.eye(count)
     return Q
 

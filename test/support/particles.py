@@ -76,6 +76,8 @@ def joint_motion(spec, q, x):
         return screw(spec.axis, zero, x[:, 0])
     if kind == "helical":
         return screw(spec.axis, x[:, 0], spec.pitch * x[:, 0])
+    if kind == "cam":
+        return screw(spec.axis, x[:, 0], sum(c * x[:, 0] ** k for k, c in enumerate(spec.advance)))
     if kind == "cylindrical":
         return screw(spec.axis, x[:, 0], x[:, 1])
     if kind == "translation":

@@ -3,7 +3,7 @@
 import numpy as np
 
 import rbd_ros as rbd
-from rbd_ros.core.model import block
+from rbd_ros.core.model import joint_kinds
 
 TYPES = tuple(kind for kind in rbd.JOINT_TYPES if kind != "fixed")
 
@@ -37,9 +37,11 @@ def random_joint(rng, kind, name, parent, child, rotors=True):
         axes = random_rotation(rng)[:2 if kind == "universal" else 3]
         options["axes"] = tuple(tuple(float(x) for x in axis) for axis in axes)
     if kind == "composite":
-        steps = rng.permutation([block.REVOLUTE, block.PRISMATIC, block.HELICAL])
-        options["parts"] = tuple(rbd.Primitive(int(step), random_axis(rng), 0.1 if step == block.HELICAL else 0.0)
+        steps = rng.permutation([joint_kinds.REVOLUTE, joint_kinds.PRISMATIC, joint_kinds.HELICAL])
+        options["parts"] = tuple(rbd.Primitive(int(step), random_axis(rng), 0.1 if step == joint_kinds.HELICAL else 0.0)
                                  for step in steps)
+    if kind == "cam":
+        options["advance"] = (0.02, 0.1, -0.05, 0.03)
     return rbd.JointSpec(name, kind, parent, child, random_rotation(rng), rng.normal(scale=0.3, size=3),
                          axis=random_axis(rng), pitch=0.2 if kind == "helical" else 0.0,
                          rotor_inertia=float(rng.uniform(0.0, 0.1)) if rotors else 0.0, **options)

@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import RbdError, shown, unknown_name
+from ..model.files.yaml_text import read_yaml
 from ..model.robot_model import RobotModel
-from ..model.yaml_text import read_yaml
 from .actuation import Actuation, Drive, RigidDrive, SeriesDrive, VariableDrive
 from .motor import Motor
 from .series_elastic import SeriesSpring

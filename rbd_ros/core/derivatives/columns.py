@@ -11,22 +11,20 @@ Where S = S(q), Ψ̇ gains σ = ∂S/∂q q̇, Ψ̈ gains ∂(S q̈ + Ṡ q̇)/�
 from __future__ import annotations
 
 from ..compile import kernel, sweep
-from ..lie.so3 import right_jacobian_dot, right_jacobian_second
 from ..lie.spatial import (
     add,
     compose,
     cross,
     dot,
     rotate,
-    rotate_back,
     rotate_symmetric,
     scale,
     sub,
     symmetric_times,
+    unit,
 )
 from ..model.block import (
     GRAVITY,
-    HELICAL,
     INERTIA,
     IQ,
     IV,
@@ -34,11 +32,6 @@ from ..model.block import (
     MOMENT,
     NODES,
     RATIO,
-    REVOLUTE,
-    SPHERICAL_EXP,
-    column,
-    dof,
-    joint_pose,
     kind,
     matrix,
     node,
@@ -50,6 +43,18 @@ from ..model.block import (
     six,
     vector,
     zero,
+)
+from ..model.joint_kinds import (
+    column,
+    dof,
+    is_revolute,
+    is_screw,
+    joint_bias,
+    joint_pose,
+    rates,
+    second_slope,
+    slope,
+    varies,
 )
 
 # workspace of one node: pose, twist, acceleration; composite mass, moment, inertia, N, momentum; wrench about O
@@ -73,34 +78,29 @@ def put_pair(A, k, x, y):
 
 
 @kernel
-def unit_vector(c, like):
-    z = 0.0 * like
-    return (z + 1.0 if c == 0 else z, z + 1.0 if c == 1 else z, z + 1.0 if c == 2 else z)
+def about_origin(E, p, x):
+    """The twist x of a node with world axes E, at p from O, in world axes about O."""
+    a = rotate(E, x[0])
+    return a, add(rotate(E, x[1]), cross(p, a))
+
+
+@kernel
+def put_pair_add(A, k, x, y):
+    put_add(A, k, x)
+    put_add(A, k + 3, y)
 
 
 @sweep
-def exponential_slopes(q, k, v, j, a, x, c):
-    """Of exponential coordinates: ∂(S q̇)/∂q_c, ∂(S q̈ + Ṡ q̇)/∂q_c, ∂(Ṡ q̇)/∂q̇_c."""
-    r = vector(q, k)
-    rate = vector(v, j)
-    e = unit_vector(c, q[k])
-    slope = right_jacobian_dot(r, e)
-    sigma = rotate(slope, rate)
-    second = rotate(right_jacobian_second(r, e, rate), rate)
-    return sigma, add(rotate(slope, vector(a, x)), second), add(sigma, rotate(right_jacobian_dot(r, rate), e))
-
-
-@sweep
-def exponential_bias(q, k, v, j):
-    """`Ṡ q̇` of exponential coordinates."""
-    rate = vector(v, j)
-    return rotate(right_jacobian_dot(vector(q, k), rate), rate)
-
-
-@sweep
-def exponential_torque(q, k, c, n):
-    """`∂Sᵀ/∂q_c n` of exponential coordinates."""
-    return rotate_back(right_jacobian_dot(vector(q, k), unit_vector(c, q[k])), n)
+def column_slopes(M, o, q, k, v, j, a, x, c):
+    """Where S varies, by coordinate c of q: ∂(S q̇) and ∂(S q̈ + Ṡ q̇); by that of q̇: ∂(Ṡ q̇). q̈ at a[x:]."""
+    t = kind(M, o)
+    rate = rates(t, v, j)
+    e = unit(c, q[k])
+    sigma, sigma_l = slope(M, o, q, k, e, rate)
+    rho, rho_l = slope(M, o, q, k, e, rates(t, a, x))
+    second, second_l = second_slope(M, o, q, k, e, rate)
+    xi, xi_l = slope(M, o, q, k, rate, e)
+    return (sigma, sigma_l), (add(rho, second), add(rho_l, second_l)), (add(sigma, xi), add(sigma_l, xi_l))
 
 
 @kernel
@@ -162,7 +162,7 @@ def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
             alpha = vector(W, x + ALPHA)
             accel = vector(W, x + ACCEL)
             before = T[last + h]
-        if t == REVOLUTE:
+        if is_revolute(t):
             ratio = M[o + RATIO]
             sa = (ratio * E[2], ratio * E[5], ratio * E[8])
             sl = cross(p, sa)
@@ -177,21 +177,20 @@ def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
             u_r = (z, z, z)
             for c in range(dof(t)):
                 sa, sl = column(M, o, q, iq, c)
-                sa = rotate(E, sa)
-                sl = add(rotate(E, sl), cross(p, sa))
+                sa, sl = about_origin(E, p, (sa, sl))
                 put_pair(L, COLUMN * (at + c) + S, sa, sl)
                 omega_r = add(omega_r, scale(v[iv + c], sa))
                 u_r = add(u_r, scale(v[iv + c], sl))
                 if moving:
                     alpha = add(alpha, scale(a[ja + iv - j + c], sa))
                     accel = add(accel, scale(a[ja + iv - j + c], sl))
-            if t == SPHERICAL_EXP:
-                x = rotate(E, exponential_bias(q, iq, v, iv))
+            if varies(t):
+                x, y = about_origin(E, p, joint_bias(M, o, q, iq, v, iv))
                 alpha = add(alpha, x)
-                accel = add(accel, cross(p, x))
+                accel = add(accel, y)
         omega = add(omega_p, omega_r)
         u = add(u_p, u_r)
-        if t <= HELICAL:    # ad_V s is Ψ̇, as s turns and slides along itself
+        if is_screw(t):    # ad_V s is Ψ̇, as s turns and slides along itself
             l = COLUMN * at
             x, y = ad(omega_p, u_p, vector(L, l + S), vector(L, l + S + 3))
             put_pair(L, l + PSI, x, y)
@@ -214,14 +213,12 @@ def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
                 put_pair(L, l + PSI, x, y)
                 x, y = ad(add(omega_p, omega), add(u_p, u), sa, sl)
                 put_pair(L, l + XI, x, y)
-                if t == SPHERICAL_EXP:
-                    sigma, _, xi = exponential_slopes(q, iq, v, iv, v, iv, c)
-                    sigma = rotate(E, sigma)
-                    xi = rotate(E, xi)
-                    put_add(L, l + PSI, sigma)
-                    put_add(L, l + PSI + 3, cross(p, sigma))
-                    put_add(L, l + XI, xi)
-                    put_add(L, l + XI + 3, cross(p, xi))
+                if varies(t):
+                    sigma, _, xi = column_slopes(M, o, q, iq, v, iv, v, iv, c)
+                    x, y = about_origin(E, p, sigma)
+                    put_pair_add(L, l + PSI, x, y)
+                    x, y = about_origin(E, p, xi)
+                    put_pair_add(L, l + XI, x, y)
                 T[2 * at] = iv - j + c
                 T[2 * at + 1] = before
                 before = at
@@ -296,15 +293,14 @@ def acceleration_columns(M, q, k, v, j, a, x, W, L):
                 d, r = ad(vector(W, b + ALPHA), vector(W, b + ACCEL), sa, sl)
                 f, g = ad(vector(W, b + OMEGA), vector(W, b + U), vector(L, l + PSI), vector(L, l + PSI + 3))
                 put_pair(L, l + PSI2, add(d, f), add(r, g))
-            if t == SPHERICAL_EXP:
+            if varies(t):
                 w = NODE_SIZE * i
                 iv = int(M[o + IV].real)
                 E = matrix(W, w + R)
                 p = vector(W, w + P)
-                sigma, rho, _ = exponential_slopes(q, k + int(M[o + IQ].real), v, j + iv, a, x + iv, c)
-                sigma = rotate(E, sigma)
-                rho = rotate(E, rho)
-                d, r = ad(vector(W, w + OMEGA), vector(W, w + U), sigma, cross(p, sigma))
-                put_add(L, l + PSI2, add(rho, d))
-                put_add(L, l + PSI2 + 3, add(cross(p, rho), r))
+                sigma, rho, _ = column_slopes(M, o, q, k + int(M[o + IQ].real), v, j + iv, a, x + iv, c)
+                sa, sl = about_origin(E, p, sigma)
+                d, r = ad(vector(W, w + OMEGA), vector(W, w + U), sa, sl)
+                f, g = about_origin(E, p, rho)
+                put_pair_add(L, l + PSI2, add(f, d), add(g, r))
             at += 1

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import entry
-from ..dynamics.constrained_forward import constrained_forward_dynamics
-from ..dynamics.constrained_inverse import RANK_TOLERANCE, constrained_inverse_dynamics
-from ..dynamics.constraint_rows import constraint_rows
-from ..dynamics.constraint_values import evaluate
+from ..dynamics.constrained.forward import constrained_forward_dynamics
+from ..dynamics.constrained.inverse import RANK_TOLERANCE, constrained_inverse_dynamics
+from ..dynamics.constrained.rows import constraint_rows
+from ..dynamics.constrained.values import evaluate
 from ..dynamics.hybrid import prescribed_mask
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ..errors import RbdError

@@ -8,12 +8,10 @@ from numpy.typing import ArrayLike
 
 from ..compile import entry, kernel, routine
 from ..errors import RbdError
-from ..lie.so3 import right_jacobian_dot, right_jacobian_second
-from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
+from ..lie.spatial import compose, cross, rotate_back, scale, sub, unit
 from ..model.block import (
     ARMATURE,
     GRAVITY,
-    HELICAL,
     IQ,
     IV,
     MASS,
@@ -22,23 +20,14 @@ from ..model.block import (
     NQ,
     NV,
     OFFSET,
-    PITCH,
     POSITION,
-    PRISMATIC,
     RATIO,
     ROTATION,
-    SPHERICAL_EXP,
     all_finite,
-    column,
-    dof,
-    joint_bias,
-    joint_pose,
-    joint_twist,
     kind,
     matrix,
     node,
     parent,
-    positions_valid,
     put,
     put_matrix,
     rates_valid,
@@ -47,10 +36,25 @@ from ..model.block import (
     zero,
 )
 from ..model.block import INERTIA as BODY_INERTIA
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import (
+    column,
+    dof,
+    is_screw,
+    joint_bias,
+    joint_pose,
+    joint_twist,
+    rates,
+    screw,
+    second_slope,
+    slope,
+    slope_along,
+    varies,
+)
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped
-from .columns import put_pair, unit_vector
+from .columns import put_pair
 from .pairs import inertia_times, lie, lie_dual, minus, pair, pairing, plus, times, to_child, wrench_to_parent
 from .tangent import INERTIA, PLACEMENT, RECORD, SCREW, Tangent, parameter_tangents
 
@@ -79,16 +83,13 @@ def column_of(M, o, q, k, c):
 
 
 @routine
-def exponential_direction(q, k, v, a, j, dq, dv):
-    """Of exponential coordinates: ∂S q̇ and ∂S q̈ + ∂(Ṡ q̇) along dq[j:], dv[j:]; v[j:], a[j:]."""
-    r = vector(q, k)
-    rate = vector(v, j)
-    along = vector(dq, j)
-    change = vector(dv, j)
-    slope = right_jacobian_dot(r, along)
-    second = rotate(right_jacobian_second(r, along, rate), rate)
-    mixed = add(rotate(right_jacobian_dot(r, change), rate), rotate(right_jacobian_dot(r, rate), change))
-    return rotate(slope, rate), add(add(rotate(slope, vector(a, j)), second), mixed)
+def direction_slopes(M, o, q, k, v, a, j, dq, dv):
+    """Where S varies: ∂S q̇, and ∂S q̈ + ∂(Ṡ q̇) along dq[j:], dv[j:]; v[j:], a[j:]."""
+    t = kind(M, o)
+    rate, along, change = rates(t, v, j), rates(t, dq, j), rates(t, dv, j)
+    second = plus(slope(M, o, q, k, along, rates(t, a, j)), second_slope(M, o, q, k, along, rate))
+    mixed = plus(slope(M, o, q, k, change, rate), slope(M, o, q, k, rate, change))
+    return slope(M, o, q, k, along, rate), plus(second, mixed)
 
 
 @routine
@@ -100,21 +101,21 @@ def turned_back(E, p, o, M, x):
 
 
 @routine
-def screw_motion(M, o, x, w, u):
-    """∂h of a joint of one coordinate at x whose screw changes by (w, u): `∫₀ˣ Ad_exp(−s y) (w, u) dy`."""
+def screw_motion(M, o, q, iq, w, u):
+    """∂h of a screw whose S changes by (w, u): `∫₀ˣ Ad_exp(−S y) (w, u) dy`, x = ratio q + offset."""
+    x = M[o + RATIO] * q[iq] + M[o + OFFSET]
     z = 0.0 * x
-    t = kind(M, o)
+    turned, slid = screw(M, o, q, iq, kind(M, o))
     e = (z, z, z + 1.0)
-    if t == PRISMATIC:
+    if turned == 0.0:
         return scale(x, w), sub(scale(x, u), scale(0.5 * x * x, cross(e, w)))
     s = np.sin(x)
     c = 2.0 * np.sin(0.5 * x) * np.sin(0.5 * x)    # 1 − cos
     angular = (s * w[0] + c * w[1], s * w[1] - c * w[0], x * w[2])
     linear = (s * u[0] + c * u[1], s * u[1] - c * u[0], x * u[2])
-    if t == HELICAL:
-        a = x * s - c                    # ∫ y cos y
-        b = s - x * (1.0 - c)            # ∫ y sin y
-        linear = sub(linear, scale(M[o + PITCH], cross(e, (a * w[0] + b * w[1], a * w[1] - b * w[0], z))))
+    a = x * s - c                    # ∫ y cos y
+    b = s - x * (1.0 - c)            # ∫ y sin y
+    linear = sub(linear, scale(slid, cross(e, (a * w[0] + b * w[1], a * w[1] - b * w[0], z))))
     return angular, linear
 
 
@@ -123,9 +124,8 @@ def frame_change(M, o, q, iq, E, p, D, d, dq, y):
     """∂h of a node, `T⁻¹ ∂T`: from its coordinates along dq[y:], its placement and its screw."""
     h = turned_back(E, p, o, M, pair(D, d + PLACEMENT))
     t = kind(M, o)
-    if t <= HELICAL:
-        h = plus(h, screw_motion(M, o, M[o + RATIO] * q[iq] + M[o + OFFSET], vector(D, d + SCREW),
-                                 vector(D, d + SCREW + 3)))
+    if is_screw(t):
+        h = plus(h, screw_motion(M, o, q, iq, vector(D, d + SCREW), vector(D, d + SCREW + 3)))
     for c in range(dof(t)):
         h = plus(h, times(dq[y + c], column_of(M, o, q, iq, c)))
     return h
@@ -136,16 +136,11 @@ def column_change(M, o, q, iq, c, D, d, dq, y):
     """∂S of column c."""
     z = 0.0 * dq[y]
     t = kind(M, o)
-    if t <= HELICAL:
+    if is_screw(t):
         return times(M[o + RATIO], pair(D, d + SCREW))
-    if t == SPHERICAL_EXP:
-        return exponential_column(q, iq, c, dq, y), (z, z, z)
+    if varies(t):
+        return slope_along(M, o, q, iq, dq, y, unit(c, q[iq]))
     return (z, z, z), (z, z, z)
-
-
-@routine
-def exponential_column(q, iq, c, dq, y):
-    return rotate(right_jacobian_dot(vector(q, iq), vector(dq, y)), unit_vector(c, q[iq]))
 
 
 @routine
@@ -154,14 +149,14 @@ def rate_changes(M, o, q, iq, v, a, iv, dq, dv, da, D, d):
     first = twist_of(M, o, q, iq, dv, iv)
     second = twist_of(M, o, q, iq, da, iv)
     t = kind(M, o)
-    if t <= HELICAL:
+    if is_screw(t):
         s = times(M[o + RATIO], pair(D, d + SCREW))
         first = plus(first, times(v[iv], s))
         second = plus(second, times(a[iv], s))
-    elif t == SPHERICAL_EXP:
-        sigma, rho = exponential_direction(q, iq, v, a, iv, dq, dv)
-        first = (add(first[0], sigma), first[1])
-        second = (add(second[0], rho), second[1])
+    elif varies(t):
+        sigma, rho = direction_slopes(M, o, q, iq, v, a, iv, dq, dv)
+        first = plus(first, sigma)
+        second = plus(second, rho)
     return first, second
 
 
@@ -192,8 +187,7 @@ def motion_changes(M, q, k, v, a, j, dq, dv, da, D, W, stride, i):
         DV_p = pair(W, stride * h + DV)
     dh = frame_change(M, o, q, iq, E, p, D, d, dq, iv)
     rate = twist_of(M, o, q, iq, v, iv)
-    s, r = twist_of(M, o, q, iq, a, iv)
-    acceleration = (add(s, bias_of(M, o, q, iq, v, iv)), r)
+    acceleration = plus(twist_of(M, o, q, iq, a, iv), bias_of(M, o, q, iq, v, iv))
     drate, dacceleration = rate_changes(M, o, q, iq, v, a, iv, dq, dv, da, D, d)
     twist = plus(V_p, rate)
     dtwist = plus(minus(to_child(E, p, DV_p), lie(dh, V_p)), drate)

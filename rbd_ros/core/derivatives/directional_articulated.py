@@ -26,18 +26,18 @@ from ..model.block import (
     NQ,
     NV,
     all_finite,
-    dof,
     kind,
     matrix,
     node,
     parent,
-    positions_valid,
     rates_valid,
     six,
     vector,
 )
 from ..model.block import INERTIA as BODY_INERTIA
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches
 from .columns import put_pair

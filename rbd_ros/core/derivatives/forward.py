@@ -19,11 +19,9 @@ from ..model.block import (
     NQ,
     NV,
     all_finite,
-    dof,
     kind,
     node,
     parent,
-    positions_valid,
     put,
     put_add,
     rates_valid,
@@ -31,7 +29,9 @@ from ..model.block import (
     vector,
     zero,
 )
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped, states
 from .columns import (

@@ -10,26 +10,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
-from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times
+from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times, unit
 from ..model.block import (
     ARMATURE,
     IQ,
     NODES,
     NQ,
     NV,
-    SPHERICAL_EXP,
     all_finite,
-    dof,
     kind,
     matrix,
     node,
     parent,
-    positions_valid,
     rates_valid,
     six,
     vector,
 )
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import dof, slope_dual, varies
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
 from .columns import (
@@ -51,7 +50,6 @@ from .columns import (
     S,
     acceleration_columns,
     count_columns,
-    exponential_torque,
     motion_sweep,
 )
 
@@ -144,10 +142,12 @@ def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a, row, column
                     by_a[row * ix + column * iy] += mass
                     by_a[row * iy + column * ix] += mass
                 x = T[2 * x + 1]
-            if t == SPHERICAL_EXP:
-                f = rotate_back(matrix(W, w + R), sub(moment, cross(vector(W, w + P), force)))
-                f = exponential_torque(q, k + int(M[o + IQ].real), y - begin, f)
-                for d in range(3):
+            if varies(t):    # ∂Sᵀ times the wrench about the node's origin, in its axes
+                E = matrix(W, w + R)
+                iq = k + int(M[o + IQ].real)
+                f = slope_dual(M, o, q, iq, unit(y - begin, q[iq]), rotate_back(
+                    E, sub(moment, cross(vector(W, w + P), force))), rotate_back(E, force))
+                for d in range(dof(t)):
                     by_q[row * T[2 * (begin + d)] + column * iy] += f[d]
         b = parent(M, o)
         if b >= 0 and not composed:

@@ -23,18 +23,17 @@ from ..model.block import (
     NQ,
     NV,
     all_finite,
-    column,
-    dof,
     kind,
     matrix,
     node,
     parent,
-    positions_valid,
     put_add,
     rates_valid,
     vector,
 )
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import column, dof
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 

@@ -10,28 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import entry, kernel
-from ..lie.so3 import quaternion_multiply, quaternion_to_matrix
-from ..lie.spatial import rotate
-from ..model.block import (
-    FREE,
-    IQ,
-    IV,
-    NODES,
-    NQ,
-    NV,
-    OWNER,
-    SPHERICAL,
-    all_finite,
-    dof,
-    kind,
-    node,
-    positions_valid,
-    rates_valid,
-)
+from ..model.block import IQ, IV, NODES, NQ, NV, OWNER, all_finite, kind, node, rates_valid
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import dof, tangent_node
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
-from .columns import COLUMN, NODE_SIZE, count_columns, unit_vector
+from .columns import COLUMN, NODE_SIZE, count_columns
 from .inverse import inverse_derivatives
 
 STEP = 1e-30
@@ -57,28 +42,10 @@ def step_positions(M, q, k, c, x):
         x[i] = q[k + i]
     for i in range(int(M[NODES])):
         o = node(i)
-        t = kind(M, o)
         iv = int(M[o + IV])
-        if M[o + OWNER] == 0.0 or c < iv or c >= iv + dof(t):
-            continue
-        iq = int(M[o + IQ])
-        d = c - iv
-        if t == FREE:
-            p = k + iq + 3
-            if d >= 3:
-                e = rotate(quaternion_to_matrix(q[p], q[p + 1], q[p + 2], q[p + 3]), unit_vector(d - 3, q[p]))
-                for y in range(3):
-                    x[iq + y] += 1j * STEP * e[y]
-                continue
-            iq += 3
-        elif t != SPHERICAL:
-            x[iq + d] += 1j * STEP
-            continue
-        p = k + iq
-        e = unit_vector(d, q[p])
-        turned = quaternion_multiply((q[p], q[p + 1], q[p + 2], q[p + 3]), (e[0], e[1], e[2], 0.0))
-        for y in range(4):
-            x[iq + y] += 0.5j * STEP * turned[y]
+        if M[o + OWNER] != 0.0 and iv <= c < iv + dof(kind(M, o)):
+            iq = int(M[o + IQ])
+            tangent_node(M, o, q, k + iq, c - iv, 1j * STEP, x, iq)
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)

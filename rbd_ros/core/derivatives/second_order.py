@@ -25,15 +25,10 @@ from ..model.block import (
     NODES,
     NV,
     RATIO,
-    REVOLUTE,
-    dof,
-    joint_pose,
-    joint_twist,
     kind,
     matrix,
     node,
     parent,
-    project,
     put,
     put_add,
     put_matrix,
@@ -41,6 +36,7 @@ from ..model.block import (
     vector,
     zero,
 )
+from ..model.joint_kinds import dof, is_revolute, joint_pose, joint_twist, project
 
 # workspace of one node: pose; w0 … w3; U2, U3, U4; accelerations and two derivatives; the arm from the parent's origin
 # differentiated once and twice, in the parent's axes; moments and forces with two derivatives
@@ -99,7 +95,7 @@ def pseudo_inertia(I):
 def second_order_recursion(M, q, k, v, iv0, a, ia0, b, ib0, c, ic0, W, tau):
     """One state: q[k:], v[iv0:], a[ia0:], jerk b[ib0:], snap c[ic0:]; τ, τ̇, τ̈ to the rows of tau (3, nv).
 
-    For models without joints in exponential coordinates.
+    For models in which no S depends on q.
     """
     n = int(M[NODES].real)
     nv = int(M[NV].real)
@@ -132,7 +128,7 @@ def second_order_recursion(M, q, k, v, iv0, a, ia0, b, ib0, c, ic0, W, tau):
         w1 = rotate_back(R, w1)
         w2 = rotate_back(R, w2)
         w3 = rotate_back(R, w3)
-        if kind(M, o) == REVOLUTE:
+        if is_revolute(kind(M, o)):
             r = M[o + RATIO]
             s0, s1, s2, s3 = r * v[iv0 + iv], r * a[ia0 + iv], r * b[ib0 + iv], r * c[ic0 + iv]
             w0 = (w0[0], w0[1], w0[2] + s0)
@@ -209,7 +205,7 @@ def second_order_recursion(M, q, k, v, iv0, a, ia0, b, ib0, c, ic0, W, tau):
         f0, f1, f2 = vector(W, w + _F), vector(W, w + _F + 3), vector(W, w + _F + 6)
         w0, w1 = vector(W, w + _OMEGA), vector(W, w + _OMEGA + 3)
         t = kind(M, o)
-        if t == REVOLUTE:
+        if is_revolute(t):
             r = M[o + RATIO]
             e0 = w1[1] + w0[0] * w0[2]    # U2 (0, 0, 1)
             e1 = w0[1] * w0[2] - w1[0]

@@ -59,8 +59,8 @@ def parameter_tangents(model: RobotModel, tangent: Tangent) -> Array:
             spec = specs.get(name) or JointSpec(name, "floating", "", model.joint(name).child)
             x = finite(value, (6,), f"{what}['{name}']")
             steps = primitives(spec)
-            if what == "screws" and (len(steps) != 1 or steps[0].type > block.HELICAL):
-                raise RbdError(f"screws['{name}']: a joint of type {spec.type} has more than one coordinate")
+            if what == "screws" and (len(steps) != 1 or not steps[0].kind.screw):
+                raise RbdError(f"screws['{name}']: a joint of type {spec.type} is no screw of one coordinate")
             at = int(links[model.body_index(spec.child)][block.LINK_NODE])
             for _ in steps[1:]:
                 at = int(model._node_rows[at][block.PARENT])

@@ -15,7 +15,6 @@ One order is one sweep forth and back, and needs the lower ones only: forward dy
 from __future__ import annotations
 
 from ..compile import kernel, routine
-from ..lie.exponential_series import exponential_dual, exponential_rate, record_size
 from ..lie.spatial import add, add_matrix, cross, dot, hat_times, rotate, rotate_back, scale, sub
 from ..model.block import (
     ARMATURE,
@@ -27,24 +26,29 @@ from ..model.block import (
     MOMENT,
     NODES,
     NV,
-    SPHERICAL_EXP,
-    dof,
-    joint_pose,
-    joint_twist,
     kind,
     matrix,
     node,
     parent,
-    project,
     put,
     put_add,
     put_matrix,
     six,
     vector,
 )
+from ..model.joint_kinds import (
+    dof,
+    joint_pose,
+    joint_twist,
+    project,
+    series_dual,
+    series_rate,
+    series_size,
+    varies,
+)
 from .second_order import pseudo_inertia, times_symmetric
 
-# Workspace of one node: rotation; where its record for exponential coordinates starts; then the series of `offsets`,
+# Workspace of one node: rotation; where its record for an S that varies starts; then the series of `offsets`,
 # with room for N + 3 coefficients each.
 _R, _RECORD, _SERIES = 0, 9, 10
 
@@ -70,9 +74,8 @@ def workspace_size(M, N):
     n = int(M[NODES].real)
     records = 0
     for i in range(n):
-        if kind(M, node(i)) == SPHERICAL_EXP:
-            records += 1
-    return n * node_size(N) + records * record_size(N + 1)
+        records += series_size(M, node(i), N + 1)
+    return n * node_size(N) + records
 
 
 @kernel
@@ -137,9 +140,8 @@ def motion_order(M, o, q, iq, v, iv, m, N, W, w, x):
     S, L, P, V = offsets(N)[6:]
     nv = int(M[NV].real)
     z = 0.0 * W[w]
-    if kind(M, o) == SPHERICAL_EXP:
-        s = exponential_rate(q, iq, v, iv, nv, m, N + 1, W, int(W[w + _RECORD].real))
-        l = (z, z, z)
+    if varies(kind(M, o)):
+        s, l = series_rate(M, o, q, iq, v, iv, nv, m, N + 1, W, int(W[w + _RECORD].real))
     else:
         s, l = joint_twist(M, o, q, iq, v, m * nv + iv)
     above = (z, z, z)
@@ -173,8 +175,7 @@ def taylor_start(M, q, k, v, N, W):
         R, p = joint_pose(M, o, q, iq)
         put_matrix(W, w + _R, R)
         W[w + _RECORD] = z + record
-        if kind(M, o) == SPHERICAL_EXP:
-            record += record_size(N + 1)
+        record += series_size(M, o, N + 1)
         one = (z + 1.0, z, z, z, z + 1.0, z, z, z, z + 1.0)
         set_matrix(W, w + U, w + K, pseudo_inertia(six(M, o + INERTIA)), one)
         put(W, w + D, rotate_back(R, p))
@@ -230,10 +231,10 @@ def taylor_order(M, q, k, v, wrench, e, orders, order, N, W, tau):
         iv = int(M[o + IV].real)
         t = kind(M, o)
         moment = turned_back_sum(W, w + U, w + NN, order)
-        if t == SPHERICAL_EXP:
-            put_add(tau, iv, exponential_dual(moment, order, N + 1, W, int(W[w + _RECORD].real)))
+        force = turned_back_sum(W, w + U, w + F, order)
+        if varies(t):
+            series_dual(M, o, moment, force, order, N + 1, W, int(W[w + _RECORD].real), tau, iv)
         else:
-            force = turned_back_sum(W, w + U, w + F, order)
             project(M, o, q, k + int(M[o + IQ].real), moment, force, tau, iv)
         for c in range(dof(t)):
             tau[iv + c] += (order + 1.0) * M[o + ARMATURE + c] * v[(order + 1) * nv + iv + c]

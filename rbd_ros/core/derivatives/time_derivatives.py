@@ -15,20 +15,10 @@ from ..dynamics.forward import singular
 from ..dynamics.mass_matrix import SIZE as COMPOSITE_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..errors import RbdError
-from ..model.block import (
-    GRAVITY,
-    NODES,
-    NQ,
-    NV,
-    SHARED,
-    SPHERICAL_EXP,
-    all_finite,
-    kind,
-    node,
-    positions_valid,
-    rates_valid,
-)
+from ..model.block import GRAVITY, NODES, NQ, NV, SHARED, all_finite, kind, node, rates_valid
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import varies
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
 from .second_order import SIZE, second_order_recursion
@@ -38,11 +28,11 @@ _INDEFINITE = -2
 
 
 @kernel
-def has_exponential(M):
-    """Whether a joint has exponential coordinates, which `second_order` does not know."""
+def has_varying(M):
+    """Whether S of a joint depends on q, which `second_order` does not know."""
     found = False
     for i in range(int(M[NODES])):
-        found |= kind(M, node(i)) == SPHERICAL_EXP
+        found |= varies(kind(M, node(i)))
     return found
 
 
@@ -52,7 +42,7 @@ def second_order_entry(M, q, v, a, jerk, snap, W, out):
     """τ, τ̇, τ̈ of one state, checked; False where the input is not what the model takes, or not this model's case,
     or the result is not finite.
     """
-    if has_exponential(M) or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)
+    if has_varying(M) or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)
                                   and rates_valid(M, jerk, 1) and rates_valid(M, snap, 1)):
         return False
     second_order_recursion(M, q, 0, v, 0, a, 0, jerk, 0, snap, 0, W, out)
@@ -70,7 +60,7 @@ def inverse_time_derivatives_batch(M, q, rates, wrench, orders, N, states, out):
     nodes = int(M[NODES])
     if not (positions_valid(M, q, states) and rates_valid(M, rates, states * (N + 2))):
         return False
-    if N <= 2 and wrench.shape[0] == 0 and not has_exponential(M):
+    if N <= 2 and wrench.shape[0] == 0 and not has_varying(M):
         W = np.empty(SIZE * nodes)
         x = np.zeros(4 * nv)
         y = np.empty((3, nv))

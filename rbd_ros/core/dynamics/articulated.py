@@ -32,12 +32,6 @@ from ..model.block import (
     MOMENT,
     NODES,
     RATIO,
-    REVOLUTE,
-    column,
-    dof,
-    joint_bias,
-    joint_pose,
-    joint_twist,
     kind,
     matrix,
     node,
@@ -50,6 +44,7 @@ from ..model.block import (
     vector,
     zero,
 )
+from ..model.joint_kinds import column, dof, is_revolute, joint_bias, joint_pose, joint_twist
 
 # workspace of one node; per column of S: U = Î s (6), 1/D (D where the acceleration is prescribed), effort left over
 _R, _P, _OMEGA, _ALPHA, _ACCEL, _ETA_A, _ETA_L, _N, _F, _A, _B, _C, _U, SIZE = (
@@ -95,14 +90,15 @@ def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
             omega_p = vector(W, SIZE * h + _OMEGA)
         omega = rotate_back(R, omega_p)
         eta_l = rotate_back(R, cross(omega_p, cross(omega_p, p)))
-        if kind(M, o) == REVOLUTE:
+        if is_revolute(kind(M, o)):
             rate = M[o + RATIO] * v[iv]
             eta_a = (omega[1] * rate, -omega[0] * rate, z)
             omega = (omega[0], omega[1], omega[2] + rate)
         else:
             omega_r, velo_r = joint_twist(M, o, q, iq, v, iv)
-            eta_l = add(eta_l, cross(add(scale(2.0, omega), omega_r), velo_r))
-            eta_a = add(joint_bias(M, o, q, iq, v, iv), cross(omega, omega_r))
+            bias_a, bias_l = joint_bias(M, o, q, iq, v, iv)
+            eta_l = add(add(eta_l, bias_l), cross(add(scale(2.0, omega), omega_r), velo_r))
+            eta_a = add(bias_a, cross(omega, omega_r))
             omega = add(omega, omega_r)
         put(W, w + _ETA_A, eta_a)
         put(W, w + _ETA_L, eta_l)
@@ -138,7 +134,7 @@ def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
         F = add(F, vector(W, w + _F))
         t = kind(M, o)
         for c in range(dof(t) - 1, -1, -1):
-            if t == REVOLUTE:
+            if is_revolute(t):
                 r = M[o + RATIO]
                 most = r * r * (A[0] + A[3] + A[5])
                 ua = (r * A[2], r * A[4], r * A[5])
@@ -223,7 +219,7 @@ def articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort):
                 if hybrid:
                     effort[iv + c] = tau[iv + c]
             out[iv + c] = x
-            if t == REVOLUTE:
+            if is_revolute(t):
                 alpha = (alpha[0], alpha[1], alpha[2] + M[o + RATIO] * x)
             else:
                 sa, sl = column(M, o, q, iq, c)

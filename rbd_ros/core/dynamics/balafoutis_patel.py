@@ -19,6 +19,7 @@ from ..errors import RbdError
 from ..lie import so3
 from ..model import block
 from ..model.inertia import Array
+from ..model.joints import Primitive
 from ..model.robot_model import RobotModel
 from ..model.state import states
 
@@ -60,6 +61,12 @@ def crossed(a: Array, b: Array) -> Array:
     return applied(dual(a), b)
 
 
+def turning_and_sliding(row: Array) -> tuple[float, float]:
+    """Of a node about and along z, per unit of its coordinate."""
+    S = Primitive(int(row[block.TYPE]), pitch=float(row[block.PITCH])).screw()
+    return float(S[2]), float(S[5])
+
+
 def balafoutis_patel(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Partials:
     """Efforts of one state and their partials, O(n · nv): G. Rotor inertia included.
 
@@ -68,7 +75,7 @@ def balafoutis_patel(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     """
     given = states(model, q=q, v=v, a=a)
     rows = model._node_rows
-    if given.batch is not None or any(row[block.TYPE] > block.HELICAL for row in rows):
+    if given.batch is not None or not all(kind.screw for _, kind in model._kinds):
         raise RbdError(f"model '{model.name}': the Balafoutis–Patel recursion takes one state of a model with "
                        "revolute, prismatic and helical steps only")
     nv = model.nv
@@ -87,9 +94,8 @@ def balafoutis_patel(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     nothing = constant(np.zeros(3))
     record: list[tuple[Array, ...]] = []
     for row in rows:
-        at, kind, ratio = int(row[block.IV]), int(row[block.TYPE]), row[block.RATIO]
-        turns = 0.0 if kind == block.PRISMATIC else 1.0
-        slides = {block.REVOLUTE: 0.0, block.PRISMATIC: 1.0, block.HELICAL: row[block.PITCH]}[kind]
+        at, ratio = int(row[block.IV]), row[block.RATIO]
+        turns, slides = turning_and_sliding(row)
         position, rate, acceleration = (ratio * x[at] for x in coordinates)
         position = position + np.eye(columns)[0] * row[block.OFFSET]
         B = row[block.ROTATION:block.ROTATION + 9].reshape(3, 3)
@@ -127,10 +133,10 @@ def balafoutis_patel(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     effort = np.zeros((nv, columns))
     for i in range(len(rows) - 1, -1, -1):
         row = rows[i]
-        at, kind, ratio, up = int(row[block.IV]), int(row[block.TYPE]), row[block.RATIO], int(row[block.PARENT])
+        at, ratio, up = int(row[block.IV]), row[block.RATIO], int(row[block.PARENT])
         f, eta = forces[i], moments[i]
-        slides = {block.REVOLUTE: 0.0, block.PRISMATIC: 1.0, block.HELICAL: row[block.PITCH]}[kind]
-        effort[at] += ratio * ((0.0 if kind == block.PRISMATIC else 1.0) * eta[2] + slides * f[2])
+        turns, slides = turning_and_sliding(row)
+        effort[at] += ratio * (turns * eta[2] + slides * f[2])
         effort[at] += row[block.ARMATURE] * coordinates[2, at]
         if up >= 0:
             A, s = record[i][4:6]

@@ -1,6 +1,6 @@
 """The equations of motion and their time derivatives in closed form: M eq. 2–57, by matrices over all bodies at once.
 
-For trees of joints with constant S (all but exponential coordinates). Dense, O(n²) to O(n³), in NumPy: for insight and
+For trees of joints with constant S (not exponential coordinates). Dense, O(n²) to O(n³), in NumPy: for insight and
 as a second way to every number of the recursions, not for control rates. Each quantity is a list over the order of
 differentiation, made by the Leibniz rule from M's first derivatives
 
@@ -20,6 +20,7 @@ from ..errors import RbdError
 from ..lie import se3, so3
 from ..model import block
 from ..model.inertia import Array
+from ..model.joints import Primitive
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, states
 
@@ -64,30 +65,25 @@ def block_diagonal(blocks: list[Array]) -> Array:
     return out
 
 
+def node_step(row: Array) -> Primitive:
+    """The joint of a node, in the node's axes."""
+    return Primitive(int(row[block.TYPE]), pitch=float(row[block.PITCH]))
+
+
 def node_pose(row: Array, q: Array) -> Array:
     """Pose (4, 4) of a node in its parent, B exp(X q) (M eq. 3), from its record and all positions."""
-    kind, at = int(row[block.TYPE]), int(row[block.IQ])
+    at, step = int(row[block.IQ]), node_step(row)
+    q = row[block.RATIO] * q[at:at + 1] + row[block.OFFSET] if step.kind.screw else q[at:at + step.nq]
+    R, p = step.pose(q)
     B = se3.from_rotation(row[block.ROTATION:block.ROTATION + 9].reshape(3, 3),
                           row[block.POSITION:block.POSITION + 3])
-    if kind == block.FREE:
-        step = se3.from_rotation(so3.from_quaternion(q[at + 3:at + 7]), q[at:at + 3])
-    elif kind == block.SPHERICAL:
-        step = se3.from_rotation(so3.from_quaternion(q[at:at + 4]))
-    else:
-        step = se3.exp((row[block.RATIO] * q[at] + row[block.OFFSET]) * screw(row)[:, 0] / row[block.RATIO])
-    return B @ step
+    return B @ se3.from_rotation(R, p)
 
 
 def screw(row: Array) -> Array:
     """S (6, number of coordinates) of a node: the X of M eq. 4, 5; constant."""
-    kind, ratio = int(row[block.TYPE]), row[block.RATIO]
-    if kind == block.FREE:
-        return np.eye(6)
-    if kind == block.SPHERICAL:
-        return np.eye(6, 3)
-    rotation, translation = {block.REVOLUTE: (1.0, 0.0), block.PRISMATIC: (0.0, 1.0),
-                             block.HELICAL: (1.0, row[block.PITCH])}[kind]
-    return ratio * np.array([[0.0, 0.0, rotation, 0.0, 0.0, translation]]).T
+    step = node_step(row)
+    return row[block.RATIO] * step.screw()[:, None] if step.kind.screw else np.eye(6, step.nv)
 
 
 def node_inertia(row: Array) -> Array:
@@ -104,13 +100,13 @@ def closed_form(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *hi
 
     Arguments as in `inverse_dynamics_time_derivatives`; external wrenches a tuple or list W, Ẇ, …. Effort of order k is
     Σ over M⁽ʲ⁾, C⁽ʲ⁾, gravity and wrenches (M eq. 1, 28, 38), rotor inertia included. Raises `RbdError` for wrong input
-    and for joints in exponential coordinates.
+    and for joints whose S depends on q, such as exponential coordinates.
     """
     given = states(model, q=q, v=v, a=a, **{f"higher[{i}]": x for i, x in enumerate(higher)})
     rows = model._node_rows
-    if given.batch is not None or any(row[block.TYPE] == block.SPHERICAL_EXP for row in rows):
-        raise RbdError(f"model '{model.name}': the closed form takes one state of a model without joints in "
-                       "exponential coordinates")
+    if given.batch is not None or any(kind.varies for _, kind in model._kinds):
+        raise RbdError(f"model '{model.name}': the closed form takes one state of a model in which no joint's "
+                       "S depends on q, as it does for exponential coordinates")
     x, *rates = given.arrays
     n, count = len(rows), len(higher) + 1
     X = np.zeros((6 * n, model.nv))
@@ -137,7 +133,7 @@ def closed_form(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *hi
     inertia = constant(block_diagonal([node_inertia(row) for row in rows]), count)       # eq. 21
     rotors = np.zeros((model.nv, model.nv))
     for row in rows:
-        for c in range(block.NODE_NV[int(row[block.TYPE])]):
+        for c in range(node_step(row).nv):
             rotors[int(row[block.IV]) + c, int(row[block.IV]) + c] += row[block.ARMATURE + c]
     Jt = transposed(J[:count])
     mass = product(Jt, inertia, J[:count])                                               # eq. 20, 29, 40

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import UNSUITED, kernel, quick_entry
-from ..lie.so3 import right_jacobian_dot
 from ..lie.spatial import (
     add,
     add_matrix,
@@ -29,6 +28,7 @@ from ..lie.spatial import (
     scale,
     sub,
     symmetric_times,
+    unit,
 )
 from ..model.block import (
     INERTIA,
@@ -39,16 +39,11 @@ from ..model.block import (
     NODES,
     NQ,
     NV,
-    SPHERICAL_EXP,
     all_finite,
-    column,
-    dof,
-    joint_twist,
     kind,
     matrix,
     node,
     parent,
-    positions_valid,
     put,
     put_add,
     put_matrix,
@@ -56,7 +51,9 @@ from ..model.block import (
     six,
     vector,
 )
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import column, dof, joint_twist, slope_along, varies
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 from .mass_matrix import _H, _I, _MASS, _P, _R, SIZE, composite_inertias
@@ -85,14 +82,9 @@ def column_rate(M, o, q, k, v, j, c, omega, velo):
     sa, sl = column(M, o, q, k, c)
     ra = cross(omega, sa)
     rl = add(cross(velo, sa), cross(omega, sl))
-    if kind(M, o) == SPHERICAL_EXP:
-        D = right_jacobian_dot(vector(q, k), vector(v, j))
-        if c == 0:
-            ra = add(ra, (D[0], D[3], D[6]))
-        elif c == 1:
-            ra = add(ra, (D[1], D[4], D[7]))
-        else:
-            ra = add(ra, (D[2], D[5], D[8]))
+    if varies(kind(M, o)):
+        da, dl = slope_along(M, o, q, k, v, j, unit(c, q[k]))
+        return add(ra, da), add(rl, dl)
     return ra, rl
 
 

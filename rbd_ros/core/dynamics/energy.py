@@ -18,17 +18,17 @@ from ..model.block import (
     NQ,
     NV,
     all_finite,
-    dof,
     kind,
     matrix,
     node,
-    positions_valid,
     rates_valid,
     six,
     vector,
     zero,
 )
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 from .kinematics import _OMEGA, _P, _R, _V, SIZE, node_motion

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from ..compile import UNSUITED, entry, quick_entry
 from ..errors import RbdError
-from ..model.block import IV, NODES, NQ, NV, SHARED, all_finite, positions_valid, rates_valid
+from ..model.block import IV, NODES, NQ, NV, SHARED, all_finite, rates_valid
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped, states

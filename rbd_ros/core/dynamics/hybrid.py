@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..compile import UNSUITED, entry, quick_entry
 from ..errors import RbdError, shown
-from ..model.block import NODES, NQ, NV, SHARED, all_finite, positions_valid, rates_valid
+from ..model.block import NODES, NQ, NV, SHARED, all_finite, rates_valid
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, not_a_model, shaped, states

@@ -25,18 +25,11 @@ from ..model.block import (
     NQ,
     NV,
     RATIO,
-    REVOLUTE,
     all_finite,
-    dof,
-    joint_bias,
-    joint_pose,
-    joint_twist,
     kind,
     matrix,
     node,
     parent,
-    positions_valid,
-    project,
     put,
     put_add,
     put_matrix,
@@ -45,7 +38,9 @@ from ..model.block import (
     vector,
     zero,
 )
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import dof, is_revolute, joint_bias, joint_pose, joint_twist, project
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
 
@@ -76,14 +71,16 @@ def inverse_dynamics_recursion(M, q, k, v, a, j, wrench, e, W, tau):
         omega = rotate_back(R, omega_p)
         alpha = rotate_back(R, alpha_p)
         accel = rotate_back(R, add(accel_p, add(cross(alpha_p, p), cross(omega_p, cross(omega_p, p)))))
-        if kind(M, o) == REVOLUTE:
+        if is_revolute(kind(M, o)):
             rate = M[o + RATIO] * v[iv]
             alpha = (alpha[0] + omega[1] * rate, alpha[1] - omega[0] * rate, alpha[2] + M[o + RATIO] * a[iv])
             omega = (omega[0], omega[1], omega[2] + rate)
         else:
             omega_r, velo_r = joint_twist(M, o, q, iq, v, iv)
             alpha_r, accel_r = joint_twist(M, o, q, iq, a, iv)
-            alpha_r = add(alpha_r, joint_bias(M, o, q, iq, v, iv))
+            bias_a, bias_l = joint_bias(M, o, q, iq, v, iv)
+            alpha_r = add(alpha_r, bias_a)
+            accel_r = add(accel_r, bias_l)
             accel = add(accel, add(accel_r, cross(add(scale(2.0, omega), omega_r), velo_r)))
             alpha = add(alpha, add(alpha_r, cross(omega, omega_r)))
             omega = add(omega, omega_r)
@@ -112,7 +109,7 @@ def inverse_dynamics_recursion(M, q, k, v, a, j, wrench, e, W, tau):
         N = vector(W, w + _N)
         F = vector(W, w + _F)
         t = kind(M, o)
-        if t == REVOLUTE:
+        if is_revolute(t):
             tau[iv] += M[o + RATIO] * N[2] + M[o + ARMATURE] * a[iv]
         else:
             project(M, o, q, k + int(M[o + IQ].real), N, F, tau, iv)

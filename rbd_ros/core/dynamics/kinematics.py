@@ -20,22 +20,18 @@ from ..model.block import (
     NQ,
     NV,
     all_finite,
-    column,
-    dof,
-    joint_bias,
-    joint_pose,
-    joint_twist,
     kind,
     matrix,
     node,
     parent,
-    positions_valid,
     put,
     put_matrix,
     rates_valid,
     vector,
 )
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import column, dof, joint_bias, joint_pose, joint_twist
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 
@@ -81,7 +77,9 @@ def node_motion(M, q, k, v, a, j, order, W):
             alpha_h = vector(W, x + _ALPHA)
             accel_h = vector(W, x + _ACCEL)
         alpha_r, accel_r = joint_twist(M, o, q, iq, a, iv)
-        alpha_r = add(alpha_r, joint_bias(M, o, q, iq, v, iv))
+        bias_a, bias_l = joint_bias(M, o, q, iq, v, iv)
+        alpha_r = add(alpha_r, bias_a)
+        accel_r = add(accel_r, bias_l)
         put(W, w + _ALPHA, add(rotate_back(R, alpha_h), add(alpha_r, cross(omega, omega_r))))
         put(W, w + _ACCEL, add(rotate_back(R, add(accel_h, add(cross(alpha_h, p), cross(omega_h, cross(omega_h, p))))),
                                add(accel_r, cross(add(scale(2.0, omega), omega_r), velo_r))))

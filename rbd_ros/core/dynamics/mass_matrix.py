@@ -16,14 +16,10 @@ from ..model.block import (
     NODES,
     NQ,
     NV,
-    column,
-    dof,
-    joint_pose,
     kind,
     matrix,
     node,
     parent,
-    positions_valid,
     put,
     put_add,
     put_matrix,
@@ -31,7 +27,9 @@ from ..model.block import (
     six,
     vector,
 )
+from ..model.configuration import positions_valid
 from ..model.inertia import Array
+from ..model.joint_kinds import column, dof, joint_pose
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 

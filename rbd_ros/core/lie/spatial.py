@@ -35,6 +35,13 @@ def cross(a, b):
 
 
 @kernel
+def unit(c, like):
+    """Unit vector c, in the type of `like`; zero where c is none of 0, 1, 2."""
+    z = 0.0 * like
+    return (z + 1.0 if c == 0 else z, z + 1.0 if c == 1 else z, z + 1.0 if c == 2 else z)
+
+
+@kernel
 def rotate(R, a):
     """`R a`."""
     return (R[0] * a[0] + R[1] * a[1] + R[2] * a[2],

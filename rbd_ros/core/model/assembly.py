@@ -7,21 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import RbdError, unknown_name
-from ..lie import so3
 from . import block
+from .coordinates import Joint, Mimic, check, check_quaternions, dissipation, per_coordinate
 from .inertia import Array, Inertia, combine, finite
-from .joints import (
-    Joint,
-    JointSpec,
-    Mimic,
-    Primitive,
-    aligning_rotation,
-    check,
-    check_quaternions,
-    dissipation,
-    per_coordinate,
-    primitives,
-)
+from .joints import JointSpec, aligning_rotation, primitives
 from .mimics import resolve_mimics, with_followers
 
 ROOT_JOINT = "root_joint"
@@ -93,20 +82,6 @@ def depth_first(description: Description) -> tuple[str, list[JointSpec]]:
     return roots[0], order
 
 
-def step_pose(primitive: Primitive, q: Array) -> tuple[Array, Array]:
-    """Pose (R, p) of one primitive at its positions, in the joint's axes."""
-    axis = np.asarray(primitive.axis)
-    if primitive.type == block.FREE:
-        return so3.from_quaternion(q[3:7]), q[:3]
-    if primitive.type == block.SPHERICAL:
-        return so3.from_quaternion(q), np.zeros(3)
-    if primitive.type == block.SPHERICAL_EXP:
-        return so3.exp(q), np.zeros(3)
-    if primitive.type == block.PRISMATIC:
-        return np.eye(3), axis * q[0]
-    return so3.exp(axis * q[0]), axis * (primitive.pitch * q[0])
-
-
 def assemble(description: Description) -> Assembly:
     """Build the packed array of `block.py` and the tables beside it."""
     return _Assembler(description).run()
@@ -126,6 +101,7 @@ class _Assembler:
         self.locked = self._locked()
         self.place: dict[str, tuple[int, Array, Array]] = {}
         self.rows: list[Array] = []
+        self.curves: list[tuple[Array, tuple[float, ...]]] = []
         self.parts: list[list[Inertia]] = []
         self.joints: list[Joint] = []
         self.armature: list[float] = []
@@ -187,7 +163,7 @@ class _Assembler:
         if spec.name in self.locked:
             at = 0
             for step in chain:
-                Rs, ps = step_pose(step, self.locked[spec.name][at:at + step.nq])
+                Rs, ps = step.pose(self.locked[spec.name][at:at + step.nq])
                 R, p = R @ Rs, R @ ps + p
                 at += step.nq
             chain = ()
@@ -202,9 +178,11 @@ class _Assembler:
         first_q, first_v = self.nq, self.nv
         at = 0
         for step in chain:
-            A = aligning_rotation(step.axis) if step.type <= block.HELICAL else np.eye(3)
+            A = aligning_rotation(step.axis) if step.nv == 1 else np.eye(3)
             row = np.zeros(block.NODE)
             row[block.PARENT], row[block.TYPE], row[block.PITCH] = node, step.type, step.pitch
+            if step.advance:
+                self.curves.append((row, step.advance))
             row[block.ROTATION:block.ROTATION + 9] = (R @ A).ravel()
             row[block.POSITION:block.POSITION + 3] = p
             row[block.RATIO] = mimic.multiplier if mimic else 1.0
@@ -239,12 +217,16 @@ class _Assembler:
         header[[block.NODES, block.NQ, block.NV, block.LINKS]] = len(self.rows), self.nq, self.nv, len(names)
         header[block.GRAVITY:block.GRAVITY + 3] = self.description.gravity
         header[block.SHARED] = len(self.pending)
-        header[block.LINK_START] = block.HEADER + block.NODE * len(self.rows)
+        curves: list[float] = []    # between the nodes and the links; of a cam, PITCH says where
+        for row, coefficients in self.curves:
+            row[block.PITCH] = block.HEADER + block.NODE * len(self.rows) + len(curves)
+            curves += [float(len(coefficients)), *coefficients]
+        header[block.LINK_START] = block.HEADER + block.NODE * len(self.rows) + len(curves)
         links = []
         for name in names:
             node, R, p = self.place[name]
             links.append(np.concatenate([[float(node)], R.ravel(), p]))
-        return np.concatenate([header, *self.rows, *links])
+        return np.concatenate([header, *self.rows, np.array(curves), *links])
 
 
 def _joint(spec: JointSpec, idx_q: int, idx_v: int, nq: int, nv: int) -> Joint:

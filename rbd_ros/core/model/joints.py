@@ -7,6 +7,7 @@ Constant-S joints and coordinate joints (theory of both: K §2; S_i is `T⁻¹ �
 | revolute, continuous | angle (rad) | rate | Rz |
 | prismatic | offset (m) | rate | Pz |
 | helical | angle (rad); advance `pitch` m/rad | rate | Hz |
+| cam | angle (rad); advance a polynomial of it | rate | one node with S(q) |
 | cylindrical | angle, offset | rates | Rz Pz |
 | translation | x, y, z | rates, parent axes | Px Py Pz |
 | spherical | unit quaternion x, y, z, w | angular velocity, child axes | one node |
@@ -19,32 +20,102 @@ Constant-S joints and coordinate joints (theory of both: K §2; S_i is `T⁻¹ �
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import RbdError, shown, unknown_name
-from . import block
-from .inertia import Array, finite, read_only
+from ..lie import so3
+from .inertia import Array, finite
+from .joint_kinds import CAM, FREE, HELICAL, PRISMATIC, REVOLUTE, SPHERICAL, SPHERICAL_EXP
 
-Z_AXIS = (0.0, 0.0, 1.0)
+Axis = tuple[float, float, float]
+X_AXIS, Y_AXIS, Z_AXIS = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+
+
+class Kind(NamedTuple):
+    """A kind of kernel node: its coordinates, which of them are lengths, and where its quaternion starts; whether it
+    is a screw `T = exp(S x)` of one coordinate, about or along an axis; whether S depends on q.
+    """
+
+    name: str
+    nq: int
+    nv: int
+    q_lengths: tuple[int, ...] = ()
+    v_lengths: tuple[int, ...] = ()
+    quaternion: int | None = None
+    screw: bool = False
+    varies: bool = False
+
+    @property
+    def free(self) -> bool:
+        return self.nv == 6
+
+
+KINDS = {
+    REVOLUTE: Kind("revolute", 1, 1, screw=True),
+    PRISMATIC: Kind("prismatic", 1, 1, (0,), (0,), screw=True),
+    HELICAL: Kind("helical", 1, 1, screw=True),
+    SPHERICAL: Kind("spherical", 4, 3, quaternion=0),
+    SPHERICAL_EXP: Kind("spherical_exponential", 3, 3, varies=True),
+    FREE: Kind("floating", 7, 6, (0, 1, 2), (3, 4, 5), quaternion=3),
+    CAM: Kind("cam", 1, 1, varies=True)}
+
+
+def kind_of(number: int) -> Kind:
+    """The kind of this number; `RbdError` lists them."""
+    if number not in KINDS:
+        raise RbdError(f"a step of kind {shown(number)}, expected one of "
+                       + ", ".join(f"{known} ({kind.name})" for known, kind in KINDS.items()))
+    return KINDS[number]
 
 
 @dataclass(frozen=True)
 class Primitive:
-    """One kernel node of a joint: its type, its axis in the joint's frame, its advance per radian (m)."""
+    """One kernel node of a joint: its type (a key of KINDS), its axis in the joint's frame, its advance per radian (m),
+    that of a cam as coefficients of a polynomial of the angle.
+    """
 
     type: int
-    axis: tuple[float, float, float] = Z_AXIS
+    axis: Axis = Z_AXIS
     pitch: float = 0.0
+    advance: tuple[float, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        return kind_of(self.type)
 
     @property
     def nq(self) -> int:
-        return block.NODE_NQ[self.type]
+        return self.kind.nq
 
     @property
     def nv(self) -> int:
-        return block.NODE_NV[self.type]
+        return self.kind.nv
+
+    def screw(self) -> Array:
+        """S (6,) of a screw, per unit of its coordinate, in the joint's frame: angular, then linear."""
+        turned, slid = {REVOLUTE: (1.0, 0.0), PRISMATIC: (0.0, 1.0), HELICAL: (1.0, self.pitch)}[self.type]
+        axis = np.asarray(self.axis)
+        return np.concatenate([turned * axis, slid * axis])
+
+    def pose(self, q: Array) -> tuple[Array, Array]:
+        """Pose (R, p) at the positions q (nq,), in the joint's frame."""
+        if self.kind.screw:
+            S = self.screw()
+            return so3.exp(S[:3] * q[0]), S[3:] * q[0]
+        if self.type == CAM:
+            axis = np.asarray(self.axis)
+            return so3.exp(axis * q[0]), axis * np.polynomial.polynomial.polyval(q[0], self.advance)
+        if self.type == FREE:
+            return so3.from_quaternion(q[3:7]), q[:3]
+        if self.type == SPHERICAL:
+            return so3.from_quaternion(q), np.zeros(3)
+        if self.type == SPHERICAL_EXP:
+            return so3.exp(q), np.zeros(3)
+        raise RbdError(f"a node of kind '{self.kind.name}' has no pose here")
 
 
 @dataclass(frozen=True)
@@ -52,7 +123,8 @@ class JointSpec:
     """A joint as declared: between links `parent` and `child`, whose frame is the joint's frame at zero.
 
     rotation (3, 3), position (3,): pose of the joint's frame in the parent link. Limits are scalars or one per
-    coordinate. mimic: (joint, multiplier, offset).
+    coordinate. mimic: (joint, multiplier, offset). advance: of a cam, coefficients of the angle's powers 0, 1, 2, …,
+    in m, m/rad, m/rad², ….
     """
 
     name: str
@@ -61,10 +133,11 @@ class JointSpec:
     child: str
     rotation: Array = field(default_factory=lambda: np.eye(3))
     position: Array = field(default_factory=lambda: np.zeros(3))
-    axis: tuple[float, float, float] = (1.0, 0.0, 0.0)
-    axes: tuple[tuple[float, float, float], ...] = ()
+    axis: Axis = X_AXIS
+    axes: tuple[Axis, ...] = ()
     parts: tuple[Primitive, ...] = ()
     pitch: float = 0.0
+    advance: tuple[float, ...] = ()
     lower: float | Array | None = None
     upper: float | Array | None = None
     velocity: float | Array | None = None
@@ -75,7 +148,7 @@ class JointSpec:
     mimic: tuple[str, float, float] | None = None
 
 
-def unit(axis: object, joint: str) -> tuple[float, float, float]:
+def unit(axis: object, joint: str) -> Axis:
     """The axis at length one; an axis already within rounding of it is left alone."""
     a = finite(axis, (3,), f"joint '{joint}': axis")
     if np.abs(a).max() > 1e12:
@@ -88,59 +161,7 @@ def unit(axis: object, joint: str) -> tuple[float, float, float]:
     return (float(a[0]), float(a[1]), float(a[2]))
 
 
-def check(spec: JointSpec) -> None:
-    """Raise `RbdError` for a placement that is not a pose, or steps that are none."""
-    what = f"joint '{spec.name}'"
-    finite(spec.position, (3,), f"{what}: position")
-    R = finite(spec.rotation, (3, 3), f"{what}: rotation")
-    if np.abs(R @ R.T - np.eye(3)).max() > 1e-6 or np.linalg.det(R) < 0.0:
-        raise RbdError(f"{what}: rotation is not a rotation matrix")
-    finite(spec.pitch, (), f"{what}: pitch")
-    for part in spec.parts:
-        finite(part.pitch, (), f"{what}: pitch")
-
-
-def check_quaternions(spec: JointSpec, q: Array) -> None:
-    """Raise `RbdError` where positions of this joint hold a quaternion that is not of length one."""
-    at = 0
-    for step in primitives(spec):
-        if step.type in (block.FREE, block.SPHERICAL):
-            norm = float(np.linalg.norm(q[at + step.nq - 4:at + step.nq]))
-            if abs(norm - 1.0) > 1e-2:
-                raise RbdError(f"joint '{spec.name}': the last four of {q} are not a unit quaternion x, y, z, w: "
-                               f"its norm is {norm:g}")
-        at += step.nq
-
-
-def per_coordinate(value: object, count: int, default: float, what: str) -> Array:
-    """A scalar or sequence as one number per coordinate; only limits can be infinite."""
-    if value is None:
-        return np.full(count, default)
-    limit = what.endswith("limit")
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        array = np.full(1, np.nan)
-    if array.ndim == 0:
-        array = np.full(count, float(array))
-    if array.shape != (count,) or np.isnan(array).any() or not (limit or np.isfinite(array).all()):
-        raise RbdError(f"{what}: expected one number{f', or {count},' if count > 1 else ''} "
-                       f"{'not NaN' if limit else 'finite'}; got {shown(value)}")
-    return array
-
-
-def dissipation(spec: JointSpec, nv: int) -> tuple[Array, Array]:
-    """Viscous damping and Coulomb friction (nv,) of a joint; `RbdError` where it would drive itself."""
-    found = []
-    for name in ("damping", "friction"):
-        value = per_coordinate(getattr(spec, name), nv, 0.0, f"joint '{spec.name}': {name}")
-        if (value < 0.0).any():
-            raise RbdError(f"joint '{spec.name}': {name} is negative")
-        found.append(value)
-    return found[0], found[1]
-
-
-def aligning_rotation(axis: tuple[float, float, float]) -> Array:
+def aligning_rotation(axis: Axis) -> Array:
     """A rotation whose third column is `axis`; exact permutations for the coordinate axes."""
     a = np.asarray(axis, dtype=float)
     k = int(np.argmax(np.abs(a)))
@@ -161,84 +182,116 @@ def aligning_rotation(axis: tuple[float, float, float]) -> Array:
     return np.stack([x, np.cross(a, x), a], axis=1)
 
 
-def primitives(spec: JointSpec) -> tuple[Primitive, ...]:
-    """The chain of kernel nodes that this joint is; empty for a fixed joint."""
-    R, P, H = block.REVOLUTE, block.PRISMATIC, block.HELICAL
+def _one(kind: int) -> Callable[[JointSpec], tuple[Primitive, ...]]:
+    return lambda spec: (Primitive(kind, unit(spec.axis, spec.name), float(spec.pitch) if kind == HELICAL else 0.0),)
 
-    def axes(default: tuple[tuple[float, float, float], ...]) -> list[tuple[float, float, float]]:
+
+def _cam(spec: JointSpec) -> tuple[Primitive, ...]:
+    coefficients = finite(spec.advance, (np.size(spec.advance),), f"joint '{spec.name}': advance")
+    if coefficients.size < 2:
+        raise RbdError(f"joint '{spec.name}': a cam needs `advance`, two or more coefficients of a polynomial of its "
+                       f"angle, got {shown(spec.advance)}")
+    return (Primitive(CAM, unit(spec.axis, spec.name), advance=tuple(coefficients.tolist())),)
+
+
+def _turns(*default: Axis) -> Callable[[JointSpec], tuple[Primitive, ...]]:
+    """Revolute steps about `axes`, or else these."""
+    def chain(spec: JointSpec) -> tuple[Primitive, ...]:
         given = spec.axes or default
         if len(given) != len(default):
             raise RbdError(f"joint '{spec.name}': a {spec.type} joint takes {len(default)} axes, got {len(given)}")
-        return [unit(a, spec.name) for a in given]
-
-    kind = spec.type
-    if kind == "fixed":
-        return ()
-    if kind in ("revolute", "continuous"):
-        return (Primitive(R, unit(spec.axis, spec.name)),)
-    if kind == "prismatic":
-        return (Primitive(P, unit(spec.axis, spec.name)),)
-    if kind == "helical":
-        return (Primitive(H, unit(spec.axis, spec.name), float(spec.pitch)),)
-    if kind == "cylindrical":
-        a = unit(spec.axis, spec.name)
-        return (Primitive(R, a), Primitive(P, a))
-    if kind == "translation":
-        return tuple(Primitive(P, a) for a in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)))
-    if kind == "spherical":
-        return (Primitive(block.SPHERICAL),)
-    if kind == "spherical_exponential":
-        return (Primitive(block.SPHERICAL_EXP),)
-    if kind == "floating":
-        return (Primitive(block.FREE),)
-    if kind == "universal":
-        return tuple(Primitive(R, a) for a in axes(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))))
-    if kind == "spherical_euler":
-        return tuple(Primitive(R, a) for a in axes((Z_AXIS, (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))))
-    if kind == "planar":
-        normal = unit(spec.axis, spec.name)
-        E = aligning_rotation(normal)
-        return (Primitive(P, unit(E[:, 0], spec.name)), Primitive(P, unit(E[:, 1], spec.name)), Primitive(R, normal))
-    if kind == "composite":
-        if not spec.parts or any(part.type not in (R, P, H) for part in spec.parts):
-            raise RbdError(f"joint '{spec.name}': a composite joint needs `parts`, each revolute, prismatic or helical")
-        return tuple(Primitive(part.type, unit(part.axis, spec.name), part.pitch) for part in spec.parts)
-    raise unknown_name(f"joint type of '{spec.name}'", kind, JOINT_TYPES)
+        return tuple(Primitive(REVOLUTE, unit(a, spec.name)) for a in given)
+    return chain
 
 
-JOINT_TYPES = ("fixed", "revolute", "continuous", "prismatic", "helical", "cylindrical", "translation", "spherical",
-               "spherical_exponential", "spherical_euler", "universal", "planar", "floating", "composite")
+def _cylindrical(spec: JointSpec) -> tuple[Primitive, ...]:
+    axis = unit(spec.axis, spec.name)
+    return (Primitive(REVOLUTE, axis), Primitive(PRISMATIC, axis))
 
 
-@dataclass(frozen=True, eq=False)
-class Joint:
-    """A moving joint of a model: q[idx_q : idx_q + nq], v[idx_v : idx_v + nv]; limits per coordinate."""
-
-    name: str
-    type: str
-    parent: str
-    child: str
-    idx_q: int
-    idx_v: int
-    nq: int
-    nv: int
-    lower: Array
-    upper: Array
-    velocity: Array
-    effort: Array
-    damping: Array
-    friction: Array
-
-    def __post_init__(self) -> None:
-        for name in ("lower", "upper", "velocity", "effort", "damping", "friction"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
+def _planar(spec: JointSpec) -> tuple[Primitive, ...]:
+    normal = unit(spec.axis, spec.name)
+    E = aligning_rotation(normal)
+    return (*(Primitive(PRISMATIC, unit(E[:, c], spec.name)) for c in range(2)), Primitive(REVOLUTE, normal))
 
 
-@dataclass(frozen=True)
-class Mimic:
-    """A joint that follows another: `q = multiplier · q_source + offset`."""
+def _composite(spec: JointSpec) -> tuple[Primitive, ...]:
+    if not spec.parts or any(part.type in KINDS and not part.kind.screw for part in spec.parts):
+        raise RbdError(f"joint '{spec.name}': a composite joint needs `parts`, each revolute, prismatic or helical")
+    return tuple(Primitive(part.type, unit(part.axis, spec.name), part.pitch) for part in spec.parts)
 
-    name: str
-    source: str
-    multiplier: float
-    offset: float
+
+class JointType(NamedTuple):
+    """A declared type: the chain of kernel nodes that it is, and in URDF the parts that it reads beside origin and
+    links (None: it is none of URDF's), whether its angle has ends, and whether its one coordinate is a length.
+    """
+
+    chain: Callable[[JointSpec], tuple[Primitive, ...]]
+    urdf: tuple[str, ...] | None = None
+    ends: bool = True
+    length: bool = False
+
+
+PARTS = ("axis", "limit", "dynamics", "mimic")
+TYPES = {
+    "fixed": JointType(lambda spec: (), ()),
+    "revolute": JointType(_one(REVOLUTE), PARTS),
+    "continuous": JointType(_one(REVOLUTE), PARTS, ends=False),
+    "prismatic": JointType(_one(PRISMATIC), PARTS, length=True),
+    "helical": JointType(_one(HELICAL)),
+    "cam": JointType(_cam),
+    "cylindrical": JointType(_cylindrical),
+    "translation": JointType(lambda spec: tuple(Primitive(PRISMATIC, axis) for axis in (X_AXIS, Y_AXIS, Z_AXIS))),
+    "spherical": JointType(lambda spec: (Primitive(SPHERICAL),)),
+    "spherical_exponential": JointType(lambda spec: (Primitive(SPHERICAL_EXP),)),
+    "spherical_euler": JointType(_turns(Z_AXIS, Y_AXIS, X_AXIS)),
+    "universal": JointType(_turns(X_AXIS, Y_AXIS)),
+    "planar": JointType(_planar, ("axis", "dynamics")),
+    "floating": JointType(lambda spec: (Primitive(FREE),), ()),
+    "composite": JointType(_composite)}
+JOINT_TYPES = tuple(TYPES)
+URDF_TYPES = tuple(name for name, joint in TYPES.items() if joint.urdf is not None)
+
+
+def primitives(spec: JointSpec) -> tuple[Primitive, ...]:
+    """The chain of kernel nodes that this joint is; empty for a fixed joint. `RbdError` for a type that is none."""
+    if spec.type not in TYPES:
+        raise unknown_name(f"joint type of '{spec.name}'", spec.type, JOINT_TYPES)
+    chain = TYPES[spec.type].chain(spec)
+    for step in chain:
+        try:
+            kind_of(step.type)
+        except RbdError as error:
+            raise RbdError(f"joint '{spec.name}': {error}") from None
+    return chain
+
+
+def reads(type: str, part: str) -> bool:
+    """Whether a joint of this type in URDF has a use for this part."""
+    joint = TYPES.get(type)
+    return joint is not None and part in (joint.urdf or ())
+
+
+def is_driven(type: str) -> bool:
+    """Whether URDF gives it one axis, limits, and a motor: revolute, continuous and prismatic."""
+    return reads(type, "limit")
+
+
+def has_ends(type: str) -> bool:
+    """Whether it is driven, and URDF gives its position limits: not so for continuous joints."""
+    return is_driven(type) and TYPES[type].ends
+
+
+def is_endless(type: str) -> bool:
+    """Whether it turns without end: continuous joints."""
+    return is_driven(type) and not TYPES[type].ends
+
+
+def is_length(type: str) -> bool:
+    """Whether its one coordinate is a length."""
+    return type in TYPES and TYPES[type].length
+
+
+def is_loose(type: str) -> bool:
+    """Whether it moves and URDF has no motor for it: floating and planar."""
+    return type in URDF_TYPES and type != "fixed" and not is_driven(type)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from ..errors import RbdError, unknown_name
-from .joints import Joint, JointSpec, Mimic, dissipation, primitives
+from .coordinates import Joint, Mimic, dissipation
+from .joints import JointSpec, primitives
 
 
 def resolve_mimics(joints: Sequence[JointSpec]) -> dict[str, Mimic]:

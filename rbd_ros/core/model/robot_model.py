@@ -15,8 +15,9 @@ from ..errors import RbdError, shown, unknown_name
 from . import block
 from .assembly import Assembly, Description, assemble
 from .configuration import difference_entry, integrate_entry
+from .coordinates import Joint, Mimic, per_coordinate
 from .inertia import Array, Inertia, finite, read_only
-from .joints import Joint, Mimic, per_coordinate
+from .joints import Kind, kind_of
 from .state import shaped
 
 FARTHEST = 1e15    # rad or m: limits beyond are none, as far as random configurations go
@@ -152,19 +153,20 @@ class RobotModel:
         return self._block[block.HEADER:block.HEADER + count * block.NODE].reshape(count, block.NODE)
 
     @cached_property
+    def _kinds(self) -> tuple[tuple[Array, Kind], ...]:
+        """Per node its record and its kind."""
+        return tuple((row, kind_of(int(row[block.TYPE]))) for row in self._node_rows)
+
+    @cached_property
     def _quaternions(self) -> tuple[int, ...]:
-        return tuple(int(row[block.IQ]) + (3 if row[block.TYPE] == block.FREE else 0) for row in self._node_rows
-                     if row[block.TYPE] in (block.FREE, block.SPHERICAL))
+        return tuple(int(row[block.IQ]) + kind.quaternion for row, kind in self._kinds if kind.quaternion is not None)
 
     @cached_property
     def _is_length(self) -> NDArray[np.bool_]:
         lengths = np.zeros(self.nq, dtype=bool)
-        for row in self._node_rows:
-            at = int(row[block.IQ])
-            if row[block.TYPE] == block.PRISMATIC and row[block.OWNER]:
-                lengths[at] = True
-            elif row[block.TYPE] == block.FREE:
-                lengths[at:at + 3] = True
+        for row, kind in self._kinds:
+            if row[block.OWNER]:
+                lengths[[int(row[block.IQ]) + i for i in kind.q_lengths]] = True
         return lengths
 
     @cached_property
@@ -177,7 +179,7 @@ class RobotModel:
 
         Shared by all of them: compiled, they hold the interpreter's lock. In plain Python each call takes its own.
         """
-        columns = sum(block.NODE_NV[int(row[block.TYPE])] for row in self._node_rows)
+        columns = sum(kind.nv for _, kind in self._kinds)
         return np.empty(block.WORK_NODE * len(self._node_rows) + block.WORK_COLUMN * columns
                         + (4 * self.nv + block.WORK_COORDINATE) * self.nv)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RbdError, RbdWarning, unknown_name
-from .constraint_yaml import load_constraints
 from .constraints import ConstraintSet
+from .files.constraint_yaml import load_constraints
+from .files.urdf import load_urdf
 from .robot_model import RobotModel
-from .urdf import load_urdf
 
 _DATA = Path(__file__).parent / "data"
 

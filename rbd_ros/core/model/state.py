@@ -1,9 +1,9 @@
 """The one check of states that every public function makes: shapes, finiteness, names, single or batch."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,17 +11,39 @@ from ..compile import entry, quick_entry
 from ..errors import BeyondNumbers, RbdError, unknown_name
 from ..lie.spatial import add, cross, rotate
 from . import block
+from .coordinates import Joint
 from .inertia import Array
 
-if TYPE_CHECKING:
-    from .robot_model import RobotModel
+
+class Model(Protocol):
+    """What the checks ask of a `RobotModel`, which is made with them."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def nq(self) -> int: ...
+    @property
+    def nv(self) -> int: ...
+    @property
+    def joints(self) -> Sequence[Joint]: ...
+    @property
+    def joint_names(self) -> tuple[str, ...]: ...
+    @property
+    def body_names(self) -> tuple[str, ...]: ...
+    @property
+    def _block(self) -> Array: ...
+    @property
+    def _quaternions(self) -> Sequence[int]: ...
+    @property
+    def _body_by_name(self) -> Mapping[str, int]: ...
+    def body_index(self, name: str) -> int: ...
 
 
 @dataclass(frozen=True)
 class States:
     """Inputs by name, C-contiguous float64 arrays of one batch size (None: a single state)."""
 
-    model: RobotModel
+    model: Model
     names: tuple[str, ...]
     arrays: tuple[Array, ...]
     batch: int | None
@@ -78,7 +100,7 @@ class States:
 REASONABLE = 1e50    # of any input; squares of products of such numbers overflow
 
 
-def states(model: RobotModel, **inputs: Any) -> States:
+def states(model: Model, **inputs: Any) -> States:
     """Checked inputs: names beginning with q are positions (nq), all others velocity-like (nv).
 
     A single state in a batch is repeated. Raises `RbdError` naming the input, what it was and what was expected.
@@ -93,7 +115,7 @@ def not_a_model(model: object) -> RbdError:
     return RbdError(f"model: expected a RobotModel, as load_urdf returns it, got {type(model).__name__}")
 
 
-def shaped(model: RobotModel, **inputs: Any) -> States:
+def shaped(model: Model, **inputs: Any) -> States:
     """As `states`, for kernels that look at the values themselves: types and shapes only."""
     if not hasattr(model, "_block"):
         raise not_a_model(model)
@@ -109,7 +131,7 @@ def shaped(model: RobotModel, **inputs: Any) -> States:
     return States(model, tuple(arrays), tuple(full), count)
 
 
-def _shaped(model: RobotModel, name: str, value: Any) -> Array:
+def _shaped(model: Model, name: str, value: Any) -> Array:
     """One input as a contiguous float64 array (size,) or (N, size)."""
     position = name.startswith("q")
     size = model.nq if position else model.nv
@@ -133,7 +155,7 @@ def real(value: Any, name: str, expected: str) -> Array:
                        f"({error})") from None
 
 
-def _check_values(model: RobotModel, name: str, array: Array) -> None:
+def _check_values(model: Model, name: str, array: Array) -> None:
     position = name.startswith("q")
     finite = np.isfinite(array)
     if not finite.all():
@@ -149,7 +171,7 @@ def _check_values(model: RobotModel, name: str, array: Array) -> None:
                                f"x, y, z, w: its norm is {norms[np.argmax(np.abs(norms - 1.0))]:g}")
 
 
-def _owner(model: RobotModel, index: int, position: bool) -> str:
+def _owner(model: Model, index: int, position: bool) -> str:
     for joint in model.joints:
         start, count = (joint.idx_q, joint.nq) if position else (joint.idx_v, joint.nv)
         if start <= index < start + count:
@@ -161,7 +183,7 @@ def _shown(names: tuple[str, ...]) -> str:
     return ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
 
 
-def node_wrenches(model: RobotModel, wrenches: Any, batch: int | None) -> Array:
+def node_wrenches(model: Model, wrenches: Any, batch: int | None) -> Array:
     """External wrenches `{body: (6,)}` or (nb, 6) (a batch adds a leading axis) in URDF link frames, angular first,
     summed per node about the node's origin: flat, N·nodes·6, or empty where there are none.
     """

@@ -13,19 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RbdError
+from ..model.joints import is_length
 from ..model.robot_model import RobotModel
-from .trajectory import Waypoint
+from .trajectory import Waypoint, segment
 
 Array = NDArray[np.float64]
 START = 0.02       # rad or m: twice what MoveIt lets a trajectory begin beside the robot (allowed_start_tolerance)
 FASTER = 2.0       # planners round, and descriptions are careful
 ROUNDING = 1e-3    # rad or m
+_WAY = np.linspace(0.0, 1.0, 33)[:, None, None]
 UNLIMITED, UNLIMITED_LINEAR = 10.0, 2.0    # rad/s and m/s: the limit of joints whose description has none, or 0
 
 
 def velocity_limits(model: RobotModel) -> Array:
     """Velocity limits (nv,) of the description, and what counts where it has none."""
-    none = np.array([UNLIMITED_LINEAR if joint.type == "prismatic" else UNLIMITED
+    none = np.array([UNLIMITED_LINEAR if is_length(joint.type) else UNLIMITED
                      for joint in model.joints for _ in range(joint.nv)])
     limit = model.velocity_limit
     return np.where((limit > 0.0) & np.isfinite(limit), limit, none)
@@ -62,3 +64,38 @@ def check_speeds(model: RobotModel, waypoints: Sequence[Waypoint]) -> None:
         i, j = np.unravel_index(int(np.argmax(np.abs(v) - most)), v.shape)
         raise RbdError(f"trajectory: velocity {v[i, j]:.3g} of joint '{model.joint_names[j]}' is more than {FASTER:g} "
                        f"times its limit, {most[j] / FASTER:.3g} (rad/s or m/s)")
+
+
+def above_limits(model: RobotModel, points: Sequence[Waypoint]) -> str:
+    """What to warn of in a motion through these points, empty if nothing: it is accepted, but a robot that keeps its
+    velocity limits, as arms in Gazebo do, cannot follow. Joints without a limit count as fast enough.
+    """
+    limit = np.where(model.velocity_limit > 0.0, model.velocity_limit, np.inf)
+    most = (1.0 + ROUNDING) * limit
+    if len(points) < 2 or not np.isfinite(limit).any():
+        return ""
+    speed = np.zeros_like(limit)
+    has_v = np.array([point.v is not None for point in points])
+    has_a = np.array([point.v is not None and point.a is not None for point in points])
+    kind = np.where(has_a[1:] & has_a[:-1], 2, np.where(has_v[1:] & has_v[:-1], 1, 0))
+    for order in (0, 1, 2):
+        for i in np.array_split(at := np.flatnonzero(kind == order), len(at) // 256 + 1):
+            if not len(i):
+                continue
+            first, last = (_stacked([points[j] for j in side], order) for side in (i, i + 1))
+            T = np.array([points[j + 1].time - points[j].time for j in i])[:, None]
+            c = segment(first, last, T)
+            rate = sum(k * c[k] * (_WAY * T) ** (k - 1) for k in range(1, len(c)))
+            speed = np.maximum(speed, np.abs(rate).max(axis=(0, 1)))
+    if (speed <= most).all():
+        return ""
+    j = int(np.argmax(speed / limit))
+    return (f"trajectory: joint '{model.joint_names[j]}' reaches {speed[j]:.3g} (rad/s or m/s), its velocity limit is "
+            f"{limit[j]:.3g}: a robot that keeps it, as in Gazebo, falls behind")
+
+
+def _stacked(points: Sequence[Waypoint], order: int) -> Waypoint:
+    """Arrays (points, nv) of positions and as many derivatives."""
+    v, a = ([getattr(point, name) for point in points] for name in "va")
+    return Waypoint(0.0, np.array([point.q for point in points]), np.array(v) if order > 0 else None,
+                    np.array(a) if order > 1 else None)

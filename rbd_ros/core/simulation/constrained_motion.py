@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dynamics.constrained_forward import constrained_forward_dynamics
-from ..dynamics.constraint_values import constraint_jacobian
-from ..dynamics.projection import least_norm, project
+from ..dynamics.constrained.forward import constrained_forward_dynamics
+from ..dynamics.constrained.projection import least_norm, project
+from ..dynamics.constrained.values import constraint_jacobian
 from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel

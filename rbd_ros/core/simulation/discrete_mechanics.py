@@ -106,15 +106,16 @@ def prepare_entry(M, q, v, h, damping, stiffness, p, xi, out, frame, known):
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64, float64[::1], float64[::1], "
        "float64[:, ::1], float64[:, ::1], float64[:, :, ::1], float64[:, ::1], float64[::1], "
-       "float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[::1])")
-def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, free, low, high, xi, q1, out, frame):
+       "float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[::1])")
+def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, free, low, high, aim, xi, q1, out,
+                frame):
     """Solve a step for xi (nv,), in: a guess; out: the positions q1 at its end, and out (3, nv): the momentum there
     (parents' axes) but for the impulses of friction and stops in the second half; the impulses of the first half; those
     of constraints, in half a step.
 
     given, frame: from `prepare_entry`; free: projector onto what constraints leave free, or (0, 0); low, high: boxes of
-    the impulses of the first half, or empty. effort includes springs at the displacement `offset` from q. False where
-    the iteration does not converge.
+    the impulses of the first half, and aim: the velocities at which they end, or empty. effort includes springs at the
+    displacement `offset` from q. False where the iteration does not converge.
     """
     n = int(M[NV])
     W = np.empty(SIZE * int(M[NODES]))
@@ -160,7 +161,9 @@ def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, f
             new = free @ new
         out[1] = 0.0
         if low.shape[0] > 0:
+            new -= aim
             impulses(response, low, high, new, out[1])
+            new += aim
         change = 0.0
         for i in range(n):
             change = max(change, abs(new[i] - xi[i]))
@@ -187,12 +190,12 @@ def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, f
     return True
 
 
-@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[::1], float64[::1], float64[:, ::1], "
-       "float64[::1], float64[::1])")
-def finish_entry(M, q, p, h, low, high, H, v, frame):
+@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[::1], float64[::1], float64[::1], "
+       "float64[:, ::1], float64[::1], float64[::1])")
+def finish_entry(M, q, p, h, low, high, aim, H, v, frame):
     """v (nv,): velocity at the end of a step with momentum p (parents' axes), and with impulses in the boxes low, high
-    (empty: none), which are added to p; H takes the mass matrix there. A floating robot (frame) goes on along the path
-    of its centre of mass.
+    (empty: none) that end at velocities aim, which are added to p; H takes the mass matrix there. A floating robot
+    (frame) goes on along the path of its centre of mass.
     """
     W = np.empty(MASS_SIZE * int(M[NODES]))
     mass_of(M, q, W, H)
@@ -201,7 +204,9 @@ def finish_entry(M, q, p, h, low, high, H, v, frame):
     if low.shape[0] > 0:
         inverse = np.linalg.inv(H)
         impulse = np.empty(p.shape[0])
+        v -= aim
         impulses((0.5 * (inverse + inverse.T)).reshape(-1), low, high, v, impulse)
+        v += aim
         turn_axes(M, impulse, q, False, impulse)
         for i in range(p.shape[0]):
             p[i] += impulse[i]

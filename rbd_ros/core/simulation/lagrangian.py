@@ -4,11 +4,11 @@ integrator.
 from __future__ import annotations
 
 from ..compile import kernel, routine
-from ..lie.so3 import quaternion_to_matrix, right_jacobian, right_jacobian_dot
+from ..lie.so3 import right_jacobian
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
+from ..lie.steps import axes_at, turn
 from ..model.block import (
     ARMATURE,
-    FREE,
     GRAVITY,
     INERTIA,
     IQ,
@@ -18,24 +18,29 @@ from ..model.block import (
     NODES,
     NV,
     OWNER,
-    SPHERICAL,
-    SPHERICAL_EXP,
     ZERO,
-    dof,
-    joint_pose,
-    joint_twist,
     kind,
     matrix,
     node,
     parent,
-    project,
     put,
     put_add,
     put_matrix,
     six,
     vector,
 )
-from ..model.configuration import _turn
+from ..model.joint_kinds import (
+    dof,
+    has_quaternion,
+    is_free,
+    joint_pose,
+    joint_twist,
+    project,
+    quaternion_at,
+    rates,
+    slope_dual,
+    varies,
+)
 
 # workspace of one node: pose in the parent, twist of the parent and of the node, gravity, momentum, wrench; node axes
 _R, _P, _OMEGA_P, _V_P, _OMEGA, _V, _G, _N, _F, _TORQUE, _FORCE, SIZE = 0, 9, 12, 15, 18, 21, 24, 27, 30, 33, 36, 39
@@ -100,16 +105,19 @@ def lagrangian_recursion(M, q, v, wrench, W, p, g):
         force = vector(W, w + _FORCE)
         omega = vector(W, w + _OMEGA_P)
         velo = vector(W, w + _V_P)
-        if t == SPHERICAL_EXP:    # plain coordinates: the joint's own twist counts, and S depends on q
+        if varies(t):    # plain coordinates: the joint's own twist counts, and S depends on q
             omega = vector(W, w + _OMEGA)
-            put_add(g, iv, rotate_back(right_jacobian_dot(vector(q, iq), vector(v, iv)), N))
+            velo = vector(W, w + _V)
+            e = slope_dual(M, o, q, iq, rates(t, v, iv), N, F)
+            for c in range(dof(t)):
+                g[iv + c] += e[c]
         project(M, o, q, iq, N, F, p, iv)
         project(M, o, q, iq, add(torque, add(cross(N, omega), cross(F, velo))), add(force, cross(F, omega)), g, iv)
-        if t == FREE:    # at a given velocity of the position, not of the body
+        if is_free(t):    # at a given velocity of the position, not of the body
             put_add(g, iv, cross(F, vector(v, iv + 3)))
         for c in range(dof(t)):
             p[iv + c] += M[o + ARMATURE + c] * v[iv + c]
-        if t in (FREE, SPHERICAL):    # rotors add inertia to the coordinates, no gyroscopic moments
+        if has_quaternion(t):    # rotors add inertia to the coordinates, no gyroscopic moments
             spin = vector(v, iv)
             for c in range(0, dof(t), 3):
                 a = (M[o + ARMATURE + c] * v[iv + c], M[o + ARMATURE + c + 1] * v[iv + c + 1],
@@ -138,14 +146,14 @@ def half_step(M, q, v, half, first, out):
         t = kind(M, o)
         iq = int(M[o + IQ].real)
         iv = int(M[o + IV].real)
-        if t == FREE:
-            x, y, z, w = q[iq + 3], q[iq + 4], q[iq + 5], q[iq + 6]
-            _turn(q, iq + 3, scale(half, vector(v, iv)), out)
-            if first:
-                x, y, z, w = out[iq + 3], out[iq + 4], out[iq + 5], out[iq + 6]
-            put(out, iq, add(vector(q, iq), scale(half, rotate(quaternion_to_matrix(x, y, z, w), vector(v, iv + 3)))))
-        elif t == SPHERICAL:
-            _turn(q, iq, scale(half, vector(v, iv)), out)
+        if has_quaternion(t):
+            k = iq + quaternion_at(t)
+            R = axes_at(q, k)
+            turn(q, k, scale(half, vector(v, iv)), out)
+            if is_free(t):
+                if first:
+                    R = axes_at(out, k)
+                put(out, iq, add(vector(q, iq), scale(half, rotate(R, vector(v, iv + 3)))))
         else:
             for c in range(dof(t)):
                 out[iq + c] = q[iq + c] + half * v[iv + c]
@@ -162,9 +170,8 @@ def turn_axes(M, p, q, back, out):
             continue
         t = kind(M, o)
         iv = int(M[o + IV].real)
-        if t in (FREE, SPHERICAL):
-            k = int(M[o + IQ].real) + (3 if t == FREE else 0)
-            R = quaternion_to_matrix(q[k], q[k + 1], q[k + 2], q[k + 3])
+        if has_quaternion(t):
+            R = axes_at(q, int(M[o + IQ].real) + quaternion_at(t))
             for c in range(0, dof(t), 3):
                 a = vector(p, iv + c)
                 put(out, iv + c, rotate_back(R, a) if back else rotate(R, a))
@@ -181,7 +188,7 @@ def mean_momentum(M, p0, p1, v, half, out):
     for i in range(int(M[NODES].real)):
         o = node(i)
         t = kind(M, o)
-        if t in (FREE, SPHERICAL) and M[o + OWNER].real != 0.0:
+        if has_quaternion(t) and M[o + OWNER].real != 0.0:
             iv = int(M[o + IV].real)
             theta = scale(half, vector(v, iv))
             J = right_jacobian(theta)

@@ -19,6 +19,7 @@ from ..dynamics.hybrid import hybrid_dynamics
 from ..dynamics.inverse_mass import inverse_mass_matrix
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
+from .bounds import Bounds
 from .impulses import impulses_entry
 from .integrators import runge_kutta_4
 
@@ -43,13 +44,13 @@ class Mode(NamedTuple):
 
 class Modes:
     """Steps of one robot by RK4. effort: (q, v, t) to the smooth efforts (nv,), without dry friction; level: dry
-    friction (nv,) at velocities; plain_q, plain_v: coordinates that can stop, at lower and upper (len(plain_q),).
+    friction (nv,) at velocities; bounds: coordinates that can stop, and where.
     """
 
-    def __init__(self, model: RobotModel, level: Callable[[Array], Array], plain_q: NDArray[np.intp],
-                 plain_v: NDArray[np.intp], lower: Array, upper: Array) -> None:
+    def __init__(self, model: RobotModel, level: Callable[[Array], Array], bounds: Bounds) -> None:
         self.model, self._level = model, level
-        self._plain_q, self._plain_v, self._lower, self._upper = plain_q, plain_v, lower, upper
+        self._plain_q, self._plain_v, self._lower, self._upper = (
+            bounds.plain_q, bounds.plain_v, bounds.lower, bounds.upper)
         self._breakaway = np.broadcast_to(level(np.zeros(model.nv)), model.nv)
         self._rubs = self._breakaway > 0.0
         self._pause: int = 0

@@ -6,20 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..actuation.friction import Friction
+from ..dynamics.constrained.projection import ACCEPTED
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics
 from ..dynamics.inverse_mass import inverse_mass_matrix
 from ..dynamics.mass_matrix import mass_matrix
-from ..dynamics.projection import ACCEPTED
 from ..errors import BeyondNumbers, RbdError, unknown_name
 from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, step_count
 from ..model.state import states
+from .bounds import Bounds, Boxes
 from .constrained_motion import ConstrainedMotion
 from .impulses import impulses_entry
 from .integrators import INTEGRATORS, NAMES, NODES, move, semi_implicit_euler
@@ -27,7 +28,6 @@ from .modes import Modes
 from .springs import ArmSprings
 from .variational import Unsolved, Variational
 
-NOWHERE = np.empty(0, dtype=np.intp)
 Effort = ArrayLike | Callable[[float], ArrayLike]
 
 
@@ -37,8 +37,9 @@ class Simulator:
     model: its `damping` (viscous) and `friction` (Coulomb) act on the joints; `model.with_` changes them.
     step: s. integrator: `variational` (order 2: keeps momentum to rounding and the error of energy bounded),
     `semi_implicit` (order 1), both with implicit damping, stable however stiff it is, or `rk4` (order 4).
-    limits: whether joints stop, inelastically, at their position limits. constraints: loops and contacts, kept by
-    multipliers and by projecting each state onto them; `multipliers` are those of the last step.
+    limits: whether joints stop, inelastically, at their position limits. velocity_limits: whether none gets faster than
+    its description allows (a limit of 0 counts as none), as in Gazebo: by impulses in each step. constraints: loops and
+    contacts, kept by multipliers and by projecting each state onto them; `multipliers` are those of the last step.
 
     Friction is not smoothed: impulses in each step bring a coordinate to rest or oppose it (`impulses`), so a joint
     sticks without creeping, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are
@@ -49,9 +50,9 @@ class Simulator:
     """
 
     def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "variational",
-                 limits: bool = True, q: ArrayLike | None = None, v: ArrayLike | None = None,
-                 constraints: ConstraintSet | None = None, springs: ArmSprings | None = None,
-                 friction: Friction | None = None) -> None:
+                 limits: bool = True, velocity_limits: bool = False, q: ArrayLike | None = None,
+                 v: ArrayLike | None = None, constraints: ConstraintSet | None = None,
+                 springs: ArmSprings | None = None, friction: Friction | None = None) -> None:
         if integrator not in NAMES:
             raise unknown_name("integrator", integrator, NAMES)
         self.model = model
@@ -64,23 +65,18 @@ class Simulator:
         self._law = friction or Friction(coulomb=model.friction, breakaway=model.friction)
         self._rubs = bool(np.any(self._law.breakaway))
         self._springs = springs
-        # coordinates that are plain numbers, whose velocity is their rate: they can stop, and be held exactly
-        plain = [(joint.idx_q + k, joint.idx_v + k) for joint in model.joints if joint.nq == joint.nv
-                 for k in range(joint.nq)]
-        self._plain_q = np.array([i for i, _ in plain], dtype=int)
-        self._plain_v = np.array([i for _, i in plain], dtype=int)
-        self._lower = model.position_lower[self._plain_q] if limits else np.full(len(plain), -np.inf)
-        self._upper = model.position_upper[self._plain_q] if limits else np.full(len(plain), np.inf)
-        self._bounded = bool(np.isfinite(self._lower).any() or np.isfinite(self._upper).any())
-        self._modes = Modes(model, self._law.level, self._plain_q, self._plain_v, self._lower, self._upper) if (
-            integrator == "rk4" and constraints is None and (self._rubs or self._bounded)) else None
-        self._variational = Variational(model, self._law.level if self._rubs else None, self._stops, springs,
+        self._bounds = Bounds(model, limits, velocity_limits)
+        if self._bounds.moving and constraints is not None:
+            raise RbdError("velocity_limits: not with constraints, whose loops would not stay closed")
+        self._modes = Modes(model, self._law.level, self._bounds) if (
+            integrator == "rk4" and constraints is None and (self._rubs or self._bounds.resting)) else None
+        self._variational = Variational(model, self._law.level if self._rubs else None, self._bounds, springs,
                                         self._constrained) if integrator == "variational" else None
         self.reset(q, v)
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
         """Put the robot into a state at time zero: q (nq,), by default neutral (within the limits); v (nv,), 0."""
-        q = self._start() if q is None else q
+        q = self._bounds.inside(self.model.neutral()) if q is None else q
         q, v = states(self.model, q=q, v=np.zeros(self.model.nv) if v is None else v).arrays
         q, v = np.array(q), np.array(v)    # never shared, never changed in place
         if q.ndim != 1:
@@ -89,7 +85,7 @@ class Simulator:
         if self._constrained is not None:
             q, v = self._constrained.back(q, v)
             slack = ACCEPTED    # a start at a limit is moved by as much as closing the loops takes
-        for i, low, high in zip(self._plain_q, self._lower, self._upper, strict=True):
+        for i, low, high in self._bounds.positions:
             if not low - slack <= q[i] <= high + slack:
                 raise RbdError(f"joint '{self._owner(i, 'q')}' starts at {q[i]:g}, outside its limits "
                                f"{low:g} … {high:g}")
@@ -175,7 +171,7 @@ class Simulator:
         nodes = iter(NODES[self.integrator])
         if self._modes is not None:
             found = self._modes.advance(self._q, self._v, self.time, h, self._smooth_effort(given), wrenches)
-            if found is not None:
+            if found is not None and not self._bounds.any_fast(found[1]):
                 return found
 
         def acceleration(q: Array, v: Array) -> Array:
@@ -192,7 +188,7 @@ class Simulator:
         q, v = self._integrate(model, acceleration, self._q, self._v, h)
         implicit = self._implicit and (self._damped or springs is not None)
         constrained = self._constrained
-        if not (implicit or self._rubs or self._beyond(q).any()):
+        if not (implicit or self._rubs or self._bounds.left(q, v)):
             return (q, v) if constrained is None else constrained.back(q, v)
         M = mass_matrix(model, self._q)
         if implicit:
@@ -217,28 +213,20 @@ class Simulator:
         return effort
 
     def _with_impulses(self, W: Array, q_free: Array, v_free: Array, v: Array) -> tuple[Array, Array]:
-        """Positions and velocities after friction and stops; q_free, v_free: without damping and impulses, v: without
-        impulses. A stop that the impulses of others make necessary is added, then all are solved again.
+        """Positions and velocities after friction, stops and velocity limits; q_free, v_free: without damping and
+        impulses, v: without impulses. What the impulses of others make necessary is added, then all are solved again.
         """
-        high = self.step_size * self._law.level(self._v)
-        low = -high
-        stopped = np.zeros(len(self._plain_q), dtype=bool)
+        boxes = Boxes(self._bounds, self.step_size * self._law.level(self._v))
         free, q = v, q_free
-        for _ in range(len(self._plain_q) + 1):
+        while True:
             v = np.array(free)
-            if self._rubs or stopped.any():
-                impulses_entry(W.reshape(-1), low, high, v)
-            q = self._position(q_free, v_free, v, bool(stopped.any()))
-            beyond = self._beyond(q)
-            new = beyond & ~stopped
-            if not new.any():
-                break
-            stopped |= new
-            at_low = self._plain_v[new & (q[self._plain_q] < self._lower)]
-            at_high = self._plain_v[new & (q[self._plain_q] > self._upper)]
-            high[at_low] = np.inf
-            low[at_high] = -np.inf
-        return q, v
+            if self._rubs or boxes.bounded:
+                v -= boxes.aim
+                impulses_entry(W.reshape(-1), boxes.low, boxes.high, v)
+                v += boxes.aim
+            q = self._position(q_free, v_free, v, boxes.stopped)
+            if not boxes.add(q, v):
+                return q, v
 
     def _position(self, q_free: Array, v_free: Array, v: Array, stopped: bool) -> Array:
         h = self.step_size
@@ -246,27 +234,9 @@ class Simulator:
             return move(self.model, self._q, h * v)
         # half of the change of velocity, as if the impulse acted evenly over the step; a resting joint stays put
         q = move(self.model, q_free, 0.5 * h * (v - v_free))
-        rest = (v[self._plain_v] == 0.0) & (self._v[self._plain_v] == 0.0)
-        q[self._plain_q[rest]] = self._q[self._plain_q[rest]]
-        return q
-
-    def _beyond(self, q: Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which plain coordinates lie outside their limits."""
-        if not self._bounded:
-            return np.zeros(len(self._plain_q), dtype=bool)
-        plain = q[self._plain_q]
-        return (plain < self._lower) | (plain > self._upper)
-
-    def _stops(self, q: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Velocity coordinates whose positions lie below and above the limits."""
-        if not self._bounded:
-            return NOWHERE, NOWHERE
-        plain = q[self._plain_q]
-        return self._plain_v[plain < self._lower], self._plain_v[plain > self._upper]
-
-    def _start(self) -> Array:
-        q = self.model.neutral()
-        q[self._plain_q] = np.clip(q[self._plain_q], self._lower, self._upper)
+        at_q, at_v = self._bounds.plain_q, self._bounds.plain_v
+        rest = (v[at_v] == 0.0) & (self._v[at_v] == 0.0)
+        q[at_q[rest]] = self._q[at_q[rest]]
         return q
 
     def _check_finite(self, q: Array, v: Array) -> None:

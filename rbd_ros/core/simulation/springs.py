@@ -10,7 +10,7 @@ from ..actuation.actuation import Actuation, VariableDrive
 from ..actuation.friction import Friction
 from ..actuation.spring_motion import variable_partials
 from ..model.inertia import Array, Inertia
-from ..model.joints import JointSpec
+from ..model.joints import JointSpec, is_length
 from ..model.robot_model import RobotModel
 
 
@@ -140,7 +140,7 @@ def with_rotors(actuation: Actuation) -> tuple[RobotModel, Friction]:
         kind = model.joints[j if j < nv else int(actuation.variable[j - nv])].type
         links[name] = Inertia.zero()
         lower, upper = _ends(actuation, j)
-        joints.append(JointSpec(name, "prismatic" if kind == "prismatic" else "revolute", root, name, lower=lower,
+        joints.append(JointSpec(name, "prismatic" if is_length(kind) else "revolute", root, name, lower=lower,
                                 upper=upper))
     full = RobotModel.from_description(replace(description, links=links, joints=tuple(joints)))
     motor = actuation.friction

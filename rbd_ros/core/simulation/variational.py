@@ -4,7 +4,8 @@
 
 - Viscous damping D takes `h D ξ` in all, so that energy lost is work done. The second half takes half of `h D v_1`:
   order 2, and v_1 = v_0/(1 + x + x²/2), x = h d/m, of a mass alone, which decays however stiff D is.
-- Friction and stops have boxes in each half: the first can bring ξ to zero, the second v_1, so nothing creeps.
+- Friction, stops and velocity limits have boxes in each half: the first acts on ξ, the second on v_1, so nothing
+  creeps.
 - Springs act at the middle. Those too stiff for the step get damping `½ h K h²(4 M + h² K)⁻¹ K` besides, of third
   order in h, that makes the stiffest act as at the end of the step: their modes die out, and the others hardly notice.
 - Constraints keep `A(q_m) ξ = 0`, with the same impulse in both halves; then the state is projected onto them.
@@ -16,14 +17,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..dynamics.forward import forward_dynamics
 from ..dynamics.mass_matrix import mass_matrix
-from ..model.block import FREE, GRAVITY, MASS, PARENT, TYPE, node
+from ..model.block import GRAVITY, MASS, PARENT, TYPE, node
 from ..model.inertia import Array
+from ..model.joints import kind_of
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches
+from .bounds import Bounds, Boxes
 from .constrained_motion import ConstrainedMotion
 from .discrete_mechanics import finish_entry, prepare_entry, solve_entry
 from .springs import ArmSprings
@@ -32,21 +34,19 @@ HALVINGS = 8        # of a step whose equations are not solved: at absurd speeds
 SPRING_TURNS = 20   # linearisations of springs in one step
 NONE, NOTHING = np.empty((0, 0)), np.empty(0)
 
-Beyond = Callable[[Array], tuple[NDArray[np.intp], NDArray[np.intp]]]
-
 
 class Unsolved(Exception):
     """The equations of a step have no solution near."""
 
 
 class Variational:
-    """Steps of one robot. friction: level (nv,) of dry friction at velocities, None: none. beyond: which velocity
-    coordinates lie below and above their stops.
+    """Steps of one robot. friction: level (nv,) of dry friction at velocities, None: none. bounds: stops and velocity
+    limits.
     """
 
-    def __init__(self, model: RobotModel, friction: Callable[[Array], Array] | None, beyond: Beyond,
+    def __init__(self, model: RobotModel, friction: Callable[[Array], Array] | None, bounds: Bounds,
                  springs: ArmSprings | None, constrained: ConstrainedMotion | None) -> None:
-        self.model, self._friction, self._beyond = model, friction, beyond
+        self.model, self._friction, self._bounds = model, friction, bounds
         self._springs, self._constrained = springs, constrained
         damping = np.diag(model.damping)
         if springs is not None:
@@ -99,19 +99,18 @@ class Variational:
         if constrained is not None:
             A = constrained.jacobian(q, v, h)
             free, given[1] = constrained.projector(A, given[1])
-        low = high = NOTHING
-        if self._friction is not None:
-            high = 0.5 * h * self._friction(v)
-            low = -high
-        q1, out, xi = np.empty(self.model.nq), np.empty((3, n)), np.empty(n)
-        for _ in range(n + 1):    # a stop that the impulses of others make necessary is added, then all is solved again
+        bounds = self._bounds
+        boxes = None if self._friction is None else Boxes(bounds, 0.5 * h * self._friction(v))
+        q1, out, xi, v1 = np.empty(self.model.nq), np.empty((3, n)), np.empty(n), np.empty(n)
+        while True:    # what the impulses of others make necessary is added, then all is solved again
+            low, high, aim = (boxes.low, boxes.high, boxes.aim) if boxes is not None else (NOTHING, NOTHING, NOTHING)
             xi[:] = guess
             given_effort = effort
             for _ in range(SPRING_TURNS):
                 if springs is not None:
                     given_effort = effort + springs.effort(q + offset, None)
                 if not solve_entry(block, q, p, given_effort, h, wrench, offset, damping, stiffness, given, free, low,
-                                   high, xi, q1, out, frame):
+                                   high, aim, xi, q1, out, frame):
                     raise Unsolved
                 if springs is None:
                     break
@@ -120,21 +119,23 @@ class Variational:
                 offset = offset + moved
                 if np.abs(gap).max() <= 1e-12 * (1.0 + np.abs(given_effort).max()):
                     break
-            below, above = self._beyond(q1)
-            if not (below.size or above.size):
+            if bounds.left(q1, xi):
+                boxes = boxes or Boxes(bounds, np.zeros(n))
+                if boxes.add(q1, xi):
+                    continue
+            p1, end = out[0], frame.copy()
+            if end.size:
+                end[6:] += self._gravity
+            finish_entry(block, q1, p1, h, low, high, aim, given[3], v1, end)
+            if not bounds.any_fast(v1):
                 break
-            if not low.size:
-                low, high = np.zeros(n), np.zeros(n)
-            high[below] = np.inf
-            low[above] = -np.inf
-        p1, v1 = out[0], np.empty(n)
-        if frame.size:
-            frame[6:] += self._gravity
-        finish_entry(block, q1, p1, h, low, high, given[3], v1, frame)
+            boxes = boxes or Boxes(bounds, np.zeros(n))
+            if not boxes.add(q1, v1):
+                break
         if not math.isfinite(q1 @ q1 + v1 @ v1):
             raise Unsolved
         if constrained is None:
-            self._known = p1, frame
+            self._known = p1, end
             return q1, v1
         constrained.multipliers = constrained.multipliers_of(A, out[2] / (0.5 * h))
         return constrained.back(q1, v1, mass_weighted=True)
@@ -145,7 +146,7 @@ def _floats_alone(model: RobotModel, friction: Callable[[Array], Array] | None) 
     block = model._block
     rows = [node(i) for i in range(len(model._node_rows))]
     roots = [o for o in rows if block[o + PARENT] < 0]
-    if len(roots) != 1 or block[roots[0] + TYPE] != FREE or sum(block[o + MASS] for o in rows) <= 0.0:
+    if len(roots) != 1 or not kind_of(int(block[roots[0] + TYPE])).free or sum(block[o + MASS] for o in rows) <= 0.0:
         return False
     rubs = friction is not None and friction(np.zeros(model.nv))[:6].any()
     return not (rubs or model.damping[:6].any() or np.asarray(model.armature)[:6].any())

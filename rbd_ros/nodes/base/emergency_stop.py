@@ -1,15 +1,14 @@
-"""The subscriptions of a torque node to ~/emergency_stop, which hear a stop whatever else the node does."""
+"""~/emergency_stop and ~/reset of a torque node: a stop is heard whatever else the node does."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 from rclpy.event_handler import SubscriptionEventCallbacks
-from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import Bool
+from std_srvs.srv import Trigger
 
 from .model_node import LATCHED
 from .rclpy_inside import take
@@ -20,17 +19,30 @@ UNRELIABLE = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 LOOK = 0.25                      # s between looks for publishers that latch, by `take`
 
 
-class EmergencyStopInput:
-    """Calls `stop` for every message with true, whatever the QoS of its publisher; more than once for some. What
-    releases a stop is not heard here.
+class EmergencyStop:
+    """What stops a torque node, and service `~/reset`, which releases it.
+
+    Every message with true counts, whatever the QoS of its publisher; what is false is not heard. A stop holds from the
+    first message on: before a configuration, and through cleanup.
     """
 
-    def __init__(self, node: Node, stop: Callable[[], None]) -> None:
-        self._node, self._stop = node, stop
+    def __init__(self, node: Any) -> None:
+        self._node, self._held = node, False
         self._looked, self._latches = 0.0, False
         self._subscriptions: list[Any] = []
         self._listen(STOPS, qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._listen(UNRELIABLE)    # hears all; the other one does not lose what reliable ones send
+
+    def set_up(self) -> None:
+        """The node has a controller now."""
+        if self._held:
+            self._node.controller.safety.stop()
+        self._node.serve(Trigger, "~/reset", self._on_reset)
+
+    def tear_down(self) -> None:
+        """It will not have it any longer."""
+        if self._node.controller is not None:
+            self._held = self._node.controller.safety.latched
 
     def hear_latched(self) -> None:
         """Where a publisher latches its stops, hear the one from before, too: that takes another subscription, which
@@ -56,5 +68,26 @@ class EmergencyStopInput:
                 self._hear(taken[0])
 
     def _hear(self, message: Bool) -> None:
-        if message.data:
-            self._stop()
+        if not message.data:
+            return
+        node = self._node
+        with node.lock:
+            safety = None if node.controller is None else node.controller.safety
+            if self._held if safety is None else safety.latched:
+                return
+            if safety is None:
+                self._held = True
+            else:
+                safety.stop()
+        node.get_logger().error("emergency stop: publishing the safe effort until service ~/reset is called"
+                                if node.active else "emergency stop: it holds after activation, until ~/reset")
+
+    def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        node = self._node
+        with node.lock:
+            response.success = node.controller.safety.latched
+            node.controller.reset(time.monotonic())
+        response.message = "released, ramping in while active" if response.success else "there was no emergency stop"
+        if response.success:
+            node.get_logger().info(f"emergency stop: {response.message}")
+        return response

@@ -36,8 +36,11 @@ class FollowingNode(TorqueNode):
             message.acceleration, message.jerk, message.snap))
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
-        self.report_rejection(self.controller.on_trajectory(
-            time.monotonic(), nanoseconds(message.header.stamp), message.joint_names, trajectory_points(message)))
+        accepted = self.controller.on_trajectory(
+            time.monotonic(), nanoseconds(message.header.stamp), message.joint_names, trajectory_points(message))
+        self.report_rejection(accepted)
+        if accepted and self.controller.reference.warning:
+            self.get_logger().warning(self.controller.reference.warning)
 
     def _on_wrenches(self, message: NamedWrenches) -> None:
         self.report_rejection(self.controller.on_wrenches(time.monotonic(), named_wrenches(message)))

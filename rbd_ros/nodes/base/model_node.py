@@ -16,8 +16,8 @@ from std_msgs.msg import String
 
 from ...core.compile import COMPILED, is_cached
 from ...core.errors import RbdError
+from ...core.model.files.xml_tree import read_text
 from ...core.model.robot_model import RobotModel
-from ...core.model.xml_tree import read_text
 from ...runtime.parameters import Table, select, validate
 from ...runtime.robot import load_model
 from . import parameters

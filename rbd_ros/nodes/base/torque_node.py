@@ -24,7 +24,6 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
-from std_srvs.srv import Trigger
 
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.loop_rate import Transit
@@ -37,7 +36,7 @@ from ..outputs.handover import HANDOVER_TABLE, Handover, make_handover
 from ..outputs.output import Output
 from .control_loop import ControlLoop
 from .conversions import nanoseconds
-from .emergency_stop import EmergencyStopInput
+from .emergency_stop import EmergencyStop
 from .model_node import BEST_EFFORT, ModelNode
 from .parameters import MODEL_NODE_TABLE
 from .rclpy_inside import take
@@ -65,8 +64,7 @@ class TorqueNode(ModelNode, ABC):
         self._watchdog: Any = None
         self._loop: ControlLoop | None = None
         self._handover: Handover | None = None
-        self._stopped = False    # by an emergency stop that came before the configuration, or outlives it
-        self._stops = EmergencyStopInput(self, self._on_emergency_stop)
+        self._stops = EmergencyStop(self)
         self._reminder = TorqueReminder(self.get_logger().warning)
 
     # ---- for subclasses
@@ -101,8 +99,7 @@ class TorqueNode(ModelNode, ABC):
         settings = self.make_settings(values, model)
         self.controller = self.make_controller(model, settings)
         self.controller.warm_up()
-        if self._stopped:
-            self.controller.safety.stop()
+        self._stops.set_up()
         if settings.unlimited:
             self.get_logger().warning(f"no limit for the effort of {', '.join(settings.unlimited)}: neither the robot "
                                       "description nor 'effort_limits.maximum' has one")
@@ -110,7 +107,6 @@ class TorqueNode(ModelNode, ABC):
                          *make_outputs(self, model, settings, values)]
         self._handover = make_handover(self, values)
         self.undo += [each.destroy for each in (*self._outputs, self._handover) if each is not None]
-        self.serve(Trigger, "~/reset", self._on_reset)
         self.create_inputs()
         watchdog = self._watchdog = self.create_timer(1.0 / values["watchdog_rate"], self._on_watchdog,
                                                       clock=self.steady, autostart=False)
@@ -133,7 +129,7 @@ class TorqueNode(ModelNode, ABC):
         self.undo.append(lambda: self.destroy_subscription(states))
 
     def tear_down(self) -> None:
-        self._stopped = self.controller.safety.latched if self.controller is not None else self._stopped
+        self._stops.tear_down()
         self._outputs = []
         self.controller = self._states = self._watchdog = self._loop = self._handover = None
 
@@ -296,24 +292,3 @@ class TorqueNode(ModelNode, ABC):
         if effort is not None:
             self.get_logger().warning(f"no valid joint state for {self.controller.state.age(time.monotonic()):.3f} s: "
                                       f"{self.controller.safety.without_states(now)}", throttle_duration_sec=1.0)
-
-    def _on_emergency_stop(self) -> None:
-        with self.lock:
-            safety = None if self.controller is None else self.controller.safety
-            if self._stopped if safety is None else safety.latched:
-                return
-            if safety is None:
-                self._stopped = True
-            else:
-                safety.stop()
-        self.get_logger().error("emergency stop: publishing the safe effort until service ~/reset is called"
-                                if self.active else "emergency stop: it holds after activation, until ~/reset")
-
-    def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        with self.lock:
-            response.success = self.controller.safety.latched
-            self.controller.reset(time.monotonic())
-        response.message = "released, ramping in while active" if response.success else "there was no emergency stop"
-        if response.success:
-            self.get_logger().info(f"emergency stop: {response.message}")
-        return response

@@ -18,9 +18,10 @@ import numpy as np
 
 from ...core.errors import RbdError
 from ...core.model.assembly import Description, depth_first
+from ...core.model.files.urdf import describe
+from ...core.model.files.xml_tree import parse_xml
 from ...core.model.inertia import Array, Inertia
-from ...core.model.urdf import describe
-from ...core.model.xml_tree import parse_xml
+from ...core.model.joints import has_ends, is_driven, is_loose
 
 WORLD = "world"
 LEAST = 1e-6     # second moment of the mass along an axis, over the sum of all three
@@ -80,14 +81,15 @@ def nearest_valid(matrix: Array) -> Array:
 def driven_joints(description: Description) -> list[str]:
     """Joints that take torque, in the order of the file's tree: those that move and follow no other."""
     return [joint.name for joint in depth_first(description)[1]
-            if joint.type in ("revolute", "continuous", "prismatic") and joint.mimic is None]
+            if is_driven(joint.type) and joint.mimic is None]
 
 
-def gazebo_description(text: str | bytes, source: str, interface: str, *, controllers: str = "") -> tuple[
-        str, list[str]]:
+def gazebo_description(text: str | bytes, source: str, interface: str, *, controllers: str = "",
+                       states: bool = False) -> tuple[str, list[str]]:
     """URDF text that Gazebo takes as it is meant, with the plugins of `interface`, and what was changed.
 
-    interface: ros2_control (controllers: path of the YAML file for its controller manager) or bridge. Plugins for
+    interface: ros2_control (controllers: path of the YAML file for its controller manager) or bridge. states: whether
+    Gazebo itself publishes joint states, as with bridge, besides ros2_control. Plugins for
     other simulators or hardware (`<ros2_control>`) are taken out. `RbdError` where no such description can be made.
     """
     tree = parse_xml(text, source)
@@ -124,15 +126,15 @@ def gazebo_description(text: str | bytes, source: str, interface: str, *, contro
     if followers:
         notes.append(f"joints {', '.join(followers)}: follow others, which Gazebo's default engine does not do; they "
                      "move freely")
-    _set_plugins(tree, driven_joints(description), interface, controllers)
+    _set_plugins(tree, driven_joints(description), interface, controllers, states)
     return ElementTree.tostring(tree, encoding="unicode"), notes
 
 
 def _check_joints(description: Description, source: str) -> None:
     for joint in description.joints:
-        if joint.type in ("floating", "planar"):
+        if is_loose(joint.type):
             raise RbdError(f"{source}: joint '{joint.name}' is {joint.type}; Gazebo is used for arms on a fixed base")
-        if joint.type in ("revolute", "prismatic") and joint.effort is None:
+        if has_ends(joint.type) and joint.effort is None:
             raise RbdError(f"{source}: joint '{joint.name}' has no <limit>, and Gazebo reads no such file")
         if joint.effort is not None and not float(np.ravel(joint.effort)[0]) > 0.0 and joint.type != "fixed":
             raise RbdError(f"{source}: joint '{joint.name}' has an effort limit of 0: it gets no torque in Gazebo")
@@ -166,7 +168,7 @@ def _set_inertial(link: Any, mass: float, com: Array, matrix: Array) -> None:
         f"i{'xyz'[i]}{'xyz'[k]}": repr(float(matrix[i, k])) for i in range(3) for k in range(i, 3)})
 
 
-def _set_plugins(tree: Any, joints: Sequence[str], interface: str, controllers: str) -> None:
+def _set_plugins(tree: Any, joints: Sequence[str], interface: str, controllers: str, states: bool) -> None:
     """Those of `interface`, and no others for torque or states."""
     for element in [*tree.findall("ros2_control"), *tree.findall("gazebo")]:
         plugins = [plugin for plugin in element.findall("plugin")
@@ -176,8 +178,9 @@ def _set_plugins(tree: Any, joints: Sequence[str], interface: str, controllers: 
         if element.tag == "ros2_control" or (plugins and not len(element)):
             tree.remove(element)
     gazebo = ElementTree.SubElement(tree, "gazebo")
-    if interface == "bridge":
+    if states or interface == "bridge":
         _plugin(gazebo, STATES)
+    if interface == "bridge":
         for name in joints:
             ElementTree.SubElement(_plugin(gazebo, FORCE), "joint_name").text = name
         return

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from ...core.errors import RbdError
-from ...core.model.urdf import describe
-from ...core.model.xml_tree import parse_xml, read_text
+from ...core.model.files.urdf import describe
+from ...core.model.files.xml_tree import parse_xml, read_text
 from .gazebo_description import driven_joints, gazebo_description
 
 INTERFACES = ("ros2_control", "bridge")
@@ -29,11 +29,14 @@ class Files:
 
 
 def write_files(source: str | Path, folder: Path, interface: str, *, world: str, model: str = "",
-                step: float = 0.001, controller: str = "effort_controller") -> Files:
+                step: float = 0.001, controller: str = "effort_controller", states: bool = False) -> Files:
     """Write <model>.urdf, <model>_bridge.yaml and <model>_controllers.yaml of a URDF file into `folder`.
 
     interface: one of `INTERFACES`; world: its name; model: what the arm is called there, empty: as in the file;
-    step: of the physics, s. `RbdError` where Gazebo could not simulate the arm.
+    step: of the physics, s; states: /joint_states comes from Gazebo itself with ros2_control, too (with bridge it
+    always does), and not from joint_state_broadcaster, then on /joint_state_broadcaster/joint_states: its stamps are
+    those of the last /clock that the controller manager got, and it drops states that follow each other at once.
+    `RbdError` where Gazebo could not simulate the arm.
     """
     text, shown = read_text(source)
     description, _ = describe(parse_xml(text, shown), shown)
@@ -44,37 +47,39 @@ def write_files(source: str | Path, folder: Path, interface: str, *, world: str,
     paths = [folder.absolute() / f"{model}{end}" for end in (".urdf", "_bridge.yaml", "_controllers.yaml")]
     if paths[0] == Path(source).absolute():
         raise RbdError(f"{shown} would be overwritten: choose another folder")
-    made, notes = gazebo_description(text, shown, interface, controllers=str(paths[2]))
+    made, notes = gazebo_description(text, shown, interface, controllers=str(paths[2]), states=states)
     if not joints:
         raise RbdError(f"{shown} has no joint that moves")
     folder.mkdir(parents=True, exist_ok=True)
     paths[0].write_text(made, encoding="utf-8")
-    paths[1].write_text(yaml.safe_dump(bridge_entries(world, model, joints, interface), sort_keys=False))
-    paths[2].write_text(yaml.safe_dump(controllers(joints, controller, step), sort_keys=False))
+    paths[1].write_text(yaml.safe_dump(bridge_entries(world, model, joints, interface, states), sort_keys=False))
+    paths[2].write_text(yaml.safe_dump(controllers(joints, controller, step, states), sort_keys=False))
     return Files(model, tuple(joints), paths[0], paths[1], paths[2], tuple(notes))
 
 
-def bridge_entries(world: str, model: str, joints: Sequence[str], interface: str) -> list[dict[str, str]]:
+def bridge_entries(world: str, model: str, joints: Sequence[str], interface: str, states: bool = False) -> list[
+        dict[str, str]]:
     """For ros_gz_bridge: the clock; joint states and one force per joint where there is no gz_ros2_control."""
     def entry(ros: str, gz: str, kind: str, gz_kind: str, direction: str = "GZ_TO_ROS") -> dict[str, str]:
         return {"ros_topic_name": ros, "gz_topic_name": gz, "ros_type_name": kind, "gz_type_name": gz_kind,
                 "direction": direction}
 
     entries = [entry("/clock", "/clock", "rosgraph_msgs/msg/Clock", "gz.msgs.Clock")]
-    if interface == "bridge":
+    if states or interface == "bridge":
         entries.append(entry("/joint_states", f"/world/{world}/model/{model}/joint_state",
                              "sensor_msgs/msg/JointState", "gz.msgs.Model"))
+    if interface == "bridge":
         forces = [f"/model/{model}/joint/{name}/cmd_force" for name in joints]
         entries += [entry(topic, topic, "std_msgs/msg/Float64", "gz.msgs.Double", "ROS_TO_GZ") for topic in forces]
     return entries
 
 
-def controllers(joints: Sequence[str], controller: str, step: float) -> dict[str, Any]:
+def controllers(joints: Sequence[str], controller: str, step: float, states: bool = False) -> dict[str, Any]:
     """Parameters of the controller manager in Gazebo: at the rate of the physics, see docs/cosimulation.md."""
     return {
         "controller_manager": {"ros__parameters": {
             "update_rate": round(1.0 / step), "use_sim_time": True,
             "joint_state_broadcaster": {"type": "joint_state_broadcaster/JointStateBroadcaster"},
             controller: {"type": "forward_command_controller/ForwardCommandController"}}},
-        "joint_state_broadcaster": {"ros__parameters": {"use_sim_time": True}},
+        "joint_state_broadcaster": {"ros__parameters": {"use_sim_time": True, "use_local_topics": states}},
         controller: {"ros__parameters": {"joints": list(joints), "interface_name": "effort", "use_sim_time": True}}}

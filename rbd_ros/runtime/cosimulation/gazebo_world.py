@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ...core.errors import RbdError
-from ...core.model.xml_tree import parse_xml, read_text
+from ...core.model.files.xml_tree import parse_xml, read_text
 
 STEP, GRAVITY = 0.001, (0.0, 0.0, -9.8)    # where the file says nothing; s, m/s²
 

@@ -40,6 +40,11 @@ LOCKSTEP_TABLE: Table = (
               "(std_msgs/Float64MultiArray). Empty: not so.", read_only=True),
     Parameter("bridge_model", "string", "", "Efforts go to /model/<bridge_model>/joint/<joint>/cmd_force "
               "(std_msgs/Float64) for ros_gz_bridge; needs `joints`. Empty: not so.", read_only=True),
+    Parameter("receivers", "strings", (), "Names of nodes that must have subscribed to the efforts before the first "
+              "one is sent, such as the controller. Empty: any subscriber will do.", read_only=True),
+    Parameter("activity_topic", "string", "", "With Gazebo's ros2_control: topic of a joint_state_broadcaster that is "
+              "activated together with the controller; single steps are made until it publishes. Empty: until there "
+              "are a subscriber and a publisher of joint_states.", read_only=True),
     Parameter("settle", "number", 0.0, "Real time between a command and the request for steps, s. Topics and services "
               "have no common order on their way through ros_gz_bridge: 0.01 for Gazebo. Not needed for our plants.",
               lower=0.0, upper=1.0, read_only=True),
@@ -62,6 +67,8 @@ class LockstepSettings:
     joints: tuple[str, ...]
     controller: str
     bridge_model: str
+    receivers: tuple[str, ...]
+    activity_topic: str
 
     @staticmethod
     def from_values(values: Mapping[str, Any]) -> LockstepSettings:
@@ -77,7 +84,8 @@ class LockstepSettings:
         return LockstepSettings(
             values["stepper"], {"plant": values["plant"], "world": values["world"]}, steps,
             round(steps * values["step"] * 1e9), values["settle"], round(values["patience"] * 1e9),
-            values["effort_topic"], values["joints"], values["controller"], values["bridge_model"])
+            values["effort_topic"], values["joints"], values["controller"], values["bridge_model"],
+            values["receivers"], values["activity_topic"])
 
 
 class Lockstep:

@@ -23,9 +23,10 @@ import numpy as np
 
 from ...core.errors import RbdError
 from ...core.lie.so3 import exp, from_rpy
+from ...core.model.files.xml_tree import parse_xml, read_text
 from ...core.model.inertia import Array
+from ...core.model.joints import is_driven, is_length
 from ...core.model.robot_model import RobotModel
-from ...core.model.xml_tree import parse_xml, read_text
 
 OPTIONS = {"fusestatic": "false", "balanceinertia": "false", "discardvisual": "true", "boundmass": "0",
            "boundinertia": "0", "strippath": "true"}
@@ -126,9 +127,9 @@ def _fix(joint: Any, position: float) -> None:
     R, x = from_rpy(_numbers(origin, "rpy")), _numbers(origin, "xyz")
     axis = _numbers(joint.find("axis"), "xyz", (1.0, 0.0, 0.0))
     axis = axis / np.linalg.norm(axis)
-    if kind == "prismatic":
+    if is_length(kind):
         x = x + R @ (position * axis)
-    elif kind in ("revolute", "continuous"):
+    elif is_driven(kind):
         R = R @ exp(position * axis)
     elif kind != "fixed":
         raise RbdError(f"joint '{joint.get('name')}' is {kind}, which cannot be locked for MuJoCo")

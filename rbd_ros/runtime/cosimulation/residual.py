@@ -25,6 +25,7 @@ from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.joint_states import JointMap, Rejected, Rejections, StateInput
 from ..parameters import Parameter, Table, validate
 from ..robot import ROBOT_TABLE, joint_order, joints_row
+from .applied import AppliedCommands
 
 Array = NDArray[np.float64]
 SOURCES = ("joint_states", "effort")
@@ -80,7 +81,8 @@ class ResidualMonitor:
         self._map = JointMap(model, extra=True)
         self._commands: deque[tuple[int, Array]] = deque(maxlen=1000)
         self._last: tuple[int, Array, Array] | None = None
-        self.counts = Counter({"residuals": 0, "gaps": 0, "without_effort": 0})
+        self.counts = Counter({"residuals": 0, "gaps": 0, "repeated": 0, "without_effort": 0})
+        self.applied = AppliedCommands(model)
         self._squares, self.maximum = np.zeros(model.nv), np.zeros(model.nv)
         self._delays, self.delay_max = [0, 0.0], 0.0
         self.apply(settings)
@@ -113,6 +115,9 @@ class ResidualMonitor:
                  effort: ArrayLike) -> Array | None:
         """The residual (nv,) over the interval that ends here; None where there is none."""
         state = self._state
+        if self._last is not None and stamp_ns == self._last[0]:    # a simulation that stands
+            self.counts["repeated"] += 1
+            return None
         self._forget(stamp_ns)
         if not state.accept(stamp_ns * 1e-9, stamp_ns, names, position, velocity, effort):
             return None
@@ -123,7 +128,11 @@ class ResidualMonitor:
         measured = state.measured_effort
         if measured is not None:
             self._measure_delay(last[0], measured)
-        applied = self._command_at(last[0]) if self.settings.from_commands else measured
+        applied = measured
+        if self.settings.from_commands:
+            stamp, applied, before = self._command_at(last[0])
+            if applied is not None and before is not None and stamp == last[0] - self._delay_ns:
+                self.applied.judge((stamp_ns - last[0]) * 1e-9, last[1], last[2], state.v, before, applied)
         if applied is None or not np.isfinite(applied).all():
             self.counts["without_effort"] += 1
             return None
@@ -146,10 +155,16 @@ class ResidualMonitor:
         self.maximum = np.maximum(self.maximum, np.abs(residual))
         return residual
 
-    def _command_at(self, begin_ns: int) -> Array | None:
-        """What acted from this time on, by the stamps of the commands."""
-        limit = begin_ns - round(self.settings.effort_delay * 1e9)
-        return next((effort for stamp, effort in reversed(self._commands) if stamp <= limit), None)
+    def _command_at(self, begin_ns: int) -> tuple[int, Array | None, Array | None]:
+        """What acted from this time on, by the stamps of the commands: stamp, effort, and the effort before."""
+        limit = begin_ns - self._delay_ns
+        found = ((stamp, effort) for stamp, effort in reversed(self._commands) if stamp <= limit)
+        stamp, effort = next(found, (0, None))
+        return stamp, effort, next(found, (0, None))[1]
+
+    @property
+    def _delay_ns(self) -> int:
+        return round(self.settings.effort_delay * 1e9)
 
     def _measure_delay(self, begin_ns: int, measured: Array) -> None:
         for stamp, effort in reversed(self._commands):
@@ -167,7 +182,7 @@ class ResidualMonitor:
 
     def report(self) -> dict[str, Any]:
         """Counters and statistics by name, as diagnostics publish them."""
-        values: dict[str, Any] = {"model": self.model.name, **self.counts}
+        values: dict[str, Any] = {"model": self.model.name, **self.counts, **self.applied.counts}
         if self._delays[0]:
             values |= {"command_delay_mean_ms": 1e3 * self._delays[1] / self._delays[0],
                        "command_delay_max_ms": 1e3 * self.delay_max}

@@ -12,7 +12,8 @@ from ..plant.settings import SIMULATOR_TABLE, SimulatorSettings
 from .mujoco_robot import INTEGRATORS, MujocoRobot
 
 _DEFAULTS: dict[str, Any] = {"publish_clock": True, "command_timeout": 0.0}    # as Gazebo has them
-_OTHERS = ("integrator", "constraints_file", "actuation_file")    # MuJoCo has its own, or nothing of the kind
+# MuJoCo has its own, or nothing of the kind
+_OTHERS = ("integrator", "constraints_file", "actuation_file", "velocity_limits")
 _SHARED = tuple(row for row in SIMULATOR_TABLE if row.name not in _OTHERS)
 
 MUJOCO_TABLE: Table = (

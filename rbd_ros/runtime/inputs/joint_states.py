@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.errors import RbdError
+from ...core.model.joints import is_endless
 from ...core.model.robot_model import RobotModel
 from ...core.motion.velocity_limits import velocity_limits
 from .finite import HUGE, all_finite, worst
@@ -159,7 +160,7 @@ class Turns:
     """Continuous joints, whose angle may be off by whole turns: many drivers report it between −π and π."""
 
     def __init__(self, model: RobotModel) -> None:
-        turning = [joint.nv == 1 and joint.type == "continuous" for joint in model.joints for _ in range(joint.nv)]
+        turning = [is_endless(joint.type) for joint in model.joints for _ in range(joint.nv)]
         self._turn = 2.0 * math.pi * np.array(turning, dtype=np.float64)
         self._any = any(turning)
 

@@ -14,7 +14,7 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import check_points
 from ...core.motion.trajectory import Interpolation, Reference, Trajectory, Waypoint, check_times
-from ...core.motion.velocity_limits import check_speeds, must_jump, velocity_limits
+from ...core.motion.velocity_limits import above_limits, check_speeds, must_jump, velocity_limits
 from .joint_states import JointMap, Rejected, Rejections, Turns, as_array
 
 Array = NDArray[np.float64]
@@ -62,6 +62,7 @@ class ReferenceInput:
         self._later: Later | None = None    # what there is goes on until the start of that
         self._stamp_ns, self._start_ns, self._received = 0, 0, -math.inf
         self.stale = self._resting = self.jumped = False
+        self.warning = ""    # of the last trajectory that was accepted
 
     def streams(self, now: float) -> bool:
         """Whether a stream goes on: no trajectory has taken its place, and the last sample is not too old."""
@@ -190,6 +191,8 @@ class ReferenceInput:
         except RbdError as error:
             self._rejections.add(Rejected("bad_trajectory", str(error)))
             return False
+        start = [Waypoint(0.0, present.q, present.v, present.a)] if waypoints and waypoints[0].time > 0.0 else []
+        self.warning = above_limits(self._model, [*start, *waypoints])
         if start_ns > state_ns:
             self._later = Later(start_ns, wanted, motion, jumps)
             if not running:    # stands still until then

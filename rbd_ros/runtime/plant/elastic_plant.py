@@ -33,6 +33,8 @@ class ElasticPlant(Plant):
     def __init__(self, model: RobotModel, settings: SimulatorSettings, drives: Mapping[str, Drive]) -> None:
         if settings.constraints.size:
             raise RbdError("parameter 'constraints_file': elastic joints ('actuation_file') are simulated without")
+        if settings.velocity_limits:
+            raise RbdError("parameter 'velocity_limits': elastic joints ('actuation_file') are simulated without")
         self.actuation = actuation = Actuation(settings.plant, drives)
         variable = list(actuation.variable)
         seconds = [actuation.nv + variable.index(i) for i in settings.output if i in variable]

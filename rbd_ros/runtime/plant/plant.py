@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.dynamics.constrained_forward import constrained_forward_dynamics
-from ...core.dynamics.constraint_values import constraint_values
+from ...core.dynamics.constrained.forward import constrained_forward_dynamics
+from ...core.dynamics.constrained.values import constraint_values
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.simulation.simulator import Simulator
@@ -41,7 +41,7 @@ class Plant:
         self.counts: Counter[str] = Counter({"commands": 0, "saturated": 0, "timeouts": 0, "failures": 0})
         self.simulator = simulator or Simulator(
             settings.plant, step=settings.step, integrator=settings.integrator, limits=settings.position_limits,
-            q=settings.initial_position, v=settings.initial_velocity,
+            velocity_limits=settings.velocity_limits, q=settings.initial_position, v=settings.initial_velocity,
             constraints=settings.constraints if settings.constraints.size else None)
         self._names = JointMap(model, extra=False)
         self.effort = np.zeros(self.size)    # that acts in the next step

@@ -53,6 +53,8 @@ SIMULATOR_TABLE: Table = (
               lower=-1.0, upper=1e9, read_only=True),
     Parameter("position_limits", "bool", True, "Joints stop, inelastically, at the limits of the description.",
               read_only=True),
+    Parameter("velocity_limits", "bool", False, "No joint gets faster than its limit in the description, as in Gazebo "
+              "(a limit of 0 counts as none); not with constraints_file or actuation_file.", read_only=True),
     Parameter("effort_limits", "bool", True, "Commands are cut to the effort limits of the description (a limit of 0 "
               "counts as none).", read_only=True),
     Parameter("command_timeout", "number", 0.1, "Simulated time without a valid command after which `timeout_action` "
@@ -90,6 +92,7 @@ class SimulatorSettings:
     initial_velocity: Array
     brakes_until: float
     position_limits: bool
+    velocity_limits: bool
     effort_limit: Array
     command_timeout: float
     hold: bool
@@ -117,7 +120,7 @@ class SimulatorSettings:
             real_time_factor=values["real_time_factor"], publish_clock=values["publish_clock"],
             paused=values["paused"], initial_position=listed("initial_position"),
             initial_velocity=listed("initial_velocity"), brakes_until=values["brakes_until"],
-            position_limits=values["position_limits"],
+            position_limits=values["position_limits"], velocity_limits=values["velocity_limits"],
             effort_limit=limit if values["effort_limits"] else np.full(model.nv, math.inf),
             command_timeout=values["command_timeout"], hold=values["timeout_action"] == "hold",
             wait_for_command=values["wait_for_command"],

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...core.dynamics.constrained_forward import constrained_forward_dynamics
-from ...core.dynamics.constrained_hybrid import constrained_hybrid_dynamics
-from ...core.dynamics.constrained_inverse import MINIMIZE, RANK_TOLERANCE, constrained_inverse_dynamics
-from ...core.dynamics.constraint_values import constraint_bias, constraint_jacobian, constraint_values
+from ...core.dynamics.constrained.forward import constrained_forward_dynamics
+from ...core.dynamics.constrained.hybrid import constrained_hybrid_dynamics
+from ...core.dynamics.constrained.inverse import MINIMIZE, RANK_TOLERANCE, constrained_inverse_dynamics
+from ...core.dynamics.constrained.values import constraint_bias, constraint_jacobian, constraint_values
 from ...core.errors import RbdError
 from ...core.model.constraints import ConstraintSet
 from ...core.model.inertia import Array

@@ -12,9 +12,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import RbdError, shown, unknown_name
-from .constraints import Constraint, ConstraintSet, FixedContact, JointCoupling, LoopClosure
-from .robot_model import RobotModel
+from ...errors import RbdError, shown, unknown_name
+from ..constraints import Constraint, ConstraintSet, FixedContact, JointCoupling, LoopClosure
+from ..robot_model import RobotModel
 from .yaml_text import read_yaml
 
 _TYPES: dict[str, tuple[type, tuple[str, ...], tuple[str, ...]]] = {    # class, required and optional keys

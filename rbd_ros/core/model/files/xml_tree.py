@@ -11,7 +11,7 @@ from typing import cast
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from ..errors import RbdError
+from ...errors import RbdError
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 200

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import RbdError
-from .assembly import Description, depth_first
-from .joints import JointSpec
-from .mimics import resolve_mimics
+from ...errors import RbdError
+from ..assembly import Description, depth_first
+from ..joints import JointSpec, has_ends, is_driven, is_endless, is_loose, primitives
+from ..mimics import resolve_mimics
 
 SEVERITIES = ("error", "warning", "note")
 
@@ -58,12 +58,14 @@ def _number(value: object, default: float) -> float:
 
 def _joint(joint: JointSpec) -> Iterator[Finding]:
     name, kind = joint.name, joint.type
-    if kind in ("floating", "planar"):
-        size = "6 velocity and 7 position" if kind == "floating" else "3"
+    if is_loose(kind):
+        nq, nv = (sum(getattr(step, name) for step in primitives(joint)) for name in ("nq", "nv"))
+        size = f"{nv} velocity and {nq} position" if nq != nv else str(nv)
         yield Finding("note", f"{kind} joint", name, f"adds {size} coordinates; nothing drives it",
                       "lock it (`locked`) if it stands for a fixed base")
-    if kind not in ("revolute", "continuous", "prismatic"):
+    if not is_driven(kind):
         return
+    bounded = has_ends(kind)
     length = float(np.linalg.norm(joint.axis))
     if length < 1e-9:
         yield Finding("error", "zero axis", name, f"axis {joint.axis} has length zero", "give it a direction")
@@ -71,7 +73,6 @@ def _joint(joint: JointSpec) -> Iterator[Finding]:
         yield Finding("warning", "axis not of length one", name, f"axis {' '.join(f'{x:g}' for x in joint.axis)} has "
                       f"length {length:.4g}; normalised here, other tools may scale with it", "write a unit vector")
     if joint.effort is None or joint.velocity is None:
-        bounded = kind != "continuous"
         yield Finding("warning" if bounded else "note", "no limits", name,
                       "<limit> is missing: no bound on " + ("position, " if bounded else "") + "velocity or effort",
                       "add <limit lower upper velocity effort/> from the data sheet")
@@ -80,7 +81,7 @@ def _joint(joint: JointSpec) -> Iterator[Finding]:
     effort, velocity = _number(joint.effort, np.inf), _number(joint.velocity, np.inf)
     if lower > upper:
         yield Finding("error", "lower limit above upper", name, f"lower {lower:g} > upper {upper:g}", "swap them")
-    elif lower == upper and kind != "continuous":
+    elif lower == upper and bounded:
         yield Finding("warning", "no range", name, f"lower = upper = {lower:g}: it cannot move",
                       "set both (they default to 0), or make the joint fixed")
     for what, value in (("effort", effort), ("velocity", velocity)):
@@ -112,7 +113,7 @@ def mimic_findings(description: Description) -> list[Finding]:
             found.append(Finding("warning", "mimic multiplier 0", mimic.name, f"does not follow '{mimic.source}': it "
                                  f"stays at {mimic.offset:g}", "set the multiplier, or make the joint fixed"))
             continue
-        if source.type == "continuous" or follower.type == "continuous" or source.lower is None or (
+        if is_endless(source.type) or is_endless(follower.type) or source.lower is None or (
                 follower.lower is None):
             continue
         ends = sorted(mimic.multiplier * _number(end, 0.0) + mimic.offset for end in (source.lower, source.upper))

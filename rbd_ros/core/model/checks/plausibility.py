@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .assembly import Description, depth_first
+from ..assembly import Description, depth_first
+from ..inertia import Array, Inertia
 from .diagnosis import Finding, extent, moving_links
-from .inertia import Array, Inertia
 
 HEAVIEST, LIGHTEST = 3e4, 1.2    # kg/m³: more than osmium; air
 POINT = 1e-6    # m: a radius of gyration below is none

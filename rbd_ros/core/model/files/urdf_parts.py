@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from xml.etree import ElementTree
 
-from ..errors import RbdError
+from ...errors import RbdError
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
@@ -18,8 +18,6 @@ KNOWN = {"robot": ("material", "transmission", "gazebo", "ros2_control", "sensor
          "link": ("visual", "collision", "origin", "contact", "sensor", "material"),
          "joint": ("safety_controller", "calibration", "hardwareInterface", "material"),
          "inertial": ()}
-UNREAD = {"fixed": ("axis", "limit", "dynamics", "mimic"), "floating": ("axis", "limit", "dynamics", "mimic"),
-          "planar": ("limit", "mimic")}
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from ..errors import unknown_name
-from ..model.constraints import ConstraintSet
-from ..model.inertia import Array
-from ..model.robot_model import RobotModel
-from ..model.state import shaped
-from .constrained_forward import solve, solver_options
-from .constrained_inverse import MINIMIZE, constrained_inverse_dynamics
-from .hybrid import prescribed_mask
+from ...errors import unknown_name
+from ...model.constraints import ConstraintSet
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.state import shaped
+from ..hybrid import prescribed_mask
+from .forward import solve, solver_options
+from .inverse import MINIMIZE, constrained_inverse_dynamics
 
 
 class ConstrainedHybrid(NamedTuple):

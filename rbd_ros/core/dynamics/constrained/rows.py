@@ -6,18 +6,15 @@ the last common ancestor move neither. Formulas per row stand in `turning`.
 """
 from __future__ import annotations
 
-from ..compile import kernel, sweep
-from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
-from ..model.block import (
+from ...compile import kernel, sweep
+from ...lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
+from ...model.block import (
     GRAVITY,
     IQ,
     IV,
     NODES,
     NV,
     RATIO,
-    REVOLUTE,
-    column,
-    dof,
     kind,
     matrix,
     node,
@@ -27,7 +24,7 @@ from ..model.block import (
     vector,
     zero,
 )
-from ..model.constraint_block import (
+from ...model.constraint_block import (
     CONSTANT,
     COUNT,
     COUPLING,
@@ -55,7 +52,8 @@ from ..model.constraint_block import (
     TERMS,
     USER_START,
 )
-from .turning import transpose, turned, turning_acceleration, turning_rate, turning_value
+from ...model.joint_kinds import column, dof, is_revolute
+from ..turning import transpose, turned, turning_acceleration, turning_rate, turning_value
 
 POSES = 12    # per node: pose in the world
 
@@ -154,7 +152,7 @@ def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel
         iv = int(M[oi + IV].real)
         t = kind(M, oi)
         for d in range(dof(t)):
-            if t == REVOLUTE:
+            if is_revolute(t):
                 y = sign * M[oi + RATIO]
                 angular = scale(y, (E[2], E[5], E[8]))
                 linear = rotate(E, (-y * r[1], y * r[0], z))

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..errors import RbdError, shortened, shown
+from ...errors import RbdError, shortened, shown
 
 MAX_CHARACTERS = 200_000
 MAX_DEPTH = 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry, sweep
+from ...compile import entry, sweep
 
 RANK_TOLERANCE = 1e-8    # of the largest column of Z: below, a direction counts as one that nothing constrains
 

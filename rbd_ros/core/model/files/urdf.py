@@ -16,17 +16,17 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ..errors import RbdError, RbdWarning, shown, unknown_name
-from ..lie.so3 import from_rpy
-from .assembly import Description
-from .inertia import Array, Inertia
-from .joints import JointSpec
-from .robot_model import RobotModel
+from ...errors import RbdError, RbdWarning, shown, unknown_name
+from ...lie.so3 import from_rpy
+from ..assembly import Description
+from ..inertia import Array, Inertia
+from ..joints import PARTS as MOVING_PARTS
+from ..joints import URDF_TYPES, JointSpec, has_ends, is_driven, reads
+from ..robot_model import RobotModel
 from .rotors import srdf_rotors, transmission_rotors
-from .urdf_parts import PARTS, UNREAD, checked_part, line, misspelt, parts
+from .urdf_parts import PARTS, checked_part, line, misspelt, parts
 from .xml_tree import Element, parse_xml, read_text
 
-URDF_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 OTHERS = {"sdf": " (SDF is another format: export URDF)", "mujoco": " (MJCF is another format: export URDF)"}
 _LOCK = threading.Lock()    # urdf_parser_py reports through one module-level function
 
@@ -91,7 +91,7 @@ def describe(tree: Element, source: str) -> tuple[Description, list[str]]:
 
 def _set_rotors(joints: dict[str, JointSpec], rotors: Mapping[str, float]) -> None:
     for name, rotor in rotors.items():
-        if joints[name].type in ("revolute", "continuous", "prismatic"):
+        if is_driven(joints[name].type):
             joints[name] = dataclasses.replace(joints[name], rotor_inertia=rotor)
 
 
@@ -124,7 +124,7 @@ def _stripped(tree: Element, source: str, notes: list[str]) -> ElementTree.Eleme
                 raise unknown_name("type", kind, URDF_TYPES, f"{source}, line {line(element)}: {what}")
         new = ElementTree.SubElement(out, element.tag, attributes)
         for child in parts(element, what, source, notes):
-            if child.tag in UNREAD.get(attributes.get("type", ""), ()):
+            if child.tag in MOVING_PARTS and not reads(attributes.get("type", ""), child.tag):
                 continue
             new.append(checked_part(child, what, source, notes))
     return out
@@ -195,24 +195,23 @@ def _symmetric(matrix: Any) -> Any:
 def _joint(joint: Any, source: str) -> JointSpec:
     what = f"joint '{joint.name}'"
     R, p = _origin(joint.origin, what, source)
-    moving = joint.type in ("revolute", "continuous", "prismatic", "planar")
-    axis = (1.0, 0.0, 0.0) if joint.axis is None or not moving else tuple(
+    axis = (1.0, 0.0, 0.0) if joint.axis is None or not reads(joint.type, "axis") else tuple(
         _finite(joint.axis, f"{what}: axis", source, 3).tolist())
     limits: dict[str, Any] = {}
-    if joint.limit is not None and moving and joint.type != "planar":
-        for field in ("velocity", "effort", *(("lower", "upper") if joint.type != "continuous" else ())):
+    if joint.limit is not None and is_driven(joint.type):
+        for field in ("velocity", "effort", *(("lower", "upper") if has_ends(joint.type) else ())):
             value = getattr(joint.limit, field)
             if value is not None:
                 if np.isnan(value):
                     raise RbdError(f"{source}: {what}: limit {field} is NaN")
                 limits[field] = float(value)
     dynamics: dict[str, Any] = {}
-    if joint.dynamics is not None and moving:
+    if joint.dynamics is not None and reads(joint.type, "dynamics"):
         for field in ("damping", "friction"):
             value = getattr(joint.dynamics, field)
             dynamics[field] = 0.0 if value is None else float(_finite([value], f"{what}: {field}", source, 1)[0])
     mimic = None
-    if joint.mimic is not None and moving:
+    if joint.mimic is not None and reads(joint.type, "mimic"):
         ratio = 1.0 if joint.mimic.multiplier is None else joint.mimic.multiplier
         offset = 0.0 if joint.mimic.offset is None else joint.mimic.offset
         mimic = (joint.mimic.joint, *(_finite([ratio, offset], f"{what}: mimic", source, 2).tolist()))

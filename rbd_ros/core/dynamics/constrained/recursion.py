@@ -10,33 +10,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry, kernel, quick_entry, sweep
-from ..lie.spatial import add, cross, dot, rotate, scale
-from ..model.block import (
+from ...compile import entry, kernel, quick_entry, sweep
+from ...lie.spatial import add, cross, dot, rotate, scale
+from ...model.block import (
     IQ,
     IV,
     NODES,
     NQ,
     NV,
     RATIO,
-    REVOLUTE,
     SHARED,
     all_finite,
-    column,
-    dof,
     kind,
     matrix,
     node,
     parent,
-    positions_valid,
     put_add,
     rates_valid,
     vector,
 )
-from ..model.constraint_block import ROWS
-from .articulated import _ACCEL, _ALPHA, _OMEGA, _U, SIZE, articulated_accelerations, articulated_factors
-from .constraint_rows import POSES, constraint_rows, world_poses
+from ...model.configuration import positions_valid
+from ...model.constraint_block import ROWS
+from ...model.joint_kinds import column, dof, is_revolute
+from ..articulated import _ACCEL, _ALPHA, _OMEGA, _U, SIZE, articulated_accelerations, articulated_factors
 from .minimum_norm import minimum_norm
+from .rows import POSES, constraint_rows, world_poses
 
 # options: Baumgarte α and β (1/s), damping. info: rank, residual, what it is relative to, ratio of pivots, and the
 # residual of the row that is off most, relative to what passes as a solution
@@ -79,7 +77,7 @@ def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
             if not touched:
                 continue
             for c in range(count - 1, -1, -1):
-                if t == REVOLUTE:
+                if is_revolute(t):
                     left = A[at + r * nv + iv] - M[o + RATIO] * N[2]
                 else:
                     sa, sl = column(M, o, q, k + int(M[o + IQ].real), c)

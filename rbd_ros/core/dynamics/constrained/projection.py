@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import RbdError
-from ..model.constraints import ConstraintSet, bound_to
-from ..model.inertia import Array
-from ..model.robot_model import RobotModel
-from ..model.state import states
-from .constraint_values import ConstraintRows, evaluate
-from .forward import solve_mass_matrix
-from .mass_matrix import mass_matrix
+from ...errors import RbdError
+from ...model.constraints import ConstraintSet, bound_to
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.state import states
+from ..forward import solve_mass_matrix
+from ..mass_matrix import mass_matrix
 from .minimum_norm import minimum_norm_entry
+from .values import ConstraintRows, evaluate
 
 TOLERANCE = 1e-12     # of the largest |f|
 ACCEPTED = 1e-9       # what rounding may leave where Newton no longer gains

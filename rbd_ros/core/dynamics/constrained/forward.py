@@ -7,13 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import UNSUITED
-from ..errors import RbdError, shown
-from ..model.constraints import ConstraintSet, bound_to
-from ..model.inertia import Array
-from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, shaped
-from .constrained_recursion import (
+from ...compile import UNSUITED
+from ...errors import RbdError, shown
+from ...model.constraints import ConstraintSet, bound_to
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.state import States, node_wrenches, shaped
+from ..forward import singular, solve_mass_matrix
+from ..inverse import bias_effort
+from ..mass_matrix import mass_matrix
+from .minimum_norm import minimum_norm_entry
+from .recursion import (
     ALPHA,
     BETA,
     CONDITION,
@@ -27,11 +31,7 @@ from .constrained_recursion import (
     constrained_forward_entry,
     residuals_entry,
 )
-from .constraint_values import evaluate
-from .forward import singular, solve_mass_matrix
-from .inverse import bias_effort
-from .mass_matrix import mass_matrix
-from .minimum_norm import minimum_norm_entry
+from .values import evaluate
 
 _NO_MASK = np.empty(0, dtype=bool)
 _NO_OPTIONS = np.zeros(3)

@@ -4,10 +4,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from . import block
+from .. import block
+from ..inertia import Array
+from ..robot_model import RobotModel
 from .diagnosis import Finding, extent
-from .inertia import Array
-from .robot_model import RobotModel
 
 NOTHING, SINGULAR, NEARLY, ILL = 1e-13, 1e-12, 1e-7, 1e8
 REMEDY = "give the links behind it an <inertial>, the joint a rotor_inertia, or lock it"
@@ -16,12 +16,9 @@ REMEDY = "give the links behind it an <inertial>, the joint a rotor_inertia, or 
 def lengths(model: RobotModel) -> NDArray[np.bool_]:
     """Which velocity coordinates (nv,) are translations."""
     is_length = np.zeros(model.nv, dtype=bool)
-    for row in model._node_rows:
-        at = int(row[block.IV])
-        if row[block.TYPE] == block.PRISMATIC and row[block.OWNER]:
-            is_length[at] = True
-        elif row[block.TYPE] == block.FREE:
-            is_length[at + 3:at + 6] = True
+    for row, kind in model._kinds:
+        if row[block.OWNER]:
+            is_length[[int(row[block.IV]) + i for i in kind.v_lengths]] = True
     return is_length
 
 

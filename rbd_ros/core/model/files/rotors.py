@@ -14,7 +14,7 @@ import os
 from collections.abc import Collection
 from xml.etree import ElementTree
 
-from ..errors import RbdError, unknown_name
+from ...errors import RbdError, unknown_name
 from .urdf_parts import LARGEST, NUMBER
 from .xml_tree import parse_xml, read_text
 

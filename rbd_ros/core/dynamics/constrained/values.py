@@ -7,16 +7,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry
-from ..errors import RbdError
-from ..model.block import NODES, NQ, NV, all_finite, positions_valid, rates_valid
-from ..model.constraint_block import ROWS
-from ..model.constraints import ConstraintSet, FixedContact, bound_to
-from ..model.inertia import Array
-from ..model.robot_model import RobotModel
-from ..model.state import shaped, states
-from .constraint_rows import constraint_rows
-from .kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, forward_kinematics, node_motion
+from ...compile import entry
+from ...errors import RbdError
+from ...model.block import NODES, NQ, NV, all_finite, rates_valid
+from ...model.configuration import positions_valid
+from ...model.constraint_block import ROWS
+from ...model.constraints import ConstraintSet, FixedContact, bound_to
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.state import shaped, states
+from ..kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, forward_kinematics, node_motion
+from .rows import constraint_rows
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, int64, "

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import RbdError, shown, unknown_name
-from ..model.constraints import ConstraintSet
-from ..model.inertia import Array
-from ..model.robot_model import RobotModel
-from ..model.state import states
-from .constraint_values import evaluate
-from .hybrid import prescribed_mask
-from .inverse import inverse_dynamics
-from .mass_matrix import mass_matrix
+from ...errors import RbdError, shown, unknown_name
+from ...model.constraints import ConstraintSet
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.state import states
+from ..hybrid import prescribed_mask
+from ..inverse import inverse_dynamics
+from ..mass_matrix import mass_matrix
+from .values import evaluate
 
 MINIMIZE = ("multipliers", "effort")
 RANK_TOLERANCE = 1e-8    # of the largest singular value of A

@@ -1,0 +1,298 @@
+"""What kernels know of joints: all that one kind of node is stands here, and how users declare joints in `joints.py`.
+
+A node has its pose `T(q)` in its parent, its twist `S(q) q̇` in its own axes, and coordinates that add up, or a
+quaternion. The model builder turns joints of one coordinate to have z as their axis. Kernels elsewhere ask the
+predicates and the functions below; of what is no kind, all of these are not a number, which no entry point returns.
+A new kind: a number here, a row in KINDS, and a branch wherever kinds differ; a test holds all against each other.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile import kernel, routine, sweep
+from ..lie import exponential_series, polynomial_series, steps
+from ..lie.so3 import exp_map, right_jacobian, right_jacobian_dot, right_jacobian_second
+from ..lie.spatial import add, compose, rotate, rotate_back, scale, unit
+from .block import OFFSET, PITCH, POSITION, RATIO, ROTATION, kind, matrix, put, put_add, vector
+
+REVOLUTE, PRISMATIC, HELICAL, SPHERICAL, SPHERICAL_EXP, FREE, CAM = 0, 1, 2, 3, 4, 5, 6
+
+
+@kernel
+def is_revolute(t):
+    """The commonest kind, for which kernels have a shorter way: S is z times `M[o + RATIO]`."""
+    return t == REVOLUTE
+
+
+@kernel
+def is_screw(t):
+    """One coordinate, S constant: turns about and slides along z."""
+    return t in (REVOLUTE, PRISMATIC, HELICAL)
+
+
+@kernel
+def has_axis(t):
+    """One coordinate: turns about and slides along z."""
+    return is_screw(t) or t == CAM
+
+
+@kernel
+def is_free(t):
+    """Position and quaternion; velocities ω, then u of the origin, in node axes."""
+    return t == FREE
+
+
+@kernel
+def has_quaternion(t):
+    """Whether a rotation is described by a quaternion, and by the first three velocities."""
+    return t in (SPHERICAL, FREE)
+
+
+@kernel
+def quaternion_at(t):
+    """Where among the positions it starts."""
+    return 3 if t == FREE else 0
+
+
+@kernel
+def varies(t):
+    """Whether S depends on q."""
+    return t in (SPHERICAL_EXP, CAM)
+
+
+@kernel
+def dof(t):
+    """Velocity coordinates; of what is no kind one, whose column is not a number."""
+    if t in (SPHERICAL, SPHERICAL_EXP):
+        return 3
+    return 6 if t == FREE else 1
+
+
+@kernel
+def advance(M, o, q, k, i):
+    """Derivative i of the advance of a cam by its angle."""
+    return polynomial_series.polynomial(M, int(M[o + PITCH].real), i, M[o + RATIO] * q[k] + M[o + OFFSET])
+
+
+@kernel
+def screw(M, o, q, k, t):
+    """How much a joint with an axis turns about and slides along it, per unit of its coordinate."""
+    one = 1.0 + 0.0 * q[k]
+    if t == HELICAL:
+        return one, M[o + PITCH] + 0.0 * q[k]
+    if t == CAM:
+        return one, advance(M, o, q, k, 1)
+    return (0.0 * q[k], one) if t == PRISMATIC else (one, 0.0 * q[k])
+
+
+@kernel
+def joint_pose(M, o, q, k):
+    """Pose `(R, p)` of the node in its parent at the positions that start at `q[k]`."""
+    R = matrix(M, o + ROTATION)
+    p = vector(M, o + POSITION)
+    t = kind(M, o)
+    if has_axis(t):
+        x = M[o + RATIO] * q[k] + M[o + OFFSET]
+        if t == REVOLUTE:
+            return steps.turn_z(R, x), p
+        axis = (R[2], R[5], R[8])
+        if t == PRISMATIC:
+            return R, add(p, scale(x, axis))
+        slid = advance(M, o, q, k, 0) if t == CAM else M[o + PITCH] * x
+        return steps.turn_z(R, x), add(p, scale(slid, axis))
+    if t == FREE:
+        return compose(R, steps.axes_at(q, k + 3)), add(p, rotate(R, vector(q, k)))
+    if t == SPHERICAL:
+        return compose(R, steps.axes_at(q, k)), p
+    if t == SPHERICAL_EXP:
+        return compose(R, exp_map(vector(q, k))), p
+    return R, scale(np.nan, p)
+
+
+@kernel
+def joint_twist(M, o, q, k, x, j):
+    """`S x` as (angular, linear) in the node's frame, for the rates that start at `x[j]`; q is read where S = S(q)."""
+    t = kind(M, o)
+    z = 0.0 * x[j]
+    if t == REVOLUTE:
+        return (z, z, M[o + RATIO] * x[j]), (z, z, z)
+    if has_axis(t):
+        rate = M[o + RATIO] * x[j]
+        turned, slid = screw(M, o, q, k, t)
+        return (z, z, turned * rate), (z, z, slid * rate)
+    if t == FREE:
+        return vector(x, j), vector(x, j + 3)
+    if t == SPHERICAL:
+        return vector(x, j), (z, z, z)
+    if t == SPHERICAL_EXP:
+        return rotate(right_jacobian(vector(q, k)), vector(x, j)), (z, z, z)
+    return (z, z, z), scale(np.nan, (z, z, z))
+
+
+@kernel
+def column(M, o, q, k, c):
+    """Column c of S in the node's frame: (angular, linear)."""
+    t = kind(M, o)
+    z = 0.0 * M[o]
+    if t == REVOLUTE:
+        return (z, z, M[o + RATIO]), (z, z, z)
+    if has_axis(t):
+        turned, slid = screw(M, o, q, k, t)
+        return (z, z, turned * M[o + RATIO]), (z, z, slid * M[o + RATIO])
+    if t == SPHERICAL_EXP:
+        return rotate(right_jacobian(vector(q, k)), unit(c, z)), (z, z, z)
+    if has_quaternion(t):
+        return unit(c, z), unit(c - 3, z)
+    return (z, z, z), scale(np.nan, (z, z, z))
+
+
+@kernel
+def joint_bias(M, o, q, k, v, j):
+    """`Ṡ v` as (angular, linear); zero where S is constant."""
+    if varies(kind(M, o)):
+        return slope_along(M, o, q, k, v, j, rates(kind(M, o), v, j))
+    z = 0.0 * v[j]
+    return (z, z, z), (z, z, z)
+
+
+@kernel
+def project(M, o, q, k, n, f, out, j):
+    """Add `Sᵀ (n, f)` to `out[j:]`."""
+    t = kind(M, o)
+    if t == REVOLUTE:
+        out[j] += M[o + RATIO] * n[2]
+    elif has_axis(t):
+        turned, slid = screw(M, o, q, k, t)
+        out[j] += M[o + RATIO] * (turned * n[2] + slid * f[2])
+    elif t == SPHERICAL_EXP:
+        put_add(out, j, rotate_back(right_jacobian(vector(q, k)), n))
+    elif has_quaternion(t):
+        put_add(out, j, n)
+        if t == FREE:
+            put_add(out, j + 3, f)
+    else:
+        out[j] += np.nan
+
+
+# Where S varies: `∂S x` along a direction, rates and directions of a node as triples, zero beyond its own.
+
+@kernel
+def rates(t, x, j):
+    """The numbers of such a node that start at x[j]."""
+    return (x[j], 0.0 * x[j], 0.0 * x[j]) if t == CAM else vector(x, j)
+
+
+@kernel
+def slope(M, o, q, k, y, x):
+    """`(∂S/∂q y) x` as (angular, linear)."""
+    z = 0.0 * x[0]
+    if kind(M, o) == SPHERICAL_EXP:
+        return rotate(right_jacobian_dot(vector(q, k), y), x), (z, z, z)
+    if kind(M, o) == CAM:
+        return (z, z, z), (z, z, M[o + RATIO] * M[o + RATIO] * advance(M, o, q, k, 2) * y[0] * x[0])
+    return (z, z, z), scale(np.nan, x)
+
+
+@kernel
+def second_slope(M, o, q, k, y, x):
+    """`(∂²S/∂q² y x) x`."""
+    z = 0.0 * x[0]
+    if kind(M, o) == SPHERICAL_EXP:
+        return rotate(right_jacobian_second(vector(q, k), y, x), x), (z, z, z)
+    if kind(M, o) == CAM:
+        return (z, z, z), (z, z, M[o + RATIO] ** 3 * advance(M, o, q, k, 3) * y[0] * x[0] * x[0])
+    return (z, z, z), scale(np.nan, x)
+
+
+@sweep
+def slope_along(M, o, q, k, v, j, x):
+    """`Ṡ x` for the rates v[j:]."""
+    return slope(M, o, q, k, rates(kind(M, o), v, j), x)
+
+
+@sweep
+def slope_dual(M, o, q, k, y, n, f):
+    """`(∂S/∂q y)ᵀ (n, f)`, a triple."""
+    if kind(M, o) == SPHERICAL_EXP:
+        return rotate_back(right_jacobian_dot(vector(q, k), y), n)
+    if kind(M, o) == CAM:
+        return scale(M[o + RATIO] * M[o + RATIO] * advance(M, o, q, k, 2) * y[0] * f[2], unit(0, y[0]))
+    return scale(np.nan, n)
+
+
+@routine
+def series_size(M, o, K):
+    """Numbers that Taylor series in time of order K need per node."""
+    if kind(M, o) == CAM:
+        return polynomial_series.record_size(int(M[int(M[o + PITCH].real)].real), K)
+    return exponential_series.record_size(K) if kind(M, o) == SPHERICAL_EXP else 0
+
+
+@routine
+def series_rate(M, o, q, k, v, j, stride, order, K, C, at):
+    """Coefficient `order` ≤ K of `S q̇` from those of q̇ at v[j + m·stride:], and the record C[at:] of lower ones."""
+    z = 0.0 * v[j]
+    if kind(M, o) == SPHERICAL_EXP:
+        return exponential_series.exponential_rate(q, k, v, j, stride, order, K, C, at), (z, z, z)
+    if kind(M, o) == CAM:
+        r = M[o + RATIO]
+        return (z, z, r * v[j + order * stride]), (z, z, polynomial_series.polynomial_rate(
+            M, int(M[o + PITCH].real), r * q[k] + M[o + OFFSET], r, v, j, stride, order, K, C, at))
+    return (z, z, z), (z, z, z + np.nan)
+
+
+@routine
+def series_dual(M, o, n, f, order, K, C, at, out, j):
+    """Add coefficient `order` of `Sᵀ (n, f)` to out[j:], from those of n and f; lower orders were given before."""
+    if kind(M, o) == SPHERICAL_EXP:
+        put_add(out, j, exponential_series.exponential_dual(n, order, K, C, at))
+    elif kind(M, o) == CAM:
+        out[j] += M[o + RATIO] * (n[2] + polynomial_series.polynomial_dual(f[2], order, K, C, at))
+    else:
+        out[j] += np.nan
+
+
+@kernel
+def move_node(M, o, q, k, x, j, out):
+    """`out[k:] = q[k:] ⊕ x[j:]`: `T exp(x)` for poses and quaternions, a sum for all else."""
+    t = kind(M, o)
+    if t == FREE:
+        steps.move(q, k, vector(x, j), vector(x, j + 3), out)
+    elif t == SPHERICAL:
+        steps.turn(q, k, vector(x, j), out)
+    elif has_axis(t) or t == SPHERICAL_EXP:
+        for c in range(dof(t)):
+            out[k + c] = q[k + c] + x[j + c]
+    else:
+        out[k] = np.nan
+
+
+@kernel
+def between_node(M, o, q0, q1, k, out, j):
+    """To out[j:] the x with `q0[k:] ⊕ x = q1[k:]`, the shortest one for rotations."""
+    t = kind(M, o)
+    if t == FREE:
+        r, u = steps.move_between(q0, q1, k)
+        put(out, j, r)
+        put(out, j + 3, u)
+    elif t == SPHERICAL:
+        put(out, j, steps.turn_between(q0, q1, k))
+    elif has_axis(t) or t == SPHERICAL_EXP:
+        for c in range(dof(t)):
+            out[j + c] = q1[k + c] - q0[k + c]
+    else:
+        out[j] = np.nan
+
+
+@kernel
+def tangent_node(M, o, q, k, c, s, out, j):
+    """Add s times the change of the positions q[k:] along velocity coordinate c to out[j:]."""
+    t = kind(M, o)
+    if t == FREE:
+        steps.move_tangent(q, k, c, s, out, j)
+    elif t == SPHERICAL:
+        steps.turn_tangent(q, k, unit(c, q[k]), s, out, j)
+    elif has_axis(t) or t == SPHERICAL_EXP:
+        out[j + c] += s
+    else:
+        out[j] += np.nan

@@ -1,0 +1,165 @@
+"""What each kind of joint says of itself, held against each other by complex step; and of what is no kind."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from support.complex_step import STEP, compiled
+from support.robots import build
+from support.trees import TYPES, random_tree
+
+import rbd_ros as rbd
+from rbd_ros.core.model import block
+from rbd_ros.core.model import joint_kinds as kinds
+from rbd_ros.core.model.joints import KINDS, primitives
+from rbd_ros.core.model.joints import TYPES as TABLE
+
+NODES = [(kind, at) for kind in TYPES for at in range(len(random_tree(5, [kind])._node_rows))]
+UNKNOWN = 17
+
+
+@compiled
+def _room(M, o, q, v, x, wrench, out):
+    """All that the room says of the node at o: to out by rows of 6, 6, …; see `Room`."""
+    t = block.kind(M, o)
+    n = kinds.dof(t)
+    k = int(M[o + block.IQ].real)
+    j = int(M[o + block.IV].real)
+    R, p = kinds.joint_pose(M, o, q, k)
+    for i in range(9):
+        out[0, i] = R[i]
+    for i in range(3):
+        out[1, i] = p[i]
+    a, b = kinds.joint_twist(M, o, q, k, v, j)
+    c, d = kinds.joint_bias(M, o, q, k, v, j)
+    for i in range(3):
+        out[2, i], out[2, i + 3], out[3, i], out[3, i + 3] = a[i], b[i], c[i], d[i]
+    for r in range(n):
+        a, b = kinds.column(M, o, q, k, r)
+        for i in range(3):
+            out[4 + r, i], out[4 + r, i + 3] = a[i], b[i]
+    kinds.project(M, o, q, k, (wrench[0], wrench[1], wrench[2]), (wrench[3], wrench[4], wrench[5]), out[10], 0)
+    for r in range(n):
+        kinds.tangent_node(M, o, q, k, r, 1.0, out[20 + r], 0)
+    if kinds.varies(t):
+        rate, y = kinds.rates(t, v, j), kinds.rates(t, x, j)
+        a, b = kinds.slope(M, o, q, k, y, rate)
+        c, d = kinds.second_slope(M, o, q, k, y, rate)
+        for i in range(3):
+            out[16, i], out[16, i + 3], out[17, i], out[17, i + 3] = a[i], b[i], c[i], d[i]
+        a = kinds.slope_dual(M, o, q, k, y, (wrench[0], wrench[1], wrench[2]), (wrench[3], wrench[4], wrench[5]))
+        for i in range(3):
+            out[18, i] = a[i]
+
+
+class Room:
+    """What the room says at the state (q, v) of the node `at` of a model, along x, of a wrench."""
+
+    def __init__(self, model, at, q, v, x, wrench):
+        out = np.zeros((26, 9), dtype=complex)
+        arrays = [np.asarray(y, dtype=complex) for y in (q, v, x, wrench)]
+        row = model._node_rows[at]
+        _room(model._block.astype(complex), block.HEADER + block.NODE * at, *arrays, out)
+        kind = KINDS.get(int(row[block.TYPE]))
+        n, nq = (kind.nv, kind.nq) if kind else (1, 1)
+        self.R, self.p = out[0].reshape(3, 3), out[1, :3]
+        self.twist, self.bias, self.S = out[2, :6], out[3, :6], out[4:4 + n, :6].T
+        self.projected = out[10, :n]
+        self.tangents = out[20:20 + n, :nq].T
+        self.slope, self.second, self.dual = out[16, :6], out[17, :6], out[18, :n]
+
+
+def states(kind, at):
+    model = random_tree(5, [kind])
+    rows = model._node_rows
+    rng = np.random.default_rng(2)
+    q, v, x, wrench = model.random_configuration(3), *rng.normal(size=(2, model.nv)), rng.normal(size=6)
+    row = rows[at]
+    here = KINDS[int(row[block.TYPE])]
+    iq, iv = int(row[block.IQ]), int(row[block.IV])
+    return model, q, v, x, wrench, slice(iq, iq + here.nq), slice(iv, iv + here.nv), here
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14 * max(1.0, np.abs(expected).max(initial=0.0)))
+
+
+def vee(skew):
+    return np.array([skew[2, 1], skew[0, 2], skew[1, 0]])
+
+
+@pytest.mark.parametrize(("kind", "at"), NODES)
+def test_pose_twist_columns_and_slopes_are_derivatives_of_each_other(kind, at):
+    model, q, v, x, wrench, pq, pv, here = states(kind, at)
+    room = Room(model, at, q, v, x, wrench)
+    S = room.S.real
+    close(S @ v[pv], room.twist.real)
+    close(S.T @ wrench, room.projected.real)
+
+    def along(direction):
+        moved = q.astype(complex)
+        moved[pq] += 1j * STEP * (room.tangents.real @ direction)
+        return Room(model, at, moved, v, x, wrench)
+
+    for c in range(here.nv):    # T⁻¹ ∂T
+        other = along(np.eye(here.nv)[c])
+        close(vee(room.R.real.T @ other.R.imag / STEP), S[:3, c])
+        close(room.R.real.T @ other.p.imag / STEP, S[3:, c])
+    close(along(v[pv]).twist.imag / STEP, room.bias.real)
+    slope = along(x[pv]).S.imag / STEP
+    if here.varies:
+        close(slope @ v[pv], room.slope.real)
+        close(slope.T @ wrench, room.dual.real)
+        close(along(v[pv]).slope.imag / STEP, room.second.real)
+    else:
+        close(slope, np.zeros_like(slope))
+
+
+@pytest.mark.parametrize("number", KINDS)
+def test_predicates_are_those_of_the_table(number):
+    row = KINDS[number]
+    assert (kinds.dof(number), bool(kinds.is_screw(number)), bool(kinds.varies(number))) == (
+        row.nv, row.screw, row.varies)
+    assert bool(kinds.has_quaternion(number)) == (row.quaternion is not None)
+    assert bool(kinds.is_free(number)) == row.free
+    assert row.nq == row.nv + (row.quaternion is not None)
+    if row.quaternion is not None:
+        assert kinds.quaternion_at(number) == row.quaternion
+
+
+@pytest.mark.parametrize("kind", ["revolute", "spherical", "spherical_exponential", "floating"])
+def test_no_function_takes_a_kind_that_is_none(kind):
+    """Nothing falls through to the kind that is asked for last: results are not numbers, and that is an error."""
+    model = random_tree(4, [kind])
+    broken = model._block.copy()
+    broken[block.HEADER + block.TYPE] = UNKNOWN
+    bad = dataclasses.replace(model, _block=broken)
+    with pytest.raises(rbd.RbdError, match="a step of kind 17"):
+        bad.neutral()
+    bad.__dict__["_kinds"] = model._kinds    # so that kernels are asked
+    q, v = model.neutral(), np.ones(model.nv)
+    for name, call in {
+            "inverse": lambda: rbd.inverse_dynamics(bad, q, v, v),
+            "forward": lambda: rbd.forward_dynamics(bad, q, v, v),
+            "mass": lambda: rbd.mass_matrix(bad, q), "coriolis": lambda: rbd.coriolis_matrix(bad, q, v),
+            "poses": lambda: rbd.forward_kinematics(bad, q), "twists": lambda: rbd.body_velocities(bad, q, v),
+            "jacobian": lambda: rbd.jacobian(bad, q, "link0"), "energy": lambda: rbd.kinetic_energy(bad, q, v),
+            "derivatives": lambda: rbd.inverse_dynamics_derivatives(bad, q, v, v),
+            "times": lambda: rbd.inverse_dynamics_time_derivatives(bad, q, v, v, v),
+            "moved": lambda: bad.integrate(q, v), "difference": lambda: bad.difference(q, q)}.items():
+        with pytest.raises(rbd.RbdError):
+            call()
+            raise AssertionError(name)
+
+
+def test_an_unknown_type_or_step_is_refused_by_name():
+    with pytest.raises(rbd.RbdError, match=r"joint type of 'knee'.*twisty"):
+        build([rbd.JointSpec("knee", "twisty", "base", "l1")])
+    with pytest.raises(rbd.RbdError, match=r"joint 'knee': a step of kind 17, expected one of 0 \(revolute\)"):
+        build([rbd.JointSpec("knee", "composite", "base", "l1", parts=(rbd.Primitive(UNKNOWN),))])
+
+
+def test_every_type_is_a_chain_of_kinds():
+    used = {step.type for kind in TABLE for step in primitives(rbd.JointSpec(
+        "j", kind, "a", "b", advance=(0.0, 0.1), parts=(rbd.Primitive(kinds.HELICAL),) if kind == "composite" else ()))}
+    assert used == set(KINDS)
