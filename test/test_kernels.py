@@ -14,7 +14,8 @@ import rbd_ros as rbd
 from rbd_ros.core.derivatives import second_order
 from rbd_ros.core.derivatives.columns import COLUMN, NODE_SIZE
 from rbd_ros.core.derivatives.factor import RECORD, pitch
-from rbd_ros.core.dynamics import articulated, constrained_recursion, coriolis, energy, inverse, kinematics, mass_matrix
+from rbd_ros.core.dynamics import articulated, coriolis, energy, inverse, kinematics, mass_matrix
+from rbd_ros.core.dynamics.constrained import recursion
 
 CORE = Path(__file__).parents[1] / "rbd_ros" / "core"
 # not `reshape(-1)`, which makes a view of the arrays that entries take
@@ -96,7 +97,7 @@ def test_the_workspace_of_a_model_is_large_enough(kind, root, count):
 def test_the_workspace_of_constraints_is_large_enough(name):
     model = rbd.sample(name)
     bound = rbd.sample_constraints(name, model).bound(model)
-    assert constrained_recursion.work_size(len(model._node_rows), model.nv, bound.size) == bound.work.size
+    assert recursion.work_size(len(model._node_rows), model.nv, bound.size) == bound.work.size
 
 
 def test_threads_may_share_a_model():

@@ -63,6 +63,7 @@ class Judge:
         self._soft_at = self._jumped_at = self._unsafe_at = self._left_at = self._at = self._fresh_at = -np.inf
         self.leaving = self._hard = self._down = self.stopped = False
         self._released = False    # from an emergency stop, with no output since
+        self._lacked = False      # there was no command for the last state
         self._way_out = 0.0    # s: the longest `ramp_out` since it began
         self._laws: set[int] = set()     # that were asked last
         self._counted = False, False    # whether commands took part in the last output, and safe efforts with them
@@ -120,8 +121,9 @@ class Judge:
         if self._stale is not None:
             self._hard, self._stale = True, None
             self._unsafe_at = now
-        if self._last[0] is None or self._released:    # a command ramps in from the first state on that it answers
+        if self._last[0] is None or self._released or self._lacked:    # ramps in from the first state that it answers
             self._released, self._unsafe_at = False, now
+        self._lacked = missing
         self._settle(now)
         self._way_out = max(self._way_out, s.ramp_out)
         gone = self.leaving and now - self._left_at > max(self._way_out, self._ramp) + MARGIN

@@ -34,6 +34,17 @@ def test_another_fallback_beyond_the_limits_takes_its_time():
     close(safety.watchdog(1.11), FALLBACK + 0.01 * (4.0 - FALLBACK))
 
 
+def test_limits_that_rise_let_the_fallback_in_as_fast_as_the_ramp():
+    """It is cut to them once, not twice: that would be the square of the fade."""
+    safety = PlainFilter(make(effort_limit=np.full(2, 0.25), fallback=np.full(2, 0.5), hold=0.0, fallback_ramp=0.0,
+                              ramp_in=1.0).settings)
+    safety.activate(0.0)
+    safety.update(1.0, None)
+    close(safety.watchdog(1.1), np.full(2, 0.25))
+    safety.set(effort_limit=np.full(2, 4.0))
+    close(safety.watchdog(1.6), np.full(2, 0.375))
+
+
 def test_a_law_that_has_a_command_again_takes_over_softly():
     """While it fades in, it has none for some cycles, then one again: that is no step."""
     safety = make(ramp_in=1.0)

@@ -4,7 +4,7 @@ import numpy as np
 
 from rbd_ros.core.compile import COMPILED
 from rbd_ros.core.dynamics import articulated, inverse, kinematics
-from rbd_ros.core.dynamics import constraint_rows as rows
+from rbd_ros.core.dynamics.constrained import rows
 from rbd_ros.core.model import block, joint_kinds
 from rbd_ros.core.model.constraint_block import ROWS
 from rbd_ros.core.model.joints import KINDS

@@ -202,7 +202,7 @@ class SafetyFilter(Generic[Laws]):
             self._down = min(self._down + down / s.fallback_ramp, 1.0) if s.fallback_ramp > 0.0 else 1.0
         for channel, safe in zip(self.channels, self._stale, strict=True):
             channel.saturated = False
-            channel.emit(mix(channel.clip(safe), channel.clip(channel.let_down), self._down), elapsed)
+            channel.emit(mix(channel.clip(safe), channel.let_down, self._down), elapsed)
         return self.output
 
     def finish(self, now: float) -> Array | None:
