@@ -203,6 +203,8 @@ class Episode:
         except RbdError:    # what does not go together
             return
         self.history.append(f"  {({name: to for name, to in changed.items() if self._values.get(name) != to})}")
+        if changed.get("reference_timeout") != self._values.get("reference_timeout"):
+            self._judge.jumped(self._now)    # the stream may have been silent for longer than the new one
         self._values = changed
         self._controller.apply(settings)
         self._judge.changed(self._now)

@@ -76,8 +76,10 @@ def test_the_node_can_be_configured_and_holds_the_arm(arm, loaded):
     made.activate(0.0)
     q, zero = model.neutral(), np.zeros(model.nv)
     made.on_reference(0.0, 0, model.joint_names, q)
-    for i in range(20):
-        effort = made.on_state(0.1 * i, (i + 1) * 100_000_000, model.joint_names, q, zero)
+    rate = values["state_rate"] or 500.0
+    for i in range(round(1.5 * rate)):
+        now = i / rate
+        effort = made.on_state(now, 10**9 + round(now * 1e9), model.joint_names, q, zero)
     assert made.safety.mode == "running"
     expected = 0.0 if "gravity" in values["robot_compensates"] else rbd.gravity_effort(model, q)
     limit = settings.safety.effort_limit
