@@ -106,6 +106,7 @@ def executor(program: str, values: Values) -> Any:
     with pytest.MonkeyPatch.context() as patch, parameter_file(values) as arguments:
         patch.setattr(spin, "make_executor", refuse)
         patch.setattr(spin, "_catch_signals", lambda stopped, idle: None)
+        patch.setattr(spin, "ignore_signals", lambda: None)    # of this process, for ever
         spin.run(Nodes(program).make, arguments)
     return asked[0]
 
