@@ -11,14 +11,8 @@ import tempfile
 from pathlib import Path
 
 from launch.actions import (
-    DeclareLaunchArgument,
-    EmitEvent,
-    ExecuteProcess,
-    IncludeLaunchDescription,
-    LogInfo,
-    OpaqueFunction,
-    RegisterEventHandler,
-    TimerAction,
+    DeclareLaunchArgument, EmitEvent, ExecuteProcess, IncludeLaunchDescription, LogInfo, OpaqueFunction,
+    RegisterEventHandler, TimerAction,
 )
 from launch.event_handlers import OnProcessExit, OnShutdown
 from launch.events import Shutdown

@@ -16,9 +16,7 @@ from .core.actuation.series_elastic import SeriesSpring
 from .core.actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
 from .core.compile import COMPILED, compile_all
 from .core.derivatives.constrained import (
-    ConstrainedForwardDerivatives,
-    ConstrainedInverseDerivatives,
-    constrained_forward_dynamics_derivatives,
+    ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
     constrained_inverse_dynamics_derivatives,
 )
 from .core.derivatives.directional import inverse_dynamics_directional

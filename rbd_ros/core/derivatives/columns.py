@@ -11,51 +11,13 @@ Where S = S(q), Ψ̇ gains σ = ∂S/∂q q̇, Ψ̈ gains ∂(S q̈ + Ṡ q̇)/�
 from __future__ import annotations
 
 from ..compile import kernel, sweep
-from ..lie.spatial import (
-    add,
-    compose,
-    cross,
-    dot,
-    rotate,
-    rotate_symmetric,
-    scale,
-    sub,
-    symmetric_times,
-    unit,
-)
+from ..lie.spatial import add, compose, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times, unit
 from ..model.block import (
-    GRAVITY,
-    INERTIA,
-    MASS,
-    MOMENT,
-    RATIO,
-    first_position,
-    first_velocity,
-    kind,
-    layout,
-    matrix,
-    node,
-    node_count,
-    parent,
-    put,
-    put_add,
-    put_matrix,
-    put_six,
-    six,
-    vector,
-    zero,
+    GRAVITY, INERTIA, MASS, MOMENT, RATIO, first_position, first_velocity, kind, layout, matrix, node, node_count,
+    parent, put, put_add, put_matrix, put_six, six, vector, zero,
 )
 from ..model.joint_kinds import (
-    column,
-    dof,
-    is_revolute,
-    is_screw,
-    joint_bias,
-    joint_pose,
-    rates,
-    second_slope,
-    slope,
-    varies,
+    column, dof, is_revolute, is_screw, joint_bias, joint_pose, rates, second_slope, slope, varies,
 )
 
 # workspace of one node: pose, twist, acceleration; composite mass, moment, inertia, N, momentum; wrench about O

@@ -10,48 +10,14 @@ from ..compile import entry, kernel, routine
 from ..errors import RbdError
 from ..lie.spatial import compose, cross, rotate_back, scale, sub, unit
 from ..model.block import (
-    ARMATURE,
-    GRAVITY,
-    MASS,
-    MOMENT,
-    OFFSET,
-    POSITION,
-    RATIO,
-    ROTATION,
-    all_finite,
-    first_position,
-    first_velocity,
-    kind,
-    layout,
-    matrix,
-    node,
-    node_count,
-    parent,
-    put,
-    put_matrix,
-    rates_valid,
-    six,
-    size_q,
-    size_v,
-    vector,
-    zero,
+    ARMATURE, GRAVITY, MASS, MOMENT, OFFSET, POSITION, RATIO, ROTATION, all_finite, first_position, first_velocity,
+    kind, layout, matrix, node, node_count, parent, put, put_matrix, rates_valid, six, size_q, size_v, vector, zero,
 )
 from ..model.block import INERTIA as BODY_INERTIA
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.joint_kinds import (
-    column,
-    dof,
-    is_screw,
-    joint_bias,
-    joint_pose,
-    joint_twist,
-    rates,
-    screw,
-    second_slope,
-    slope,
-    slope_along,
-    varies,
+    column, dof, is_screw, joint_bias, joint_pose, joint_twist, rates, screw, second_slope, slope, slope_along, varies,
 )
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped

@@ -17,22 +17,8 @@ from ..dynamics.forward import forward_dynamics, singular, solve_mass_matrix
 from ..dynamics.hybrid import hybrid_dynamics, prescribed_mask
 from ..dynamics.mass_matrix import mass_matrix
 from ..model.block import (
-    ARMATURE,
-    MASS,
-    MOMENT,
-    all_finite,
-    first_position,
-    first_velocity,
-    kind,
-    matrix,
-    node,
-    node_count,
-    parent,
-    rates_valid,
-    six,
-    size_q,
-    size_v,
-    vector,
+    ARMATURE, MASS, MOMENT, all_finite, first_position, first_velocity, kind, matrix, node, node_count, parent,
+    rates_valid, six, size_q, size_v, vector,
 )
 from ..model.block import INERTIA as BODY_INERTIA
 from ..model.configuration import positions_valid
@@ -42,22 +28,8 @@ from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches
 from .columns import put_pair
 from .directional import (
-    DA,
-    DF,
-    DH,
-    DV,
-    A,
-    F,
-    P,
-    R,
-    V,
-    acceleration_before,
-    column_change,
-    column_of,
-    inverse_dynamics_directional,
-    motion_changes,
-    velocity_wrench,
-    with_tangent,
+    DA, DF, DH, DV, A, F, P, R, V, acceleration_before, column_change, column_of, inverse_dynamics_directional,
+    motion_changes, velocity_wrench, with_tangent,
 )
 from .directional import SIZE as MOTION
 from .pairs import lie, lie_dual, minus, pair, pairing, plus, times, to_child, wrench_to_parent

@@ -14,20 +14,7 @@ from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
 from ..dynamics.forward import singular_coordinate
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE,
-    all_finite,
-    kind,
-    node,
-    node_count,
-    parent,
-    put,
-    put_add,
-    rates_valid,
-    six,
-    size_q,
-    size_v,
-    vector,
-    zero,
+    ARMATURE, all_finite, kind, node, node_count, parent, put, put_add, rates_valid, six, size_q, size_v, vector, zero,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
@@ -35,22 +22,8 @@ from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped, states
 from .columns import (
-    ACCEL,
-    ALPHA,
-    COLUMN,
-    COMPOSITE,
-    FORCE,
-    MOMENT_O,
-    MOMENTUM,
-    NODE_SIZE,
-    TOTAL,
-    C,
-    I,
-    S,
-    acceleration_columns,
-    count_columns,
-    motion_sweep,
-    put_pair,
+    ACCEL, ALPHA, COLUMN, COMPOSITE, FORCE, MOMENT_O, MOMENTUM, NODE_SIZE, TOTAL, C, I, S, acceleration_columns,
+    count_columns, motion_sweep, put_pair,
 )
 from .factor import PARTS, RECORD, branches, factor, pitch, solve_rows, solve_vector, subtract_row
 from .inverse import derivative_columns, pair_dot

@@ -12,18 +12,7 @@ from numpy.typing import ArrayLike
 from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
 from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times, unit
 from ..model.block import (
-    ARMATURE,
-    all_finite,
-    first_position,
-    kind,
-    matrix,
-    node,
-    node_count,
-    parent,
-    rates_valid,
-    six,
-    size_q,
-    size_v,
+    ARMATURE, all_finite, first_position, kind, matrix, node, node_count, parent, rates_valid, six, size_q, size_v,
     vector,
 )
 from ..model.configuration import positions_valid
@@ -32,25 +21,8 @@ from ..model.joint_kinds import dof, slope_dual, varies
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
 from .columns import (
-    COLUMN,
-    COMPOSITE,
-    FORCE,
-    MOMENT_O,
-    NODE_SIZE,
-    PSI,
-    PSI2,
-    TOTAL,
-    XI,
-    C,
-    H,
-    I,
-    N,
-    P,
-    R,
-    S,
-    acceleration_columns,
-    count_columns,
-    motion_sweep,
+    COLUMN, COMPOSITE, FORCE, MOMENT_O, NODE_SIZE, PSI, PSI2, TOTAL, XI, C, H, I, N, P, R, S, acceleration_columns,
+    count_columns, motion_sweep,
 )
 
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long

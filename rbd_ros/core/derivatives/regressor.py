@@ -11,26 +11,8 @@ from ..compile import UNSUITED, kernel, quick_entry
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, _P, _R, SIZE, node_motion
 from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, sub
 from ..model.block import (
-    GRAVITY,
-    LINK,
-    LINKS,
-    LINK_NODE,
-    LINK_POSITION,
-    LINK_ROTATION,
-    LINK_START,
-    all_finite,
-    first_position,
-    first_velocity,
-    integer,
-    kind,
-    matrix,
-    node,
-    parent,
-    put_add,
-    rates_valid,
-    size_q,
-    size_v,
-    vector,
+    GRAVITY, LINK, LINKS, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, all_finite, first_position,
+    first_velocity, integer, kind, matrix, node, parent, put_add, rates_valid, size_q, size_v, vector,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array

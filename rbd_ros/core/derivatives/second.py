@@ -11,16 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..compile import entry, kernel
 from ..model.block import (
-    OWNER,
-    all_finite,
-    first_position,
-    first_velocity,
-    kind,
-    node,
-    node_count,
-    rates_valid,
-    size_q,
-    size_v,
+    OWNER, all_finite, first_position, first_velocity, kind, node, node_count, rates_valid, size_q, size_v,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array

@@ -15,27 +15,8 @@ from __future__ import annotations
 from ..compile import kernel, sweep
 from ..lie.spatial import add, add_matrix, cross, hat_times, rotate, rotate_back, scale
 from ..model.block import (
-    ARMATURE,
-    GRAVITY,
-    INERTIA,
-    MASS,
-    MOMENT,
-    RATIO,
-    first_position,
-    first_velocity,
-    kind,
-    layout,
-    matrix,
-    node,
-    node_count,
-    parent,
-    put,
-    put_add,
-    put_matrix,
-    six,
-    size_v,
-    vector,
-    zero,
+    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, first_position, first_velocity, kind, layout, matrix, node,
+    node_count, parent, put, put_add, put_matrix, six, size_v, vector, zero,
 )
 from ..model.joint_kinds import dof, is_revolute, joint_pose, joint_twist, project
 

@@ -17,37 +17,10 @@ from __future__ import annotations
 from ..compile import kernel, routine
 from ..lie.spatial import add, add_matrix, cross, dot, hat_times, rotate, rotate_back, scale, sub
 from ..model.block import (
-    ARMATURE,
-    GRAVITY,
-    INERTIA,
-    MASS,
-    MOMENT,
-    first_position,
-    first_velocity,
-    integer,
-    kind,
-    layout,
-    matrix,
-    node,
-    node_count,
-    parent,
-    put,
-    put_add,
-    put_matrix,
-    six,
-    size_v,
-    vector,
+    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, first_position, first_velocity, integer, kind, layout, matrix, node,
+    node_count, parent, put, put_add, put_matrix, six, size_v, vector,
 )
-from ..model.joint_kinds import (
-    dof,
-    joint_pose,
-    joint_twist,
-    project,
-    series_dual,
-    series_rate,
-    series_size,
-    varies,
-)
+from ..model.joint_kinds import dof, joint_pose, joint_twist, project, series_dual, series_rate, series_size, varies
 from .second_order import pseudo_inertia, times_symmetric
 
 # Workspace of one node: rotation; where its record for an S that varies starts; then the series of `offsets`,

@@ -11,39 +11,11 @@ from __future__ import annotations
 
 from ..compile import kernel
 from ..lie.spatial import (
-    add,
-    cross,
-    dot,
-    hat_times,
-    rotate,
-    rotate_back,
-    rotate_matrix,
-    rotate_symmetric,
-    scale,
-    symmetric_times,
+    add, cross, dot, hat_times, rotate, rotate_back, rotate_matrix, rotate_symmetric, scale, symmetric_times,
 )
 from ..model.block import (
-    ARMATURE,
-    GRAVITY,
-    INERTIA,
-    MASS,
-    MOMENT,
-    RATIO,
-    first_position,
-    first_velocity,
-    kind,
-    layout,
-    matrix,
-    node,
-    node_count,
-    parent,
-    put,
-    put_add,
-    put_matrix,
-    put_six,
-    six,
-    vector,
-    zero,
+    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, first_position, first_velocity, kind, layout, matrix, node,
+    node_count, parent, put, put_add, put_matrix, put_six, six, vector, zero,
 )
 from ..model.joint_kinds import column, dof, is_revolute, joint_bias, joint_pose, joint_twist
 

@@ -15,42 +15,12 @@ from numpy.typing import ArrayLike
 
 from ..compile import UNSUITED, kernel, quick_entry
 from ..lie.spatial import (
-    add,
-    add_matrix,
-    compose,
-    cross,
-    dot,
-    hat,
-    hat_times,
-    rotate,
-    rotate_back,
-    rotate_matrix,
-    scale,
-    sub,
-    symmetric_times,
-    unit,
+    add, add_matrix, compose, cross, dot, hat, hat_times, rotate, rotate_back, rotate_matrix, scale, sub,
+    symmetric_times, unit,
 )
 from ..model.block import (
-    INERTIA,
-    MASS,
-    MOMENT,
-    all_finite,
-    first_position,
-    first_velocity,
-    kind,
-    layout,
-    matrix,
-    node,
-    node_count,
-    parent,
-    put,
-    put_add,
-    put_matrix,
-    rates_valid,
-    six,
-    size_q,
-    size_v,
-    vector,
+    INERTIA, MASS, MOMENT, all_finite, first_position, first_velocity, kind, layout, matrix, node, node_count, parent,
+    put, put_add, put_matrix, rates_valid, six, size_q, size_v, vector,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array

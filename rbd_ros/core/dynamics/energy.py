@@ -8,24 +8,8 @@ from ..compile import UNSUITED, kernel, quick_entry
 from ..errors import RbdError
 from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE,
-    GRAVITY,
-    INERTIA,
-    MASS,
-    MOMENT,
-    all_finite,
-    first_velocity,
-    kind,
-    layout,
-    matrix,
-    node,
-    node_count,
-    rates_valid,
-    six,
-    size_q,
-    size_v,
-    vector,
-    zero,
+    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, all_finite, first_velocity, kind, layout, matrix, node, node_count,
+    rates_valid, six, size_q, size_v, vector, zero,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array

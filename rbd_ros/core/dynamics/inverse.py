@@ -14,30 +14,8 @@ from numpy.typing import ArrayLike
 from ..compile import UNSUITED, entry, kernel, quick_entry
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE,
-    GRAVITY,
-    INERTIA,
-    MASS,
-    MOMENT,
-    RATIO,
-    all_finite,
-    first_position,
-    first_velocity,
-    kind,
-    layout,
-    matrix,
-    node,
-    node_count,
-    parent,
-    put,
-    put_add,
-    put_matrix,
-    rates_valid,
-    six,
-    size_q,
-    size_v,
-    vector,
-    zero,
+    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, all_finite, first_position, first_velocity, kind, layout, matrix,
+    node, node_count, parent, put, put_add, put_matrix, rates_valid, six, size_q, size_v, vector, zero,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array

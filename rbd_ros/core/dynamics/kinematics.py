@@ -8,28 +8,8 @@ from ..compile import UNSUITED, kernel, quick_entry
 from ..errors import RbdError, shown
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
-    LINK,
-    LINKS,
-    LINK_NODE,
-    LINK_POSITION,
-    LINK_ROTATION,
-    LINK_START,
-    all_finite,
-    first_position,
-    first_velocity,
-    integer,
-    kind,
-    layout,
-    matrix,
-    node,
-    node_count,
-    parent,
-    put,
-    put_matrix,
-    rates_valid,
-    size_q,
-    size_v,
-    vector,
+    LINK, LINKS, LINK_NODE, LINK_POSITION, LINK_ROTATION, LINK_START, all_finite, first_position, first_velocity,
+    integer, kind, layout, matrix, node, node_count, parent, put, put_matrix, rates_valid, size_q, size_v, vector,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array

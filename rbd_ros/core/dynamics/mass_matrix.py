@@ -7,26 +7,8 @@ from numpy.typing import ArrayLike
 from ..compile import UNSUITED, kernel, quick_entry
 from ..lie.spatial import add, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times
 from ..model.block import (
-    ARMATURE,
-    INERTIA,
-    MASS,
-    MOMENT,
-    first_position,
-    first_velocity,
-    kind,
-    layout,
-    matrix,
-    node,
-    node_count,
-    parent,
-    put,
-    put_add,
-    put_matrix,
-    put_six,
-    six,
-    size_q,
-    size_v,
-    vector,
+    ARMATURE, INERTIA, MASS, MOMENT, first_position, first_velocity, kind, layout, matrix, node, node_count, parent,
+    put, put_add, put_matrix, put_six, six, size_q, size_v, vector,
 )
 from ..model.configuration import positions_valid
 from ..model.inertia import Array

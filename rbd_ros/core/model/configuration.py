@@ -5,16 +5,7 @@ import numpy as np
 
 from ..compile import kernel, quick_entry
 from .block import (
-    OWNER,
-    all_finite,
-    first_position,
-    first_velocity,
-    kind,
-    node,
-    node_count,
-    rates_valid,
-    size_q,
-    size_v,
+    OWNER, all_finite, first_position, first_velocity, kind, node, node_count, rates_valid, size_q, size_v,
 )
 from .joint_kinds import between_node, has_quaternion, move_node, quaternion_at
 

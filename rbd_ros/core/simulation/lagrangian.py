@@ -8,39 +8,11 @@ from ..lie.so3 import right_jacobian
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..lie.steps import axes_at, turn
 from ..model.block import (
-    ARMATURE,
-    GRAVITY,
-    INERTIA,
-    MASS,
-    MOMENT,
-    OWNER,
-    ZERO,
-    first_position,
-    first_velocity,
-    kind,
-    layout,
-    matrix,
-    node,
-    node_count,
-    parent,
-    put,
-    put_add,
-    put_matrix,
-    six,
-    size_v,
-    vector,
+    ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, OWNER, ZERO, first_position, first_velocity, kind, layout, matrix, node,
+    node_count, parent, put, put_add, put_matrix, six, size_v, vector,
 )
 from ..model.joint_kinds import (
-    dof,
-    has_quaternion,
-    is_free,
-    joint_pose,
-    joint_twist,
-    project,
-    quaternion_at,
-    rates,
-    slope_dual,
-    varies,
+    dof, has_quaternion, is_free, joint_pose, joint_twist, project, quaternion_at, rates, slope_dual, varies,
 )
 
 # workspace of one node: pose in the parent, twist of the parent and of the node, gravity, momentum, wrench; node axes

@@ -18,17 +18,7 @@ from ..inverse import bias_effort
 from ..mass_matrix import mass_matrix
 from .minimum_norm import minimum_norm_entry
 from .recursion import (
-    ALPHA,
-    BETA,
-    CONDITION,
-    DAMPING,
-    EXCESS,
-    INFO,
-    RANK,
-    RESIDUAL,
-    SCALE,
-    constrained_entry,
-    constrained_forward_entry,
+    ALPHA, BETA, CONDITION, DAMPING, EXCESS, INFO, RANK, RESIDUAL, SCALE, constrained_entry, constrained_forward_entry,
     residuals_entry,
 )
 from .values import evaluate

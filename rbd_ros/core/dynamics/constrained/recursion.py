@@ -13,22 +13,8 @@ import numpy as np
 from ...compile import entry, kernel, quick_entry, sweep
 from ...lie.spatial import add, cross, dot, rotate, scale
 from ...model.block import (
-    RATIO,
-    SHARED,
-    all_finite,
-    first_position,
-    first_velocity,
-    integer,
-    kind,
-    matrix,
-    node,
-    node_count,
-    parent,
-    put_add,
-    rates_valid,
-    size_q,
-    size_v,
-    vector,
+    RATIO, SHARED, all_finite, first_position, first_velocity, integer, kind, matrix, node, node_count, parent, put_add,
+    rates_valid, size_q, size_v, vector,
 )
 from ...model.configuration import positions_valid
 from ...model.constraint_block import ROWS
