@@ -35,6 +35,17 @@ PATIENCE = 60.0    # s: a deadline against hanging for ever, not an expectation
 RELIABLE = QoSProfile(depth=50)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 BEST_EFFORT = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
+# a process of its own that sends joint states of the sample two_link
+DRIVER = """
+import rclpy
+from sensor_msgs.msg import JointState
+rclpy.init()
+node = rclpy.create_node("driver")
+publisher = node.create_publisher(JointState, "joint_states", 1)
+message = JointState(name=["shoulder", "elbow"], position=[0.3, -0.7], velocity=[0.0, 0.0])    # without a stamp
+node.create_timer(0.01, lambda: publisher.publish(message))
+rclpy.spin(node)
+"""
 
 
 class NodeProcess:

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
-from harness import PATIENCE, RELIABLE, NodeProcess, Peer
+from harness import DRIVER, PATIENCE, RELIABLE, NodeProcess, Peer
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from std_msgs.msg import Bool
@@ -33,16 +33,6 @@ PARAMETERS = {"state_timeout": 1.0, "safe_output__hold": 0.15, "safe_output__fal
               "feedforward": "gravity", "gains__kp": KP, "gains__kd": 0.0, "effort_limits__maximum": LIMIT,
               "safe_output__damping": 0.0, "gravity_check": False,
               "feedback__max_age": ".inf", "feedback__min_rate": 0.0}    # nor does it here
-DRIVER = """
-import rclpy
-from sensor_msgs.msg import JointState
-rclpy.init()
-node = rclpy.create_node("driver")
-publisher = node.create_publisher(JointState, "joint_states", 1)
-message = JointState(name=["shoulder", "elbow"], position=[0.3, -0.7], velocity=[0.0, 0.0])    # without a stamp
-node.create_timer(0.01, lambda: publisher.publish(message))
-rclpy.spin(node)
-"""
 
 
 class Robot(Peer):

@@ -18,9 +18,8 @@ from ..dynamics.hybrid import hybrid_dynamics, prescribed_mask
 from ..dynamics.mass_matrix import mass_matrix
 from ..model.block import (
     ARMATURE, MASS, MOMENT, all_finite, first_position, first_velocity, kind, matrix, node, node_count, parent,
-    rates_valid, six, size_q, size_v, vector,
+    rates_valid, six, size_q, size_v, vector, INERTIA as BODY_INERTIA,
 )
-from ..model.block import INERTIA as BODY_INERTIA
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.joint_kinds import dof
