@@ -53,7 +53,7 @@ class NodeProcess:
 
     def __init__(self, folder: Path, name: str, arguments: Sequence[str] = (), python_path: Path | None = None,
                  **parameters: Any) -> None:
-        environment = dict(os.environ)
+        environment = os.environ | {"PYTHONFAULTHANDLER": "1"}    # a fault of compiled code says where it was
         if python_path is not None:    # before everything else
             environment["PYTHONPATH"] = os.pathsep.join([str(python_path), *filter(None, [os.getenv("PYTHONPATH")])])
         self._log = folder / f"{name}.log"

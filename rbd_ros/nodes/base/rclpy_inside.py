@@ -1,6 +1,8 @@
-"""All that leans on the inside of rclpy, where it has no public way: what, seen in which version, why, and without it.
+"""All that leans on the inside of rclpy, where it has no public way: what, why, and what happens without it.
 
-| here | rclpy 7.1 (Jazzy) to 10 (Lyrical) | without it |
+Seen in rclpy 7.1.5 (Jazzy), whose sources are the reference; another version has to be looked at.
+
+| here | in rclpy | without it |
 |---|---|---|
 | `take` | `Subscription.handle.take_message(type, raw)` | a node that is busy with a callback, ramping out for one, answers no joint state and hears no emergency stop meanwhile |
 | `take_answer` | `Client.handle.take_response(type)`, `get_pending_request` | a controller switch cannot be awaited within a callback |
