@@ -1,118 +1,193 @@
-"""Round trip joint state → effort between two processes: node `feedforward` against a bare rclpy echo, in turns."""
+"""Round trip joint state → effort between two processes: nodes against a bare rclpy echo, in turns, in one run."""
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import rbd_ros as rbd
-from rbd_interfaces.msg import JointEffort
+from rbd_interfaces.msg import JointEffort, NamedWrench, NamedWrenches
+from rbd_ros.nodes.base.rclpy_inside import Waiting
 
+from . import stages
 from .timing import table
 
-BLOCK = 200    # messages to one node before it is the other's turn
+BLOCK = 200        # messages to one node before it is the other's turn
 PERIOD = 2e-3
+PATIENCE = 0.05    # s
+LOADS = ("idle", "both cores busy" if os.cpu_count() == 2 else "all cores busy")
+
+# name → module, parameters, what is sent beside joint states
+NODES: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
+    "echo": ("benchmark.echo_node", {}, ()),
+    "direct_echo": ("benchmark.direct_echo_node", {}, ()),
+    "gravity": ("rbd_ros.nodes.feedforward", {"feedforward": "gravity"}, ()),
+    "full": ("rbd_ros.nodes.feedforward", {"feedforward": "full"}, ("trajectory",)),
+    "full_executor": ("rbd_ros.nodes.feedforward", {"feedforward": "full", "control_loop": "executor"},
+                      ("trajectory",)),
+    "computed_torque": ("rbd_ros.nodes.feedforward", {"feedforward": "computed_torque", "gains.kp": "100.0",
+                                                      "gains.kd": "20.0", "wrench_timeout": "0.0"},
+                        ("trajectory", "wrenches")),
+    "elastic": ("rbd_ros.nodes.flatness", {"actuation_file": "{actuation}"}, ("trajectory", "motors")),
+}
 
 
 class Probe:
-    """Sends joint states to one node and waits for its effort."""
+    """Sends joint states to one node and waits for its effort, at as little cost as rclpy allows."""
 
-    def __init__(self, node: Any, executor: Any, name: str, model: rbd.RobotModel) -> None:
-        self.executor = executor
-        self.answered = 0
-        self.samples: list[float] = []
+    def __init__(self, node: Any, name: str, model: rbd.RobotModel, further: tuple[str, ...]) -> None:
+        self.name, self.further, self.model = name, further, model
+        self.samples: dict[str, list[float]] = {load: [] for load in LOADS}
         self.lost = 0
-        self.publisher = node.create_publisher(JointState, f"{name}/joint_states", QoSProfile(depth=1))
-        node.create_subscription(JointEffort, f"{name}/effort", self.on_effort, QoSProfile(depth=1))
+        newest = QoSProfile(depth=1)
+        self.publisher = node.create_publisher(JointState, f"{name}/joint_states", newest)
+        self.motors = node.create_publisher(JointState, f"{name}/motor_states", newest)
+        self.trajectories = node.create_publisher(JointTrajectory, f"{name}/joint_trajectory", newest)
+        self.wrenches = node.create_publisher(NamedWrenches, f"{name}/external_wrenches", newest)
+        self.efforts = node.create_subscription(JointEffort, f"{name}/effort", lambda message: None, newest)
+        self.waiting = Waiting(node.context, [self.efforts])
+        self.waiting.__enter__()
         self.message = JointState(name=list(model.joint_names))
-        self.message.position = [0.1] * model.nv
-        self.message.velocity = [0.2] * model.nv
-        self.stamp = 0
-
-    def on_effort(self, message: JointEffort) -> None:
-        self.answered = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
+        self.message.position, self.message.velocity = [0.1] * model.nv, [0.0] * model.nv
+        self.last: Any = None
 
     def exchange(self) -> float | None:
-        """Seconds from publishing to the answer with the same stamp; None if there is none within 50 ms."""
-        self.stamp = time.time_ns()
-        self.message.header.stamp.sec, self.message.header.stamp.nanosec = divmod(self.stamp, 1_000_000_000)
+        """Seconds from publishing to the answer with the same stamp; None if there is none."""
+        stamp = self.message.header.stamp
+        stamp.sec, stamp.nanosec = divmod(time.time_ns(), 1_000_000_000)
+        if "motors" in self.further:
+            self.motors.publish(self.message)
         start = time.perf_counter()
         self.publisher.publish(self.message)
-        while self.answered != self.stamp:
-            self.executor.spin_once(timeout_sec=0.01)
-            if time.perf_counter() - start > 0.05:
-                return None
-        return time.perf_counter() - start
+        while (left := start + PATIENCE - time.perf_counter()) > 0.0:
+            if self.waiting.wait(left):
+                self.last, _ = self.waiting.take(self.efforts)
+                if self.last.header.stamp == stamp:
+                    return time.perf_counter() - start
+        return None
 
-    def block(self, record: bool) -> None:
+    def begin(self) -> None:
+        """Let the node begin to work: a trajectory that runs for an hour, and a wrench."""
+        deadline = time.monotonic() + 180.0
+        while self.exchange() is None or ("trajectory" in self.further
+                                          and not self.trajectories.get_subscription_count()):
+            if time.monotonic() > deadline:
+                raise SystemExit(f"node {self.name} does not answer")
+        if "trajectory" in self.further:
+            message = JointTrajectory(joint_names=list(self.model.joint_names))
+            for at, q in ((0, 0.1), (3600, 0.2)):
+                message.points.append(JointTrajectoryPoint(positions=[q] * self.model.nv))
+                message.points[-1].time_from_start.sec = at
+            self.trajectories.publish(message)
+        if "wrenches" in self.further:
+            self.wrenches.publish(NamedWrenches(wrenches=[NamedWrench(body=self.model.body_names[-1])]))
+        self.block(None)
+
+    def block(self, load: str | None) -> None:
         for _ in range(BLOCK):
             spent = self.exchange()
+            if load is None:
+                continue
             if spent is None:
-                self.lost += record
+                self.lost += 1
             else:
-                if record:
-                    self.samples.append(spent)
+                self.samples[load].append(spent)
                 time.sleep(max(0.0, PERIOD - spent))
 
 
-def _quantile(samples: list[float], q: float) -> float:
-    return sorted(samples)[min(len(samples) - 1, int(q * len(samples)))]
+@contextlib.contextmanager
+def _nodes(environment: dict[str, str], folder: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    description = rbd.sample_path("iiwa")
+    actuation = folder / "drives.yaml"
+    joints = rbd.sample("iiwa").joint_names
+    actuation.write_text("actuation:\n" + "".join(
+        f"  {name}: {{type: series_elastic, stiffness: 5000.0, max_deflection: 1.0, motor: {{rotor_inertia: 0.1}}}}\n"
+        for name in joints))
+    processes = {}
+    for name, (module, parameters, _) in NODES.items():
+        arguments = ["-r", f"__node:={name}", "-r", f"joint_states:={name}/joint_states",
+                     "-r", f"motor_states:={name}/motor_states"]
+        if module.startswith("rbd_ros"):
+            parameters = {"robot_description_file": str(description), "ramp_in": "0.0", **parameters}
+            for key, value in parameters.items():
+                arguments += ["-p", f"{key}:={value.format(actuation=actuation)}"]
+        processes[name] = subprocess.Popen([sys.executable, "-m", module, "--ros-args", *arguments], env=environment,
+                                           stderr=(folder / f"{name}.log").open("w"))
+    try:
+        yield processes
+    finally:
+        for process in processes.values():
+            process.send_signal(signal.SIGINT)
+        for process in processes.values():
+            process.wait(timeout=20)
+
+
+@contextlib.contextmanager
+def _load(load: str) -> Iterator[None]:
+    """Every core does something else, too."""
+    busy = [] if load == LOADS[0] else [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.terminate()
+            process.wait()
 
 
 def run(seconds: float = 10.0) -> dict[str, Any]:
-    """Print p50 and p99 of both and the ratio, and the node's memory; returns them."""
+    """Print quantiles and ratios to the bare echo, idle and loaded, memory, and where the time goes; returns them."""
     environment = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "ROS_DOMAIN_ID": "97", **os.environ}
     os.environ.update(environment)
     model = rbd.sample("iiwa")
-    echo = subprocess.Popen([sys.executable, "-m", "benchmark.echo_node", "--ros-args",
-                             "-r", "joint_states:=echo/joint_states"], env=environment)
-    node = subprocess.Popen([sys.executable, "-m", "rbd_ros.nodes.feedforward", "--ros-args",
-                             "-r", "joint_states:=feedforward/joint_states", "-p", "feedforward:=gravity",
-                             "-p", f"robot_description_file:={rbd.sample_path('iiwa')}"],
-                            env=environment, stderr=subprocess.DEVNULL)
     rclpy.init()
+    found: dict[str, Any] = {}
     try:
-        own = rclpy.create_node("probe")
-        executor = SingleThreadedExecutor()
-        executor.add_node(own)
-        probes = {name: Probe(own, executor, name, model) for name in ("echo", "feedforward")}
-        deadline = time.monotonic() + 120.0
-        for name, probe in probes.items():
-            while probe.exchange() is None:
-                if time.monotonic() > deadline:
-                    raise SystemExit(f"node {name} does not answer")
-        for probe in probes.values():
-            probe.block(record=False)
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            for probe in probes.values():
-                probe.block(record=True)
-        memory = _resident(node.pid)
+        with tempfile.TemporaryDirectory() as folder, _nodes(environment, Path(folder)) as processes:
+            own = rclpy.create_node("probe")
+            probes = [Probe(own, name, model, further) for name, (_, _, further) in NODES.items()]
+            for probe in probes:
+                probe.begin()
+            for load in LOADS:
+                with _load(load):
+                    end = time.monotonic() + seconds * len(probes)
+                    while time.monotonic() < end:
+                        for probe in probes:
+                            probe.block(load)
+            memory = {name: _resident(process.pid) for name, process in processes.items()}
     finally:
-        for process in (echo, node):
-            process.send_signal(signal.SIGINT)
-        for process in (echo, node):
-            process.wait(timeout=20)
         rclpy.try_shutdown()
-    rows, found = [], {}
-    for name, probe in probes.items():
-        p50, p99 = (1e6 * _quantile(probe.samples, q) for q in (0.5, 0.99))
-        found[name] = {"p50_us": p50, "p99_us": p99, "lost": probe.lost}
-        rows.append([name, f"{p50:.0f}", f"{p99:.0f}", str(len(probe.samples)), str(probe.lost)])
-    ratio = statistics.median(probes["feedforward"].samples) / statistics.median(probes["echo"].samples)
-    table("Round trip between processes, 7 joints (µs)", ["node", "p50", "p99", "messages", "lost"], rows)
-    print(f"  ratio of medians {ratio:.2f}; memory of the node {memory:.0f} MB")
-    return {**found, "ratio": ratio, "node_memory_mb": memory}
+    for load in LOADS:
+        found[load] = _show(load, probes, memory)
+    found["stages"] = stages.run(found[LOADS[0]]["full"]["p50_us"], found[LOADS[0]]["direct_echo"]["p50_us"])
+    return found
+
+
+def _show(load: str, probes: list[Probe], memory: dict[str, float]) -> dict[str, Any]:
+    quantiles = {probe.name: 1e6 * np.quantile(probe.samples[load], (0.5, 0.99, 0.999)) for probe in probes}
+    echo, rows, found = quantiles["echo"], [], {}
+    for probe in probes:
+        q = quantiles[probe.name]
+        found[probe.name] = {"p50_us": q[0], "p99_us": q[1], "p999_us": q[2], "ratio_p50": q[0] / echo[0],
+                             "ratio_p99": q[1] / echo[1], "memory_mb": memory[probe.name]}
+        rows.append([probe.name, *(f"{x:.0f}" for x in q), f"{q[0] / echo[0]:.2f}", f"{q[1] / echo[1]:.2f}",
+                     str(len(probe.samples[load])), str(probe.lost), f"{memory[probe.name]:.0f}"])
+    table(f"Round trip between processes, 7 joints, {load} (µs, ratios to echo)",
+          ["node", "p50", "p99", "p99.9", "/ p50", "/ p99", "messages", "lost in all", "MB"], rows)
+    return found
 
 
 def _resident(pid: int) -> float:

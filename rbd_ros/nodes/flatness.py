@@ -18,14 +18,10 @@ without a command by cause (motor_state_missing, reference_incomplete, impossibl
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rclpy.callback_groups import CallbackGroup
-from rclpy.qos_overriding_options import QoSOverridingOptions
-from sensor_msgs.msg import JointState
 
 from ..core.actuation.actuation_yaml import load_actuation
 from ..core.model.robot_model import RobotModel
@@ -33,9 +29,8 @@ from ..runtime.control.elastic import ElasticController
 from ..runtime.control.elastic_settings import ElasticSettings
 from ..runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
 from ..runtime.control.torque_settings import TorqueSettings
-from .base.conversions import nanoseconds
+from ..runtime.inputs.joint_state_bytes import Fields
 from .base.following_node import FollowingNode
-from .base.model_node import BEST_EFFORT
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE
 from .outputs.efforts import EffortOutput, EffortRateOutput
@@ -79,24 +74,16 @@ class FlatnessNode(FollowingNode):
         self.get_logger().info(f"{controller.actuation}; motors: {', '.join(controller.settings.motor_names)}")
         return [MotorReferenceOutput(self, controller), MotorEffortOutput(self, controller)]
 
-    def listen_to_states(self, group: CallbackGroup | None) -> None:
+    def listen_to_states(self) -> None:
         if isinstance(self.controller, ElasticController):    # first, so that it is taken first
-            motors = self.create_subscription(
-                JointState, "motor_states", self._on_motor_state, BEST_EFFORT, callback_group=group,
-                qos_overriding_options=QoSOverridingOptions.with_default_policies())
-            self.undo.append(lambda: self.destroy_subscription(motors))
-        super().listen_to_states(group)
+            self.listen("motor_states", self._on_motor_state)
+        super().listen_to_states()
 
-    def _on_motor_state(self, message: JointState) -> None:
-        with self.lock:
-            controller = self.controller
-            if isinstance(controller, ElasticController):
-                try:
-                    self.report_rejection(controller.on_motor_state(
-                        time.monotonic(), nanoseconds(message.header.stamp), message.name, message.position,
-                        message.velocity))
-                except Exception:
-                    self.on_defect(traceback.format_exc())
+    def _on_motor_state(self, state: Fields, info: Mapping[str, int]) -> None:
+        controller = self.controller
+        if isinstance(controller, ElasticController):
+            self.report_rejection(controller.on_motor_state(
+                time.monotonic(), state.stamp_ns, state.names, state.position, state.velocity))
 
     def _publish(self, effort: Any) -> None:
         super()._publish(effort)

@@ -1,43 +1,165 @@
-"""A thread of its own for the one callback that must be fast.
+"""A thread of its own for the few callbacks that must be fast.
 
 An rclpy executor looks at every entity of its nodes each time it wakes: services, timers, subscriptions, some 5 µs
-each, and a torque node has twenty. Here one executor waits for the joint states alone, in a thread of its own, and
-the main executor for all the rest. Both share a lock, which is held while a callback runs.
+each, and a torque node has twenty. Here one thread waits for joint states and the like alone, and the main executor for
+all the rest. Both share a lock, which is held while a callback runs.
+
+| parameter `control_loop` | what waits                                                           | messages |
+|--------------------------|----------------------------------------------------------------------|----------|
+| `direct`                 | a wait set around the subscriptions                                  | bytes    |
+| `executor`               | an rclpy executor around the subscriptions                           | objects  |
+
+With `executor: events` there is neither: that executor has no use for a second one, and knows no callback groups.
+
+`direct` can wait actively, too: in the time `active_wait` before and after the moment at which the next message is
+expected it looks for it again and again instead of sleeping, and so saves the time in which a system wakes a thread.
+That keeps a processor busy for up to 2·active_wait·rate of the time.
 """
 from __future__ import annotations
 
 import contextlib
 import sys
 import threading
+import time
+from collections.abc import Callable
+from typing import Any
 
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
-from .rclpy_inside import GroupExecutor, OneThreadGroup, Stop
+from ...runtime.parameters import Parameter, Table
+from .rclpy_inside import GroupExecutor, OneThreadGroup, Stop, ThreadlessGroup, Waiting
+from .scheduling import SCHEDULING_TABLE, Scheduling
+
+CONTROL_LOOP_TABLE: Table = (
+    Parameter("control_loop", "string", "direct", "How joint states are waited for, in a thread of its own: by a wait "
+              "set around them, and read as bytes (direct), or by an executor of rclpy (executor).",
+              choices=("direct", "executor"), read_only=True),
+    Parameter("active_wait", "number", 0.0, "Time before and after the expected arrival of a joint state in which the "
+              "thread looks for it all the time instead of sleeping, s; costs processor time. Needs control_loop "
+              "direct.", lower=0.0, upper=0.01, read_only=True),
+    *SCHEDULING_TABLE,
+)
+
+
+EVENTS = 0.5    # s between looks for QoS events
 
 
 class ControlLoop:
-    """Executes the callbacks of `group` from `start` to `stop`."""
+    """Executes the callbacks of subscriptions of its `group` from `start` to `stop`."""
 
-    def __init__(self, node: Node) -> None:
-        self.group = OneThreadGroup()
-        self._node = node
-        self._stopped = Stop()
+    group: Any
+    raw = False        # whether callbacks want messages as bytes
+    active_s = 0.0     # spent waiting actively
+
+    def __init__(self, node: Node, scheduling: Scheduling) -> None:
+        self._node, self._scheduling = node, scheduling
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
 
     def start(self) -> None:
-        """Begin; all entities of the group must exist by now."""
+        """Begin; all subscriptions of the group must exist by now."""
         sys.setswitchinterval(5e-4)    # s that other threads may keep the interpreter when a joint state is there
         self._thread.start()
 
     def stop(self) -> None:
-        self._stopped.set_result(True)
+        """End, when the callback that runs is over."""
+        self._wake()
         if self._thread.ident is not None:
             self._thread.join()
 
     def _run(self) -> None:
+        self._scheduling.apply_to_thread(self._node.get_logger().warning)
+        self._execute()
+
+    def _execute(self) -> None:
+        raise NotImplementedError
+
+    def _wake(self) -> None:
+        """Let `_execute` return."""
+        raise NotImplementedError
+
+
+class ExecutorLoop(ControlLoop):
+    """By an executor of rclpy."""
+
+    def __init__(self, node: Node, scheduling: Scheduling) -> None:
+        super().__init__(node, scheduling)
+        self.group = OneThreadGroup()
+        self._stopped = Stop()
+
+    def _execute(self) -> None:
         self.group.thread = threading.get_ident()
         executor = GroupExecutor(self._node, self.group)
         with contextlib.suppress(ExternalShutdownException):
             executor.spin_until_future_complete(self._stopped)
         executor.shutdown()
+
+    def _wake(self) -> None:
+        self._stopped.set_result(True)
+
+
+class DirectLoop(ControlLoop):
+    """By a wait set. Subscriptions are taken from in the order in which they were made; callbacks take (message, info).
+
+    period: s between messages, 0 if that is not known, for active waiting of `active` s.
+    """
+
+    raw = True
+
+    def __init__(self, node: Node, scheduling: Scheduling, active: float = 0.0,
+                 period: Callable[[], float] = lambda: 0.0) -> None:
+        super().__init__(node, scheduling)
+        self.group = ThreadlessGroup()
+        self._waiting: Waiting | None = None
+        self._active, self._period = active, period
+        self._stopped = False
+
+    def start(self) -> None:
+        self._waiting = Waiting(self._node.context, [each for each in self._node.subscriptions
+                                                     if each.callback_group is self.group])
+        super().start()
+
+    def _execute(self) -> None:
+        waiting, subscriptions = self._waiting, self._waiting.subscriptions    # type: ignore[union-attr]
+        last = looked = 0.0
+        with waiting:    # type: ignore[union-attr]
+            while not self._stopped:
+                try:
+                    if self._active > 0.0 and last:
+                        self._wait_actively(waiting, last)
+                    else:
+                        waiting.wait(EVENTS)
+                    if (now := time.monotonic()) - looked > EVENTS:
+                        waiting.events()
+                        looked = now
+                    for each in subscriptions:
+                        while (taken := waiting.take(each)) is not None:
+                            last = time.monotonic()
+                            each.callback(*taken)
+                except Exception as error:
+                    if self._stopped or not self._node.context.ok():
+                        return
+                    self._node.get_logger().error(f"waiting for joint states: {error}", throttle_duration_sec=1.0)
+                    time.sleep(0.01)
+
+    def _wait_actively(self, waiting: Any, last: float) -> None:
+        """Until there may be a message."""
+        expected, margin = last + self._period(), self._active
+        if waiting.wait(max(expected - margin - time.monotonic(), 0.0)):
+            return
+        begin = now = time.monotonic()
+        while now < expected + margin and not self._stopped:
+            if waiting.wait(0.0):
+                break
+            now = time.monotonic()
+            time.sleep(0.0)    # other threads want the interpreter
+        else:
+            self.active_s += now - begin
+            waiting.wait(EVENTS)
+            return
+        self.active_s += time.monotonic() - begin
+
+    def _wake(self) -> None:
+        self._stopped = True
+        if self._waiting is not None:
+            self._waiting.wake()

@@ -3,12 +3,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...runtime.inputs.joint_state_bytes import Fields
 from ...runtime.inputs.references import Point
 
 
 def nanoseconds(stamp: Any) -> int:
     """A builtin_interfaces/Time or Duration in ns."""
     return int(stamp.sec * 1_000_000_000 + stamp.nanosec)
+
+
+def fields_of(message: Any) -> Fields:
+    """What a sensor_msgs/JointState holds."""
+    stamp = message.header.stamp
+    return Fields(stamp.sec, stamp.nanosec, message.name, message.position, message.velocity, message.effort)
 
 
 def trajectory_points(message: Any) -> list[Point]:

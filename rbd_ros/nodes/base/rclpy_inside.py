@@ -9,17 +9,21 @@ Seen in rclpy 7.1.5 (Jazzy), whose sources are the reference; another version ha
 | `guard_service` | `Service.callback` is read at every request | impossible transitions and parameters of unknown types end the process, and with it the torque |
 | `overrides` | `Node._parameter_overrides` | misspelt parameters are not named |
 | `OneThreadGroup`, `GroupExecutor` | executors ask `can_execute` of groups and of themselves, and `get_nodes` | joint states wait for everything else that the node has: some 0.1 ms each |
+| `Waiting`, `ThreadlessGroup` | `rclpy.impl.implementation_singleton.rclpy_implementation.WaitSet`, as `rclpy.wait_for_message` uses it; executors ask `can_execute` of groups | `control_loop: executor`: a joint state is answered some 0.1 ms later |
 | `Stop` | `spin_until_future_complete` adds a callback to its future at every spin | memory grows for ever, by some hundred callbacks a second |
 | `make_executor` | `rclpy.experimental.events_executor` | no parameter `executor: events` |
 """    # noqa: E501
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.guard_condition import GuardCondition
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.task import Future
 
@@ -93,6 +97,73 @@ class GroupExecutor(SingleThreadedExecutor):
 
     def can_execute(self, entity: Any) -> bool:
         return entity.callback_group is self._group and super().can_execute(entity)
+
+
+class ThreadlessGroup(ReentrantCallbackGroup):
+    """Callback group that no executor looks at. Nor at the QoS events of its subscriptions: it would wake for each of
+    their messages.
+    """
+
+    def can_execute(self, entity: Any) -> bool:
+        return False
+
+
+class Waiting:
+    """A wait set around some subscriptions alone. All but `wake` is for one thread, within a `with` of this.
+
+    `events`, called now and then, executes what there is of their QoS events: to wait for these would cost each message
+    some µs.
+    """
+
+    def __init__(self, context: Any, subscriptions: Sequence[Any]) -> None:
+        self.subscriptions = tuple(subscriptions)
+        self._context, self._guard = context, GuardCondition(None, None, context)
+        self._events = [handler for each in self.subscriptions for handler in each.event_handlers]
+        with context.handle:
+            self._set = rclpy_implementation.WaitSet(len(self.subscriptions), 1, 0, 0, 0, 0, context.handle)
+            self._event_set = rclpy_implementation.WaitSet(0, 0, 0, 0, 0, len(self._events), context.handle)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Waiting:
+        for each in (self._context, self._guard, *self.subscriptions):
+            self._stack.enter_context(each.handle)    # they exist as long as this is used
+        for event in self._events:
+            self._stack.enter_context(event)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.close()
+        self._guard.destroy()
+
+    def wait(self, timeout: float = -1.0) -> bool:
+        """Until there is a message or `wake` is called, or for `timeout` s; whether there is something to take."""
+        waiting = self._set
+        waiting.clear_entities()
+        for each in self.subscriptions:
+            waiting.add_subscription(each.handle)
+        waiting.add_guard_condition(self._guard.handle)
+        waiting.wait(-1 if timeout < 0.0 else int(timeout * 1e9))
+        return any(waiting.is_ready("subscription", i) for i in range(len(self.subscriptions)))
+
+    def events(self) -> None:
+        """Execute the callbacks of QoS events that have come."""
+        if not self._events:
+            return
+        self._event_set.clear_entities()
+        for event in self._events:
+            event.add_to_wait_set(self._event_set)
+        self._event_set.wait(0)
+        for event in [each for each in self._events if each.is_ready(self._event_set)]:
+            with suppress(StopIteration):
+                event.execute(event.take_data()).send(None)    # a coroutine that waits for nothing
+
+    def take(self, subscription: Any) -> Any:
+        """(message, info) of what waits longest in a subscription, None if nothing does."""
+        return subscription.handle.take_message(subscription.msg_type, subscription.raw)
+
+    def wake(self) -> None:
+        """End a wait, from any thread."""
+        self._guard.trigger()
 
 
 def make_executor(name: str) -> Any:

@@ -17,29 +17,32 @@ import gc
 import time
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from rclpy.callback_groups import CallbackGroup
+from builtin_interfaces.msg import Time
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.loop_rate import Transit
 from ...runtime.control.torque import TorqueController
 from ...runtime.control.torque_settings import TorqueSettings
+from ...runtime.inputs.joint_state_bytes import Fields, JointStateReader, Malformed
 from ...runtime.parameters import Parameter, Table
 from ..outputs import ADAPTERS_TABLE, make_outputs
 from ..outputs.efforts import EffortOutput
 from ..outputs.handover import HANDOVER_TABLE, Handover, make_handover
 from ..outputs.output import Output
-from .control_loop import ControlLoop
-from .conversions import nanoseconds
+from .control_loop import CONTROL_LOOP_TABLE, ControlLoop, DirectLoop, ExecutorLoop
+from .conversions import fields_of
 from .emergency_stop import EmergencyStop
 from .model_node import BEST_EFFORT, ModelNode
 from .parameters import MODEL_NODE_TABLE
 from .rclpy_inside import take
+from .scheduling import Scheduling
 from .surroundings import TorqueReminder, no_state, rivals
 
 LONGEST_RUN_DOWN = 3.0    # s
@@ -48,6 +51,7 @@ TORQUE_NODE_TABLE: Table = (
     *ADAPTERS_TABLE, *HANDOVER_TABLE,
     Parameter("watchdog_rate", "number", 100.0, "Rate at which the age of the state is checked and the safe output is "
               "repeated, Hz.", lower=1.0, upper=1000.0, read_only=True),
+    *CONTROL_LOOP_TABLE,
 )
 
 
@@ -57,12 +61,13 @@ class TorqueNode(ModelNode, ABC):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.controller: Any = None
-        self._stamp = JointState().header.stamp
+        self._stamp = Time()
         self._transit = Transit()
         self._outputs: list[Output] = []
         self._states: Any = None
         self._watchdog: Any = None
         self._loop: ControlLoop | None = None
+        self._scheduling: Scheduling | None = None
         self._handover: Handover | None = None
         self._stops = EmergencyStop(self)
         self._reminder = TorqueReminder(self.get_logger().warning)
@@ -111,22 +116,47 @@ class TorqueNode(ModelNode, ABC):
         watchdog = self._watchdog = self.create_timer(1.0 / values["watchdog_rate"], self._on_watchdog,
                                                       clock=self.steady, autostart=False)
         self.undo.append(lambda: self.destroy_timer(watchdog))
-        # The events executor has no use for a second one, and knows no callback groups.
-        self._loop = ControlLoop(self) if values["executor"] != "events" else None
-        self.listen_to_states(None if self._loop is None else self._loop.group)
+        self._scheduling = Scheduling(values)
+        self._loop = self._make_loop(values)
+        self.listen_to_states()
         gc.collect()
         gc.freeze()    # what exists now is here to stay: the collector need not look at it in the control loop
         if self._loop is not None:
             self._loop.start()
             self.undo.append(self._loop.stop)
 
-    def listen_to_states(self, group: CallbackGroup | None) -> None:
+    def _make_loop(self, values: Mapping[str, Any]) -> ControlLoop | None:
+        if values["executor"] == "events":
+            return None
+        assert self._scheduling is not None
+        if values["control_loop"] == "executor":
+            return ExecutorLoop(self, self._scheduling)
+        return DirectLoop(self, self._scheduling, values["active_wait"], lambda: self.controller.statistics.period)
+
+    def listen_to_states(self) -> None:
         """Subscribe to what has to be fast."""
-        callback: Any = self._on_joint_state
-        states = self._states = self.create_subscription(
-            JointState, "joint_states", callback, BEST_EFFORT, callback_group=group,
-            qos_overriding_options=QoSOverridingOptions.with_default_policies())
-        self.undo.append(lambda: self.destroy_subscription(states))
+        self._states = self.listen("joint_states", self._on_joint_state)
+
+    def listen(self, topic: str, callback: Callable[[Fields, Mapping[str, int]], None]) -> Any:
+        """A subscription to joint states of some kind in the control loop, until cleanup; callback: under the lock."""
+        reader = JointStateReader(lambda data: deserialize_message(data, JointState))
+
+        def on_message(message: Any, info: Mapping[str, int]) -> None:
+            with self.lock:
+                try:
+                    callback(reader.read(message) if message.__class__ is bytes else fields_of(message), info)
+                except Malformed as error:
+                    self.controller.rejections.add(error)
+                    self.report_rejection(False)
+                except Exception:
+                    self.on_defect(traceback.format_exc())
+
+        loop = self._loop
+        made = self.create_subscription(
+            JointState, topic, on_message, BEST_EFFORT, callback_group=None if loop is None else loop.group,
+            raw=loop is not None and loop.raw, qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self.undo.append(lambda: self.destroy_subscription(made))
+        return made
 
     def tear_down(self) -> None:
         self._stops.tear_down()
@@ -142,7 +172,9 @@ class TorqueNode(ModelNode, ABC):
             self.controller.apply(settings)
 
     def report(self) -> Mapping[str, Any]:
-        return dict(self.controller.report())
+        loop, scheduling = self._loop, self._scheduling
+        return {**self.controller.report(), "active_wait_s": 0.0 if loop is None else loop.active_s,
+                "scheduling": "" if scheduling is None else scheduling.state}
 
     def look_around(self, now: float) -> str:
         self._stops.hear_latched()
@@ -227,25 +259,19 @@ class TorqueNode(ModelNode, ABC):
         self.get_logger().error(f"stopped by a defect; publishing the safe effort until ~/reset:\n{trace}",
                                 throttle_duration_sec=1.0)
 
-    def _on_joint_state(self, message: JointState, info: Mapping[str, int]) -> None:
-        with self.lock:
-            if self.active:
-                try:
-                    self._answer(message, info)
-                except Exception:
-                    self.on_defect(traceback.format_exc())
-
-    def _answer(self, message: JointState, info: Mapping[str, int]) -> None:
+    def _on_joint_state(self, state: Fields, info: Mapping[str, int]) -> None:
+        if not self.active:
+            return
         controller = self.controller
         rejected = controller.rejections.total
         received = info["received_timestamp"]
         age = self._transit.age(time.time_ns(), info["source_timestamp"], received)
-        effort = controller.on_state(time.monotonic(), nanoseconds(message.header.stamp), message.name,
-                                     message.position, message.velocity, message.effort, age)
+        effort = controller.on_state(time.monotonic(), state.stamp_ns, state.names, state.position, state.velocity,
+                                     state.effort, age)
         if effort is None:
             self.report_rejection(controller.rejections.total == rejected)
             return
-        self._stamp = message.header.stamp
+        self._stamp = Time(sec=state.sec, nanosec=state.nanosec)
         self._publish(effort)
         if controller.defect:
             self.on_defect(controller.defect)
@@ -274,7 +300,7 @@ class TorqueNode(ModelNode, ABC):
             return False
         taken = take(self._states)
         if taken is not None:
-            self._on_joint_state(*taken)
+            self._states.callback(*taken)
         return taken is not None
 
     def _on_watchdog(self) -> None:

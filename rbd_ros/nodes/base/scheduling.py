@@ -1,0 +1,71 @@
+"""What a system lets a thread have that must be in time: priority, processors, memory that stays. As in ros2_control.
+
+Each is asked for by a parameter, and a refusal is reported, not hidden: by a warning, and in the diagnostics.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...core.errors import RbdError
+from ...runtime.parameters import Parameter, Table
+
+SCHEDULING_TABLE: Table = (
+    Parameter("scheduling_policy", "string", "fifo", "Policy of the control thread, if `thread_priority` is not 0.",
+              choices=("fifo", "rr"), read_only=True),
+    Parameter("thread_priority", "number", 0.0, "Real-time priority of the control thread, 1 to 99; 0: ordinary "
+              "scheduling. Needs the right to it (limits.conf: rtprio).", lower=0.0, upper=99.0, read_only=True),
+    Parameter("cpu_affinity", "numbers", (-1.0,), "Processors that the control thread may use; -1: all.", lower=-1.0,
+              upper=4096.0, read_only=True, per="processor"),
+    Parameter("lock_memory", "bool", False, "Keep all memory of the process from being swapped out. Needs the right to "
+              "it (limits.conf: memlock).", read_only=True),
+)
+_ALL_MEMORY = 1 | 2    # MCL_CURRENT | MCL_FUTURE
+
+
+class Scheduling:
+    """What the parameters ask for. `state`: what came of it, in words; "" where nothing was asked for."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._policy, self._priority = values["scheduling_policy"], int(values["thread_priority"])
+        self._processors = {int(number) for number in values["cpu_affinity"]} - {-1}
+        self._lock_memory = values["lock_memory"]
+        self._found: list[str] = []
+        if self._priority != values["thread_priority"]:
+            raise RbdError(f"parameter 'thread_priority' is {values['thread_priority']:g}, expected a whole number")
+        if any(number != int(number) for number in values["cpu_affinity"]):
+            raise RbdError("parameter 'cpu_affinity': expected numbers of processors, whole numbers")
+
+    @property
+    def state(self) -> str:
+        return "; ".join(self._found)
+
+    def apply_to_thread(self, warn: Callable[[str], Any]) -> None:
+        """Ask for all this, for the thread that calls; what is refused is warned of."""
+        self._found = []
+        if self._priority:
+            kind = os.SCHED_FIFO if self._policy == "fifo" else os.SCHED_RR
+            self._ask(f"priority {self._priority} ({self._policy})", warn, "rtprio in /etc/security/limits.conf",
+                      lambda: os.sched_setscheduler(0, kind, os.sched_param(self._priority)))
+        if self._processors:
+            self._ask(f"processors {', '.join(map(str, sorted(self._processors)))}", warn,
+                      f"there are 0 to {(os.cpu_count() or 1) - 1}", lambda: os.sched_setaffinity(0, self._processors))
+        if self._lock_memory:
+            self._ask("memory locked", warn, "memlock in /etc/security/limits.conf", _lock_memory)
+
+    def _ask(self, what: str, warn: Callable[[str], Any], advice: str, ask: Callable[[], Any]) -> None:
+        try:
+            ask()
+        except (OSError, OverflowError, AttributeError) as error:    # the last one where the system knows no such thing
+            self._found.append(f"{what}: refused ({error})")
+            warn(f"{what}: the system refuses that ({error}); {advice}")
+        else:
+            self._found.append(what)
+
+
+def _lock_memory() -> None:
+    if ctypes.CDLL(None, use_errno=True).mlockall(_ALL_MEMORY):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

@@ -1,0 +1,168 @@
+"""Joint states as bytes: what a message holds, read in place.
+
+A sensor_msgs/JointState in CDR, little-endian, at offsets from the beginning of the encapsulation:
+
+    0  encapsulation (4)   4  stamp (8)   12  frame, names   P  positions   V  velocities   E  efforts
+
+All but the stamp and the numbers is the same in every message of a driver. The first one shows the layout, by way of
+the middleware's own conversion; a later one of the same length whose other bytes are the same is read at these offsets.
+Bytes that only align others are left out, as middlewares write whatever lay in their memory. Any other message goes by
+way of the conversion, and shows its layout in turn.
+"""
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .joint_states import Rejected
+
+Array = NDArray[np.float64]
+
+HEAD = b"\x00\x01\x00\x00"    # encapsulation: CDR, little-endian
+NAMES = 12                    # where the part begins that does not change
+LAYOUTS = 4                   # drivers on one topic whose layouts are kept
+_EMPTY = np.zeros(0)
+
+
+class Fields(NamedTuple):
+    """What a joint state holds: stamp (s, ns), names, and numbers by name. The arrays may not be aligned in memory."""
+
+    sec: int
+    nanosec: int
+    names: Sequence[str]
+    position: Any
+    velocity: Any
+    effort: Any
+
+    @property
+    def stamp_ns(self) -> int:
+        return self.sec * 1_000_000_000 + self.nanosec
+
+
+class Malformed(Rejected):
+    """Bytes that are no joint state."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("malformed", message)
+
+
+class _Layout(NamedTuple):
+    length: int
+    numbers: int                # offset of the first of them
+    mask: int                   # of NAMES … numbers: what does not only align others
+    same: int                   # what that is
+    sizes: tuple[tuple[int, bytes], ...]    # offset and bytes of the sizes of velocities and efforts
+    count: int                  # numbers and, between them, sizes, of 8 bytes each
+    names: Sequence[str]
+    parts: tuple[slice, slice, slice]       # of positions, velocities, efforts
+
+    def read(self, data: bytes) -> Fields | None:
+        """What `data` of this length hold; None if they have another layout."""
+        if (int.from_bytes(data[NAMES:self.numbers], "little") & self.mask != self.same or data[:4] != HEAD
+                or any(data[at:at + 4] != size for at, size in self.sizes)):
+            return None
+        numbers = np.frombuffer(data, np.float64, self.count, self.numbers) if self.count else _EMPTY
+        position, velocity, effort = self.parts
+        return Fields(*_STAMP.unpack_from(data, 4), self.names, numbers[position], numbers[velocity], numbers[effort])
+
+
+_STAMP = struct.Struct("<iI")
+_SIZE = struct.Struct("<I")
+
+
+class JointStateReader:
+    """Reads the messages of one subscription. convert: the middleware's way from bytes to a message; it raises whatever
+    it likes for bytes that are none.
+    """
+
+    def __init__(self, convert: Callable[[bytes], Any]) -> None:
+        self._convert = convert
+        self._layouts: list[_Layout] = []
+        self.learnt = 0    # messages that went by way of the conversion
+
+    def read(self, data: bytes) -> Fields:
+        """What a message holds; raises `Malformed`."""
+        length = len(data)
+        for layout in self._layouts:
+            if layout.length == length and (fields := layout.read(data)) is not None:
+                return fields
+        return self._learn(data)
+
+    def _learn(self, data: bytes) -> Fields:
+        self.learnt += 1
+        try:
+            message = self._convert(data)
+        except Exception as error:
+            raise Malformed(f"{len(data)} bytes that are no sensor_msgs/JointState: {error}") from None
+        stamp = message.header.stamp
+        fields = Fields(stamp.sec, stamp.nanosec, message.name, message.position, message.velocity, message.effort)
+        layout = _layout(data)
+        if layout is not None and _equal(layout.read(data), fields):
+            self._layouts = [layout, *self._layouts[:LAYOUTS - 1]]
+        return fields
+
+
+def _layout(data: bytes) -> _Layout | None:
+    """Where things are in a message; None where it is not written as the module's docstring says."""
+    mask = bytearray(b"\xff" * len(data))
+    at = NAMES
+
+    def aligned(size: int) -> int:
+        nonlocal at
+        rest = -(at - 4) % size
+        mask[at:at + rest] = bytes(rest)
+        at += rest
+        return at
+
+    def size() -> int:
+        nonlocal at
+        number: int = _SIZE.unpack_from(data, aligned(4))[0]
+        at += 4
+        if number > len(data):
+            raise ValueError
+        return number
+
+    def text() -> str:
+        nonlocal at
+        count = size()
+        at += count
+        raw = data[at - count:at]
+        if raw[-1:] != b"\0" or b"\0" in raw[:-1]:
+            raise ValueError
+        return raw[:-1].decode()
+
+    sizes, numbers = [], []
+    try:
+        if data[:4] != HEAD:
+            return None
+        text()    # the frame
+        names = [text() for _ in range(size())]
+        for _ in range(3):
+            count = size()
+            sizes.append((at - 4, data[at - 4:at]))
+            begin = aligned(8) if count else at
+            at += 8 * count
+            numbers.append((begin, count))
+        if at > len(data):
+            raise ValueError
+    except (ValueError, struct.error):    # also of names that are no text
+        return None
+    first = next((begin for begin, count in numbers if count), numbers[0][0])
+    last = max((begin + 8 * count for begin, count in numbers if count), default=first)
+    parts = [slice((begin - first) // 8, (begin - first) // 8 + count) if count else slice(0, 0)
+             for begin, count in numbers]
+    return _Layout(len(data), first, int.from_bytes(mask[NAMES:first], "little"),
+                   int.from_bytes(data[NAMES:first], "little") & int.from_bytes(mask[NAMES:first], "little"),
+                   tuple((place, size) for place, size in sizes if place >= first), (last - first) // 8, names,
+                   (parts[0], parts[1], parts[2]))
+
+
+def _equal(one: Fields | None, other: Fields) -> bool:
+    """Whether both hold the same, NaN included."""
+    return (one is not None and one[:2] == other[:2] and list(one.names) == list(other.names)
+            and all(np.asarray(a, np.float64).tobytes() == np.asarray(b, np.float64).tobytes()
+                    for a, b in zip(one[3:], other[3:], strict=True)))
