@@ -69,15 +69,13 @@ class FlatnessNode(FollowingNode):
         return FlatnessController(model, settings)
 
     def effort_output(self, settings: TorqueSettings) -> EffortOutput:
-        controller = self.controller
-        return EffortRateOutput(self, settings, lambda: (controller.rates, controller.derivatives_valid))
+        return EffortRateOutput(self, settings)
 
-    def further_outputs(self) -> list[Output]:
-        controller = self.controller
-        if not isinstance(controller, ElasticController):
+    def further_outputs(self, settings: TorqueSettings) -> list[Output]:
+        if not isinstance(settings, ElasticSettings):
             return []
-        self.get_logger().info(f"{controller.actuation}; motors: {', '.join(controller.settings.motor_names)}")
-        return [MotorReferenceOutput(self, controller), MotorEffortOutput(self, controller)]
+        self.get_logger().info(f"{settings.actuation}; motors: {', '.join(settings.motor_names)}")
+        return [MotorReferenceOutput(self, settings), MotorEffortOutput(self, settings)]
 
     def listen_to_states(self, group: CallbackGroup | None) -> None:
         if isinstance(self.controller, ElasticController):    # first, so that it is taken first
@@ -97,12 +95,6 @@ class FlatnessNode(FollowingNode):
                         message.velocity))
                 except Exception:
                     self.on_defect(traceback.format_exc())
-
-    def _publish(self, effort: Any) -> None:
-        super()._publish(effort)
-        controller = self.controller
-        if isinstance(controller, ElasticController) and controller.problem:
-            self.get_logger().warning(f"publishing the safe effort: {controller.problem}", throttle_duration_sec=1.0)
 
 
 def main(arguments: list[str] | None = None) -> None:

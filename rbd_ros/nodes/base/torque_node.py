@@ -30,6 +30,7 @@ from ...runtime.control.loop_rate import Transit
 from ...runtime.control.torque import TorqueController
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
+from ...runtime.safety import Command, Defect
 from ..outputs import ADAPTERS_TABLE, make_outputs
 from ..outputs.efforts import EffortOutput
 from ..outputs.handover import HANDOVER_TABLE, Handover, make_handover
@@ -81,7 +82,7 @@ class TorqueNode(ModelNode, ABC):
         """The publisher of `~/effort`."""
         return EffortOutput(self, settings)
 
-    def further_outputs(self) -> list[Output]:
+    def further_outputs(self, settings: TorqueSettings) -> list[Output]:
         """Publishers of the subclass beside `~/effort`."""
         return []
 
@@ -103,7 +104,7 @@ class TorqueNode(ModelNode, ABC):
         if settings.unlimited:
             self.get_logger().warning(f"no limit for the effort of {', '.join(settings.unlimited)}: neither the robot "
                                       "description nor 'effort_limits.maximum' has one")
-        self._outputs = [self.effort_output(settings), *self.further_outputs(),
+        self._outputs = [self.effort_output(settings), *self.further_outputs(settings),
                          *make_outputs(self, model, settings, values)]
         self._handover = make_handover(self, values)
         self.undo += [each.destroy for each in (*self._outputs, self._handover) if each is not None]
@@ -240,19 +241,18 @@ class TorqueNode(ModelNode, ABC):
         rejected = controller.rejections.total
         received = info["received_timestamp"]
         age = self._transit.age(time.time_ns(), info["source_timestamp"], received)
-        effort = controller.on_state(time.monotonic(), nanoseconds(message.header.stamp), message.name,
-                                     message.position, message.velocity, message.effort, age)
-        if effort is None:
+        command = controller.on_state(time.monotonic(), nanoseconds(message.header.stamp), message.name,
+                                      message.position, message.velocity, message.effort, age)
+        if command is None:
             self.report_rejection(controller.rejections.total == rejected)
             return
         self._stamp = message.header.stamp
-        self._publish(effort)
-        if controller.defect:
-            self.on_defect(controller.defect)
-            controller.defect = ""
+        self._publish(command)
+        if isinstance(command.problem, Defect):
+            self.on_defect(command.problem)
+        elif command.problem:
+            self.get_logger().error(f"publishing the safe effort: {command.problem}", throttle_duration_sec=1.0)
         self._compare_gravity()
-        if controller.loop.slow:
-            self.get_logger().error(f"publishing the safe effort: {controller.loop.problem}", throttle_duration_sec=1.0)
         controller.statistics.published(max(time.time_ns() - received, 0) * 1e-9 if received else 0.0)
 
     def _compare_gravity(self) -> None:
@@ -263,10 +263,10 @@ class TorqueNode(ModelNode, ABC):
         elif verdict is not None:
             self.get_logger().warning(verdict.text)    # a line of its own: rclpy takes one severity per line
 
-    def _publish(self, effort: Any) -> None:
-        if effort is not None:
+    def _publish(self, command: Command | None) -> None:
+        if command is not None:
             for output in self._outputs:
-                output.publish(self._stamp, self.controller.state.q, self.controller.state.v, effort)
+                output.publish(self._stamp, self.controller.state.q, self.controller.state.v, command)
 
     def _take_state(self) -> bool:
         """Handle a joint state that waits in the subscription, if no thread of its own does that."""
@@ -283,12 +283,11 @@ class TorqueNode(ModelNode, ABC):
             return
         with self.lock:
             now = time.monotonic()
-            effort = self.controller.watchdog(now)
-            self._publish(effort)
+            command = self.controller.watchdog(now)
+            self._publish(command)
             late = self.controller.statistics.is_late(now)
-        if effort is None and late:
+        if command is None and late:
             self.get_logger().warning("joint state late by more than two periods "
                                       f"({2e3 * self.controller.statistics.period:.1f} ms)", throttle_duration_sec=5.0)
-        if effort is not None:
-            self.get_logger().warning(f"no valid joint state for {self.controller.state.age(time.monotonic()):.3f} s: "
-                                      f"{self.controller.safety.without_states(now)}", throttle_duration_sec=1.0)
+        if command is not None:
+            self.get_logger().warning(command.problem, throttle_duration_sec=1.0)

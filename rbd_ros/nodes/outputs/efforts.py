@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
 from typing import Any
 
 from rclpy.node import Node
@@ -10,6 +9,7 @@ from rclpy.node import Node
 from rbd_interfaces.msg import JointEffort
 
 from ...runtime.control.torque_settings import TorqueSettings
+from ...runtime.safety import Command
 from .output import Array, Output, shared
 
 
@@ -21,22 +21,19 @@ class EffortOutput(Output):
         self._effort = shared(message, "effort", len(settings.joints))
         super().__init__(node, message, "~/effort", settings.output)
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        self._effort[:] = effort[self._indices]
+    def publish(self, stamp: Any, q: Array, v: Array, command: Command) -> None:
+        self._effort[:] = command.effort[self._indices]
         self._message.header.stamp = stamp
         self._publisher.publish(self._message)
 
 
 class EffortRateOutput(EffortOutput):
-    """`~/effort` with time derivatives; `rates` returns them in model order (2, nv) or None, and whether they hold."""
+    """`~/effort` with time derivatives, where the command has them."""
 
-    def __init__(self, node: Node, settings: TorqueSettings, rates: Callable[[], tuple[Array | None, bool]]) -> None:
-        super().__init__(node, settings)
-        self._rates = rates
-
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        rates, self._message.derivatives_valid = self._rates()
+    def publish(self, stamp: Any, q: Array, v: Array, command: Command) -> None:
+        rates = command.rates
+        self._message.derivatives_valid = rates is not None
         for field, values in zip(("effort_rate", "effort_acceleration"), (None, None) if rates is None else rates,
                                  strict=True):
             setattr(self._message, field, array("d", b"" if values is None else values[self._indices].tobytes()))
-        super().publish(stamp, q, v, effort)
+        super().publish(stamp, q, v, command)

@@ -13,6 +13,7 @@ from std_msgs.msg import Float64MultiArray
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
+from ...runtime.safety import Command
 from .output import Array, Indices, Output, joint_indices, shared
 
 TABLE: Table = (
@@ -31,8 +32,8 @@ class ForwardCommandOutput(Output):
         self._effort = shared(message, "data", len(indices))
         super().__init__(node, message, f"{controller}/commands", indices)
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        self._effort[:] = effort[self._indices]
+    def publish(self, stamp: Any, q: Array, v: Array, command: Command) -> None:
+        self._effort[:] = command.effort[self._indices]
         self._publisher.publish(self._message)
 
 

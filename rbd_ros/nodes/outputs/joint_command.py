@@ -13,6 +13,7 @@ from rclpy.node import Node
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
+from ...runtime.safety import Command
 from .output import Array, Indices, Output, joint_indices, message_type, shared
 
 TABLE: Table = (
@@ -30,8 +31,8 @@ class JointCommandOutput(Output):
         self._effort = shared(message, "values", len(joints))
         super().__init__(node, message, topic, indices)
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        self._effort[:] = effort[self._indices]
+    def publish(self, stamp: Any, q: Array, v: Array, command: Command) -> None:
+        self._effort[:] = command.effort[self._indices]
         self._message.header.stamp = self._node.get_clock().now().to_msg()
         self._publisher.publish(self._message)
 

@@ -10,6 +10,7 @@ from sensor_msgs.msg import JointState
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
+from ...runtime.safety import Command
 from .output import Array, Output, shared
 
 TABLE: Table = (
@@ -29,10 +30,10 @@ class JointStateOutput(Output):
         self._effort = shared(message, "effort", count)
         super().__init__(node, message, topic, settings.output)
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
+    def publish(self, stamp: Any, q: Array, v: Array, command: Command) -> None:
         self._position[:] = q[self._indices]
         self._velocity[:] = v[self._indices]
-        self._effort[:] = effort[self._indices]
+        self._effort[:] = command.effort[self._indices]
         self._message.header.stamp = stamp
         self._publisher.publish(self._message)
 

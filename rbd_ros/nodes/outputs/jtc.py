@@ -24,6 +24,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
+from ...runtime.safety import Command
 from .output import Array, Indices, Output, joint_indices, shared
 
 TABLE: Table = (
@@ -53,11 +54,11 @@ class JtcOutput(Output):
         message = JointTrajectory(joint_names=list(joints), points=[point])
         super().__init__(node, message, f"{controller}/joint_trajectory", indices)
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
+    def publish(self, stamp: Any, q: Array, v: Array, command: Command) -> None:
         self._position[:] = q[self._indices]
         if self._velocity is not None:
             self._velocity[:] = v[self._indices]
-        self._effort[:] = effort[self._indices]
+        self._effort[:] = command.effort[self._indices]
         self._publisher.publish(self._message)
 
 

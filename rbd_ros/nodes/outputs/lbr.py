@@ -20,6 +20,7 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
+from ...runtime.safety import Command
 from .output import Array, Indices, Output, Source, joint_indices, message_type
 
 JOINTS = 7
@@ -59,12 +60,12 @@ class LbrOutput(Output):
             self._measured[:], self._received = measured, time.monotonic()
         self._active = active
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
+    def publish(self, stamp: Any, q: Array, v: Array, command: Command) -> None:
         if not self._active:
             return
         fresh = time.monotonic() - self._received < self._source.state_timeout
         self._message.joint_position[:] = self._measured if fresh else q[self._indices]
-        self._message.torque[:] = effort[self._indices]
+        self._message.torque[:] = command.effort[self._indices]
         self._publisher.publish(self._message)
 
 

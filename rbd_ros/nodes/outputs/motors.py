@@ -12,8 +12,9 @@ from std_msgs.msg import Float64MultiArray
 
 from rbd_interfaces.msg import ElasticJointReference
 
-from ...runtime.control.elastic import ElasticController
-from .output import Array, Indices, Output, shared
+from ...runtime.control.elastic_settings import ElasticSettings
+from ...runtime.safety import Command
+from .output import Array, Output, shared
 
 SECOND = ("position", "velocity", "acceleration", "effort")    # of both motors, as the fields end
 
@@ -23,9 +24,8 @@ class MotorReferenceOutput(Output):
     `joints`, while there is a command.
     """
 
-    def __init__(self, node: Node, controller: ElasticController) -> None:
-        self._controller = controller
-        actuation, settings = controller.actuation, controller.settings
+    def __init__(self, node: Node, settings: ElasticSettings) -> None:
+        actuation = settings.actuation
         listed = [int(i) for i in settings.output if i in actuation.elastic]
         message = ElasticJointReference(name=[actuation.joint_names[i] for i in listed])
         count = len(listed)
@@ -41,8 +41,8 @@ class MotorReferenceOutput(Output):
                 values[:] = np.nan
         super().__init__(node, message, "~/motor_reference", np.array(listed, dtype=np.intp))
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        motors = self._controller.motors
+    def publish(self, stamp: Any, q: Array, v: Array, command: Command) -> None:
+        motors = command.motors
         if motors is None:
             return
         for field, values in self._first.items():
@@ -59,10 +59,9 @@ class MotorEffortOutput(Output):
     std_msgs/Float64MultiArray in the order of its names.
     """
 
-    def __init__(self, node: Node, controller: ElasticController) -> None:
-        self._controller = controller
-        indices: Indices = controller.settings.motor_output
-        message = JointState(name=list(controller.settings.motor_names))
+    def __init__(self, node: Node, settings: ElasticSettings) -> None:
+        indices = settings.motor_output
+        message = JointState(name=list(settings.motor_names))
         self._effort = shared(message, "effort", len(indices))
         super().__init__(node, message, "~/motor_effort", indices)
         self._array = Float64MultiArray()
@@ -70,11 +69,10 @@ class MotorEffortOutput(Output):
         self._commands = node.create_publisher(Float64MultiArray, "~/motor_commands", QoSProfile(depth=1),
                                                qos_overriding_options=QoSOverridingOptions.with_default_policies())
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        motors = self._controller.motor_effort
-        if motors is None:
+    def publish(self, stamp: Any, q: Array, v: Array, command: Command) -> None:
+        if command.motor_effort is None:
             return
-        self._effort[:] = self._data[:] = motors[self._indices]
+        self._effort[:] = self._data[:] = command.motor_effort[self._indices]
         self._message.header.stamp = stamp
         self._publisher.publish(self._message)
         self._commands.publish(self._array)

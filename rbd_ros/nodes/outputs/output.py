@@ -15,6 +15,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from ...core.errors import RbdError, unknown_name
 from ...core.model.robot_model import RobotModel
+from ...runtime.safety import Command
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -40,8 +41,8 @@ class Output(ABC):
             QoSOverridingOptions.with_default_policies()))
 
     @abstractmethod
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        """Send what the robot is to do."""
+    def publish(self, stamp: Any, q: Array, v: Array, command: Command) -> None:
+        """Send what the robot is to do, in answer to a joint state with this stamp, q and v."""
 
     @property
     def topics(self) -> list[str]:
