@@ -25,7 +25,7 @@ from rbd_ros.nodes.base.rclpy_inside import Waiting
 from . import stages
 from .timing import table
 
-BLOCK = 200        # messages to one node before it is the other's turn
+BLOCK = 50         # messages to one node before it is the other's turn
 PERIOD = 2e-3
 PATIENCE = 0.05    # s
 LOADS = ("idle", "both cores busy" if os.cpu_count() == 2 else "all cores busy")
@@ -99,13 +99,12 @@ class Probe:
     def block(self, load: str | None) -> None:
         for _ in range(BLOCK):
             spent = self.exchange()
-            if load is None:
-                continue
-            if spent is None:
-                self.lost += 1
-            else:
-                self.samples[load].append(spent)
-                time.sleep(max(0.0, PERIOD - spent))
+            if load is not None:
+                if spent is None:
+                    self.lost += 1
+                else:
+                    self.samples[load].append(spent)
+            time.sleep(max(0.0, PERIOD - (spent or 0.0)))
 
 
 @contextlib.contextmanager
@@ -121,7 +120,8 @@ def _nodes(environment: dict[str, str], folder: Path) -> Iterator[dict[str, subp
         arguments = ["-r", f"__node:={name}", "-r", f"joint_states:={name}/joint_states",
                      "-r", f"motor_states:={name}/motor_states"]
         if module.startswith("rbd_ros"):
-            parameters = {"robot_description_file": str(description), "ramp_in": "0.0", **parameters}
+            parameters = {"robot_description_file": str(description), "ramp_in": "0.0", "state_rate": "500.0",
+                          "state_timeout": "10.0", **parameters}    # it is not always this node's turn
             for key, value in parameters.items():
                 arguments += ["-p", f"{key}:={value.format(actuation=actuation)}"]
         processes[name] = subprocess.Popen([sys.executable, "-m", module, "--ros-args", *arguments], env=environment,

@@ -8,6 +8,7 @@ import numpy as np
 
 from rbd_ros.core.errors import RbdError
 from rbd_ros.runtime.inputs.references import Point
+from rbd_ros.runtime.safety import Command
 
 from .arms import LONGEST, Arm, arm
 from .judge import Judge
@@ -45,6 +46,7 @@ class Episode:
         self._trajectory, self._streamed = False, self._motion.offset    # what is followed, and from where
         self._moving_until = 0.0                   # torques move by themselves until then
         self._error: Array | None = None           # of the next state
+        self._answer: Command | None = None        # the last one
         self.steps = 0
         self.history: deque[str] = deque(maxlen=12)    # events, with their times
 
@@ -81,25 +83,20 @@ class Episode:
         if not judge.active and now > self._away_until + 0.02:
             self._activate()
         self._recorder.clear()
-        judge.watched(now, self._outputs(controller.watchdog(now)))
+        judge.watched(now, _efforts(controller.watchdog(now)))
         self._stream(controller)
         if now < self._silent_until:
             return
         self._recorder.clear()
-        taken = self._state(controller)
+        self._answer = taken = self._state(controller)
         self.steps += 1
         if not judge.active:
             if taken is not None:
                 judge.violations.append(f"t = {now:.4f} s: output {taken} of an inactive controller")
         elif taken is not None:
-            judge.updated(now, self._outputs(taken) or [])
+            judge.updated(now, list(taken.efforts))
 
-    def _outputs(self, effort: Array | None) -> list[Array] | None:
-        if effort is None:
-            return None
-        return [np.array(channel.output) for channel in self._controller.safety.channels]
-
-    def _state(self, controller: Any) -> Array | None:
+    def _state(self, controller: Any) -> Command | None:
         now, motors = self._now, self._arm.motors
         q, v = self._motion.measured(now)
         if self._error is not None:
@@ -113,8 +110,8 @@ class Episode:
             controller.on_motor_state(now, stamp, motors, np.concatenate([q + 0.002, second]),
                                       np.concatenate([v, 0.0 * second]))
         age = float(self._rng.uniform(0.0, 0.03)) if now < self._old_until else 0.0
-        found: Array | None = controller.on_state(now, stamp, self._names, q, () if now < self._bare_until else v, (),
-                                                  age)
+        found: Command | None = controller.on_state(now, stamp, self._names, q, () if now < self._bare_until else v, (),
+                                                    age)
         return found
 
     def _stream(self, controller: Any, judged: bool = True) -> None:
@@ -258,8 +255,7 @@ class Episode:
 
     def _finish(self) -> None:
         self._recorder.clear()
-        output = self._controller.finish(self._now)
-        self._judge.finished(self._now, self._outputs(output))
+        self._judge.finished(self._now, _efforts(self._controller.finish(self._now)))
         self._away_until = self._now
 
     def _rest(self) -> None:
@@ -284,12 +280,14 @@ class Episode:
                 compared += 1
                 self._compare(fresh, answer)
 
-    def _compare(self, fresh: Any, answer: Array | None) -> None:
-        ours, theirs = self._controller.safety, fresh.safety
-        pairs = [(a.output, b.output) for a, b in zip(ours.channels, theirs.channels, strict=True)]
-        rates = [getattr(each, "rates", None) for each in (self._controller, fresh)]
-        if answer is None or ours.mode != theirs.mode or not all(np.array_equal(a, b) for a, b in pairs) \
-                or not np.array_equal(*([np.zeros(0)] if each is None else each for each in rates)):
-            self._judge.violations.append(f"t = {self._now:.4f} s: {ours.mode} {pairs}, a fresh controller is "
-                                          f"{theirs.mode}; rates {rates}")
+    def _compare(self, fresh: Any, wanted: Command | None) -> None:
+        answer, modes = self._answer, (self._controller.safety.mode, fresh.safety.mode)
+        if answer is None or wanted is None or modes[0] != modes[1] or not all(map(np.array_equal, *(
+                [np.zeros(0) if each is None else each for each in command[:3]] for command in (answer, wanted)))):
+            self._judge.violations.append(f"t = {self._now:.4f} s: {modes[0]} {answer}, a fresh controller is "
+                                          f"{modes[1]} {wanted}")
         self._judge.seen["as fresh"] += 1
+
+
+def _efforts(command: Command | None) -> list[Array] | None:
+    return None if command is None else list(command.efforts)

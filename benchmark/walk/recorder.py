@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rbd_ros.runtime.inputs.finite import all_finite
+from rbd_ros.runtime.safety import Command
 
 Array = np.ndarray
 
@@ -42,7 +43,7 @@ class Recorder:
 
     def _command(self, laws: Any, command: Any) -> Any:
         found = command(laws)
-        good = found is not None and all(map(all_finite, found.efforts))
+        good = isinstance(found, Command) and all(map(all_finite, found.efforts))
         self.commands[self._name(laws)] = tuple(map(np.array, found.efforts)) if good else None
         return found
 

@@ -31,6 +31,7 @@ from ..runtime.control.flatness import FLATNESS_TABLE, FlatnessController, Flatn
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.inputs.joint_state_bytes import Fields
 from .base.following_node import FollowingNode
+from .base.joint_state_inputs import Info, JointStateInputs
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE
 from .outputs.efforts import EffortOutput, EffortRateOutput
@@ -64,32 +65,24 @@ class FlatnessNode(FollowingNode):
         return FlatnessController(model, settings)
 
     def effort_output(self, settings: TorqueSettings) -> EffortOutput:
-        controller = self.controller
-        return EffortRateOutput(self, settings, lambda: (controller.rates, controller.derivatives_valid))
+        return EffortRateOutput(self, settings)
 
-    def further_outputs(self) -> list[Output]:
-        controller = self.controller
-        if not isinstance(controller, ElasticController):
+    def further_outputs(self, settings: TorqueSettings) -> list[Output]:
+        if not isinstance(settings, ElasticSettings):
             return []
-        self.get_logger().info(f"{controller.actuation}; motors: {', '.join(controller.settings.motor_names)}")
-        return [MotorReferenceOutput(self, controller), MotorEffortOutput(self, controller)]
+        self.get_logger().info(f"{settings.actuation}; motors: {', '.join(settings.motor_names)}")
+        return [MotorReferenceOutput(self, settings), MotorEffortOutput(self, settings)]
 
-    def listen_to_states(self) -> None:
+    def listen_to_states(self, states: JointStateInputs) -> Any:
         if isinstance(self.controller, ElasticController):    # first, so that it is taken first
-            self.listen("motor_states", self._on_motor_state)
-        super().listen_to_states()
+            states.listen("motor_states", self._on_motor_state)
+        return super().listen_to_states(states)
 
-    def _on_motor_state(self, state: Fields, info: Mapping[str, int]) -> None:
+    def _on_motor_state(self, state: Fields, info: Info) -> None:
         controller = self.controller
         if isinstance(controller, ElasticController):
             self.report_rejection(controller.on_motor_state(
                 time.monotonic(), state.stamp_ns, state.names, state.position, state.velocity))
-
-    def _publish(self, effort: Any) -> None:
-        super()._publish(effort)
-        controller = self.controller
-        if isinstance(controller, ElasticController) and controller.problem:
-            self.get_logger().warning(f"publishing the safe effort: {controller.problem}", throttle_duration_sec=1.0)
 
 
 def main(arguments: list[str] | None = None) -> None:

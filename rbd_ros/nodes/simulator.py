@@ -218,7 +218,7 @@ class SimulatorNode(ModelNode):
         self._catch_up()
         accepted = accept()
         if not accepted:
-            self.get_logger().warning(f"input rejected: {self.plant.rejections.last}", throttle_duration_sec=1.0)
+            self.seldom.warning("rejected", f"input rejected: {self.plant.rejections.last}")
         return accepted
 
     def _take_waiting(self) -> None:

@@ -5,7 +5,7 @@ import dataclasses
 
 import numpy as np
 
-from rbd_ros.runtime.safety import Command, SafetyFilter, SafetySettings
+from rbd_ros.runtime.safety import Command, NoCommand, SafetyFilter, SafetySettings
 
 SAFE, AT_REST = np.array([1.0, 2.0]), np.array([1.5, 2.5])
 COMMAND, FALLBACK = np.array([5.0, -4.0]), np.array([0.5, 0.0])
@@ -13,7 +13,9 @@ FREE = np.full(2, np.inf)
 
 
 class PlainFilter(SafetyFilter):
-    """Commands are given as numbers: one for all laws, or `{laws: command}`. Laws are whatever names them."""
+    """Commands are given as numbers: one for all laws, or `{laws: command}`. Laws are whatever names them. The outputs
+    are numbers, too; `sent` is the last of them with all that goes with it, `ends` is between what it has to lie.
+    """
 
     def __init__(self, settings, safe=None):
         super().__init__([settings], "first", safe or (lambda laws, at_rest: [AT_REST if at_rest else SAFE]))
@@ -21,9 +23,30 @@ class PlainFilter(SafetyFilter):
     def update(self, now, command):
         def asked(laws):
             wanted = command[laws] if isinstance(command, dict) else command
-            return None if wanted is None else Command((wanted,))
+            return NoCommand() if wanted is None else Command(wanted)
 
-        return super().update(now, asked)
+        self.ends = []
+        return self._number(super().update(now, asked))
+
+    def watchdog(self, now):
+        return self._number(super().watchdog(now))
+
+    def finish(self, now):
+        return self._number(super().finish(now))
+
+    def _number(self, sent):
+        self.sent = sent
+        return None if sent is None else sent.effort
+
+    def _safe(self, at_rest):
+        safe = super()._safe(at_rest)
+        self.ends.append(safe[0])
+        return safe
+
+    def _mixed(self, *commands_and_safe):
+        command = super()._mixed(*commands_and_safe)
+        self.ends.append(command[0])
+        return command
 
     def set(self, laws=None, **changes):
         """Other settings, and other laws if they are named."""

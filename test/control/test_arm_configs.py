@@ -79,7 +79,7 @@ def test_the_node_can_be_configured_and_holds_the_arm(arm, loaded):
     rate = values["state_rate"] or 500.0
     for i in range(round(1.5 * rate)):
         now = i / rate
-        effort = made.on_state(now, 10**9 + round(now * 1e9), model.joint_names, q, zero)
+        effort = made.on_state(now, 10**9 + round(now * 1e9), model.joint_names, q, zero).effort
     assert made.safety.mode == "running"
     expected = 0.0 if "gravity" in values["robot_compensates"] else rbd.gravity_effort(model, q)
     limit = settings.safety.effort_limit

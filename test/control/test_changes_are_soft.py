@@ -35,7 +35,7 @@ class Run:
         stamp = round(self.now * 1e9)
         if not self.silent:
             assert self.made.on_reference(self.now, 0, NAMES, Q + self.away, 0.5 * V)
-        return np.array(self.made.on_state(self.now, stamp, NAMES, Q, V))
+        return np.array(self.made.on_state(self.now, stamp, NAMES, Q, V).effort)
 
     def cycles(self, count):
         return np.array([self.cycle() for _ in range(count)])
@@ -120,15 +120,15 @@ class Motors(Run):
             self.motors = map_.position + OFF, map_.velocity
             assert self.made.on_motor_state(self.now, stamp, MOTORS, *self.motors)
         self.q = r[0] + [0.01, -0.02]
-        self.made.on_state(self.now, stamp, NAMES, self.q, r[1])
-        return np.array(self.made.motor_effort)
+        self.command = self.made.on_state(self.now, stamp, NAMES, self.q, r[1])
+        return self.command.motor_effort
 
     def references(self, count):
         """Position, velocity, acceleration and effort of the motors, (4, count, nm)."""
         found = []
         for _ in range(count):
             self.cycle()
-            found.append([getattr(self.made.motors, field) for field in FIELDS])
+            found.append([getattr(self.command.motors, field) for field in FIELDS])
         return np.array(found).swapaxes(0, 1)
 
     def change(self, **values):
@@ -160,7 +160,7 @@ def test_references_begin_where_the_motors_are():
     close(first[1, 0], run.motors[1])
     close(first[3, 0], run.made.safe_motors(True))
     check_smooth(np.concatenate([first, run.references(250)], axis=1))
-    close(run.made.motors.position, flat(run).position)
+    close(run.command.motors.position, flat(run).position)
     assert (np.abs(first[0, 0] - expected(run.made).position) > 0.01).all()
 
 
@@ -172,18 +172,18 @@ def test_without_measured_motors_they_begin_where_gravity_is_held():
     close(first[0, 0], [*(run.q + g / [800.0, 300.0]), 300.0])
     close(first[1, 0], np.zeros(3))
     check_smooth(np.concatenate([first, run.references(250)], axis=1)[..., :2])
-    close(run.made.motors.position, flat(run).position)
+    close(run.command.motors.position, flat(run).position)
 
 
 def test_references_begin_anew_after_the_motors_were_on_their_own():
     run = Motors(motor_gains__kp=10.0)
     run.references(250)
     run.n += 200
-    assert run.made.watchdog(run.now) is not None and run.made.motors is None
+    assert run.made.watchdog(run.now).motors is None
     close(run.references(1)[0, 0], run.motors[0])
     run.made.safety.stop()
     run.cycles(3)
-    assert run.made.motors is None
+    assert run.command.motors is None
     run.made.safety.reset()
     close(run.references(1)[0, 0], run.motors[0])
 
@@ -195,7 +195,7 @@ def test_a_load_does_not_jerk_the_motors():
     run.change(payload__body="lower", payload__mass=5.0, payload__com=[0.2, 0.0, 0.0])
     assert (np.abs(flat(run).position - light)[:2] > 5e-3).all()
     check_smooth(np.concatenate([before, run.references(250)], axis=1)[..., :2])
-    close(run.made.motors.position, flat(run).position)
+    close(run.command.motors.position, flat(run).position)
 
 
 @pytest.mark.parametrize("change", [
@@ -220,7 +220,7 @@ def test_changes_in_every_cycle_do_not_leave_the_motors_to_themselves():
     run.references(250)
     for _ in range(2000):
         run.cycle()
-        assert np.abs(run.made.motors.position - flat(run).position)[:2].max() < 1e-3
+        assert np.abs(run.command.motors.position - flat(run).position)[:2].max() < 1e-3
 
 
 def test_a_simulation_that_rests_does_not_move_the_motors():
@@ -232,5 +232,4 @@ def test_a_simulation_that_rests_does_not_move_the_motors():
     for pause in (3.0, 3.001):
         assert run.made.on_reference(run.now + pause, 0, NAMES, *r)
         assert run.made.on_motor_state(run.now + pause, stamp, MOTORS, *run.motors)
-        run.made.on_state(run.now + pause, stamp, NAMES, run.q, r[1])
-        close(run.made.motors.position, before, 1e-6)
+        close(run.made.on_state(run.now + pause, stamp, NAMES, run.q, r[1]).motors.position, before, 1e-6)

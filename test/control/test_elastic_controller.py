@@ -6,7 +6,8 @@ import dataclasses
 import numpy as np
 import pytest
 from support.arm import NAMES, Q, V, arm
-from support.elastic_arm import DRIVES, MOTORS, MS, R, W, Z, answer, close, controller, expected, holding, motion
+from support.elastic_arm import (DRIVES, MOTORS, MS, R, W, Z, answer, close, commanded, controller, expected, holding,
+                                 motion)
 
 import rbd_ros as rbd
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
@@ -17,11 +18,12 @@ from rbd_ros.runtime.control.stiffness_filter import StiffnessFilter
 
 def test_feed_forward_is_the_flatness_map():
     made = controller(mode="feed_forward")
-    close(answer(made, motors=False), expected(made).effort)
-    for got, wanted in zip(made.motors, expected(made), strict=True):
+    found = commanded(made, motors=False)
+    close(found.motor_effort, expected(made).effort)
+    for got, wanted in zip(found.motors, expected(made), strict=True):
         close(got, wanted)
-    close(made.safety.output, expected(made).torque)
-    assert made.derivatives_valid and made.problem == "" and made.safety.mode == "running"
+    close(found.effort, expected(made).torque)
+    assert found.rates is not None and found.problem == "" and made.safety.mode == "running"
 
 
 def test_pd_acts_on_all_motors():
@@ -101,26 +103,25 @@ def test_lists_of_motors_are_in_the_order_of_joints():
 def test_external_wrenches_reach_the_motors():
     made, wrench = controller(mode="feed_forward"), np.array([0.1, 0.2, 0.3, 1.0, 2.0, 3.0])
     made.on_wrenches(1.0, [("lower", wrench)])
-    loaded = np.array(answer(made))
+    found = commanded(made)
     without = expected(made).torque
     torque = rbd.inverse_dynamics(made.model, *R[:3], {"lower": wrench}) - rbd.inverse_dynamics(made.model, *R[:3])
-    close(made.motors.torque, without + torque)
-    assert abs(loaded[0] - expected(made).effort[0] - torque[0]) > 1e-6    # the springs' motion differs, too
+    close(found.motors.torque, without + torque)
+    assert abs(found.motor_effort[0] - expected(made).effort[0] - torque[0]) > 1e-6    # the springs' motion, too
 
 
 # ---- stiffness
 
 def test_a_changed_stiffness_is_approached_smoothly():
     made = controller(mode="feed_forward", stiffness_poles=40.0)
-    answer(made)
-    close(made.motors.stiffness[1], 300.0)
+    close(commanded(made).motors.stiffness[1], 300.0)
     values = {"ramp_in": 0.0, "mode": "feed_forward", "stiffness_poles": 40.0, "stiffness": 600.0}
     made.apply(ElasticSettings.from_drives(values, arm(), made.settings.given))
     close(made.safe_motors(True), holding(made, stiffness=300.0), 1e-12)    # what is there, not what is wanted
     found = []
     for i in range(1, 400):
-        answer(made, 1.0 + 1e-3 * i, (1 + i) * MS)
-        found.append((made.motors.stiffness[1], made.motors.position[2], made.motors.velocity[2]))
+        motors = commanded(made, 1.0 + 1e-3 * i, (1 + i) * MS).motors
+        found.append((motors.stiffness[1], motors.position[2], motors.velocity[2]))
     k, sigma, rate = np.array(found).T
     assert (np.diff(k) >= 0.0).all() and k[0] < 301.0 and 599.9 < k[-1] <= 600.0
     close(k, sigma)    # of this spring
@@ -160,9 +161,10 @@ def test_the_arm_follows_and_so_does_the_stiffness(mode):
             made.apply(dataclasses.replace(made.settings, stiffness=np.array([400.0])))
         assert made.on_reference(now, 0, NAMES, *motion(1e-3 * i))
         assert made.on_motor_state(now, stamp, MOTORS, robot.motor_position, robot.motor_velocity)
-        made.on_state(now, stamp, NAMES, robot.q, robot.v)
-        robot.step(made.motor_effort, 2)
+        found = made.on_state(now, stamp, NAMES, robot.q, robot.v)
+        assert found.problem == ""
+        robot.step(found.motor_effort, 2)
         error.append(np.abs(robot.q - motion(1e-3 * (i + 1))[0]).max())
     assert max(error) < 5e-4 and max(error[500:]) < 2e-4
     assert abs(robot.stiffness[1] - 400.0) < 1.0
-    assert not any(made.counts.values()) and made.problem == ""
+    assert not any(made.counts.values())

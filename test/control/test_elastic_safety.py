@@ -4,7 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.arm import NAMES, Q, V, arm
-from support.elastic_arm import DRIVES, MOTORS, MS, R, W, Z, answer, close, controller, expected, holding, motion
+from support.elastic_arm import (DRIVES, MOTORS, MS, R, W, Z, answer, close, commanded, controller, expected, holding,
+                                 motion)
 
 import rbd_ros as rbd
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
@@ -14,17 +15,18 @@ from rbd_ros.runtime.safety import Command, SafetyFilter, SafetySettings
 
 def test_without_fresh_motors_the_output_is_safe():
     made = controller(motor_gains__kp=10.0, state_timeout=0.05)
-    close(answer(made, motors=False), holding(made))
+    found = commanded(made, motors=False)
+    close(found.motor_effort, holding(made))
     assert made.safety.mode == "waiting" and made.counts["motor_state_missing"] == 1
-    assert "motor state" in made.problem and made.motors is None
-    close(answer(made, 1.01, 11 * MS), answer(controller(motor_gains__kp=10.0)))    # there it is
-    assert made.problem == "" and made.motors is not None
-    made.on_reference(1.07, 0, NAMES, *R)
-    made.on_state(1.07, 71 * MS, NAMES, Q, V)    # and now it is stale
-    close(made.motor_effort, holding(made))
-    close(made.safety.output, made.safe_effort(False))
+    assert "motor state" in found.problem and found.motors is None
+    found = commanded(made, 1.01, 11 * MS)    # there it is
+    close(found.motor_effort, answer(controller(motor_gains__kp=10.0)))
+    assert found.problem == "" and found.motors is not None
+    found = commanded(made, 1.07, 71 * MS, motors=False)    # and now it is stale
+    close(found.motor_effort, holding(made))
+    close(found.effort, made.safe_effort(False))
     assert made.safety.mode == "waiting" and made.counts["motor_state_missing"] == 2
-    assert not made.derivatives_valid
+    assert found.rates is None
     report = made.report()
     assert report["motor_mode"] == "waiting" and report["motor_state_missing"] == 2 and report["problem"]
 
@@ -37,18 +39,18 @@ def test_feed_forward_needs_no_motor_state():
 
 def test_a_reference_without_snap_is_not_enough():
     made = controller(mode="feed_forward")
-    close(answer(made, reference=R[:4], motors=False), holding(made))
-    assert made.counts["reference_incomplete"] == 1 and "snap" in made.problem and made.motors is None
+    found = commanded(made, reference=R[:4], motors=False)
+    close(found.motor_effort, holding(made))
+    assert made.counts["reference_incomplete"] == 1 and "snap" in found.problem and found.motors is None
 
 
 def test_a_torque_that_the_spring_cannot_bear_is_refused_by_name():
     made = controller(mode="feed_forward")
     assert made.on_reference(1.0, 0, NAMES, R[0], R[1], [300.0, 0.0], R[3], R[4])
-    made.on_state(1.0, MS, NAMES, Q, V)
-    assert made.counts["impossible"] == 1 and "shoulder" in made.problem
-    close(made.motor_effort, holding(made))
-    answer(made, 1.01, 11 * MS)
-    assert made.problem == "" and made.safety.mode == "running"
+    found = made.on_state(1.0, MS, NAMES, Q, V)
+    assert made.counts["impossible"] == 1 and "shoulder" in found.problem
+    close(found.motor_effort, holding(made))
+    assert commanded(made, 1.01, 11 * MS).problem == "" and made.safety.mode == "running"
 
 
 def test_gravity_beyond_the_spring_is_still_held():
@@ -83,9 +85,9 @@ def test_the_motor_of_a_rigid_joint_is_the_joint():
     drives = {**DRIVES, "elbow": {"type": "rigid", "motor": {"rotor_inertia": 0.1}}}
     made = controller(drives, motor_gains__kp=[0.0, 50.0], motor_gains__kd=[0.0, 2.0])
     assert made.on_reference(1.0, 0, NAMES, *R) and made.on_motor_state(1.0, MS, ["shoulder"], Z[:1], W[:1])
-    made.on_state(1.0, MS, NAMES, Q, V)
+    found = made.on_state(1.0, MS, NAMES, Q, V)
     motors = expected(made)
-    close(made.motor_effort[1], motors.effort[1] + 50.0 * (R[0, 1] - Q[1]) + 2.0 * (R[1, 1] - V[1]))
+    close(found.motor_effort[1], motors.effort[1] + 50.0 * (R[0, 1] - Q[1]) + 2.0 * (R[1, 1] - V[1]))
 
 
 @pytest.mark.parametrize(("values", "words"), [
@@ -109,15 +111,12 @@ def test_damped_springs_need_the_rate():
     for i in range(400):    # the deflection obeys D φ̇ + K φ = τ
         now, stamp = 1.0 + 1e-3 * i, (1 + i) * MS
         assert made.on_reference(now, 0, NAMES, *motion(1e-3 * i))
-        made.on_state(now, stamp, NAMES, Q, V)
-        motors, r = made.motors, motion(1e-3 * i)
+        motors, r = made.on_state(now, stamp, NAMES, Q, V).motors, motion(1e-3 * i)
         error.append(800.0 * (motors.position[0] - r[0, 0]) + 8.0 * (motors.velocity[0] - r[1, 0]) - motors.torque[0])
     close(error, 0.0, 1e-6)
     # a pause: the deflection of the steady motion, as at the start
-    assert made.on_reference(1.5, 0, NAMES, *R)
-    made.on_state(1.5, 501 * MS, NAMES, Q, V)
     fresh = controller(drives, mode="feed_forward", state_rate=1000.0)
-    close(answer(fresh, motors=False), made.motor_effort)
+    close(answer(fresh, motors=False), answer(made, 1.5, 501 * MS, motors=False))
 
 
 # ---- safe output, in time
@@ -135,13 +134,13 @@ def test_ramps_stop_and_the_end_hold_gravity_with_the_motors():
     assert made.finished
     braking = np.array(answer(made, 3.65, 6 * MS))
     assert np.abs(braking - safe).max() > 0.1
-    made.finish(3.7)    # what is left behind does not brake
-    close(made.motor_effort, safe)
+    close(made.finish(3.7).motor_effort, safe)    # what is left behind does not brake
     made.activate(4.0)
     answer(made, 4.1, 7 * MS, motors=False)
     made.safety.stop()
-    close(answer(made, 6.0, 7 * MS, motors=False), safe)
-    assert made.motors is None and made.safety.latched
+    found = commanded(made, 6.0, 7 * MS, motors=False)
+    close(found.motor_effort, safe)
+    assert found.motors is None and made.safety.latched
     made.safety.reset()
     answer(made, 6.1, 8 * MS, motors=False)
     assert made.safety.mode == "ramp_in"
@@ -152,12 +151,9 @@ def test_without_joint_states_gravity_is_held_and_then_the_fallback():
                       safe_output__fallback=[3.0, -2.0])
     answer(made)
     assert made.watchdog(1.01) is None
-    assert made.watchdog(1.06) is not None
-    close(made.motor_effort, holding(made))    # the motors' velocity is as old: nothing brakes
-    made.watchdog(1.0 + 0.05 + 0.5 + 0.5)
-    close(made.motor_effort, 0.5 * holding(made) + 0.5 * np.array([3.0, -2.0, 0.0]))
-    made.watchdog(9.0)
-    close(made.motor_effort, [3.0, -2.0, 0.0])
+    close(made.watchdog(1.06).motor_effort, holding(made))    # the motors' velocity is as old: nothing brakes
+    close(made.watchdog(1.0 + 0.05 + 0.5 + 0.5).motor_effort, 0.5 * holding(made) + 0.5 * np.array([3.0, -2.0, 0.0]))
+    close(made.watchdog(9.0).motor_effort, [3.0, -2.0, 0.0])
 
 
 @pytest.mark.parametrize("damping", [5.0, 20.0])
@@ -170,8 +166,7 @@ def test_the_safe_output_brings_a_moving_arm_to_rest(damping):
     for i in range(1500):
         now, stamp = 1.0 + 1e-3 * i, MS * (1 + i)
         made.on_motor_state(now, stamp, MOTORS, robot.motor_position, robot.motor_velocity)
-        made.on_state(now, stamp, NAMES, robot.q, robot.v)
-        robot.step(made.motor_effort, 2)
+        robot.step(made.on_state(now, stamp, NAMES, robot.q, robot.v).motor_effort, 2)
         speed.append(np.abs(robot.v).max())
     assert speed[0] > 0.7 and max(speed[-100:]) < 0.1 * speed[0]
 
@@ -182,8 +177,9 @@ def test_a_command_that_is_not_finite_on_one_side_is_none_on_both(bad):
     settings = SafetySettings(one, one, 0.0 * one, ramp_in=0.0)
     safety = SafetyFilter([settings, settings], "laws", lambda laws, at_rest: [0.0 * one, 0.0 * one])
     safety.activate(0.0)
-    command = Command((np.nan * one if bad == "joints" else one, np.nan * one if bad == "motors" else one))
-    safety.update(1.0, lambda laws: command)
+    command = Command(np.nan * one if bad == "joints" else one, motor_effort=np.nan * one if bad == "motors" else one)
+    found = safety.update(1.0, lambda laws: command)
     assert safety.mode == "waiting" and safety.counts["non_finite_command"] == 1
+    assert found.problem == "the command is not finite"
     for channel in safety.channels:
         close(channel.output, 0.0 * one)

@@ -26,7 +26,7 @@ def make(controller=FeedforwardController, settings=FeedforwardSettings, **chang
 def hold(made, begin, end):
     """The robot stays at Q and says so; the last effort."""
     for now in np.arange(begin, end, 0.01):
-        effort = made.on_state(now, 1000 * SECOND + round(now * SECOND), NAMES, Q, [0.0, 0.0])
+        effort = made.on_state(now, 1000 * SECOND + round(now * SECOND), NAMES, Q, [0.0, 0.0]).effort
     return effort
 
 
@@ -85,9 +85,9 @@ def test_a_clock_that_leaps_ahead_does_not_end_a_trajectory(moving, leap):
     """It leads to gravity without a reference, after the states that confirm it."""
     start, leap = 1002 * SECOND, round(leap * SECOND)
     for i in range(CONFIRMED):
-        effort = moving.on_state(2.0 + 0.01 * i, start + leap + round(0.01 * i * SECOND), NAMES, Q, [0.0, 0.0])
-        assert (effort is None) == (i < CONFIRMED - 1)
-    np.testing.assert_allclose(effort, G, rtol=0, atol=1e-12)
+        found = moving.on_state(2.0 + 0.01 * i, start + leap + round(0.01 * i * SECOND), NAMES, Q, [0.0, 0.0])
+        assert (found is None) == (i < CONFIRMED - 1)
+    np.testing.assert_allclose(found.effort, G, rtol=0, atol=1e-12)
     assert moving.report()["clock_restarts"] == 1 and moving.report()["rejected_stamp_leap"] == CONFIRMED - 1
 
 
@@ -138,7 +138,7 @@ def test_a_stop_on_the_way_out_brakes_until_the_robot_stands_still():
     made.deactivate()
     made.safety.stop()
     v = np.array([0.5, -0.3])
-    effort = made.on_state(0.11, 1000 * SECOND + 110 * MS, NAMES, Q, v)
+    effort = made.on_state(0.11, 1000 * SECOND + 110 * MS, NAMES, Q, v).effort
     np.testing.assert_allclose(effort, G - 5.0 * rbd.mass_matrix(MODEL, Q) @ v, rtol=0, atol=1e-12)
     assert not made.finished
     made.on_state(0.12, 1000 * SECOND + 120 * MS, NAMES, Q, [0.0, 0.0])

@@ -41,7 +41,7 @@ class Run:
         self.now += step
         if refer:
             assert self.made.on_reference(self.now, 0, NAMES, Q_REF, V_REF, A_REF)
-        return self.made.on_state(self.now, round(self.now * 1e9), NAMES, Q, V, (), age)
+        return self.made.on_state(self.now, round(self.now * 1e9), NAMES, Q, V, (), age).effort
 
 
 def wanted(made):
@@ -131,7 +131,7 @@ def test_a_simulation_of_another_pace_is_judged_in_its_own_time(pace):
     for _ in range(600):
         now, stamp = now + 0.002 / pace, stamp + 2_000_000
         made.on_reference(now, 0, NAMES, Q_REF, V_REF, A_REF)
-        found = made.on_state(now, stamp, NAMES, Q, V, (), 0.006 / pace)    # three periods
+        found = made.on_state(now, stamp, NAMES, Q, V, (), 0.006 / pace).effort    # three periods
     assert made.loop.counts["old_states"] <= 8 and made.loop.counts["slow_loops"] == 0    # 8 tell the pace
     np.testing.assert_allclose(found, wanted(made) + FEEDBACK, atol=1e-9)
 
@@ -179,7 +179,7 @@ def starved(**limits):
             made.on_reference(now, 0, names, q0 + 0.2 * (1.0 - np.cos(s)), np.full(7, 0.42 * np.sin(s)),
                               np.full(7, 0.88 * np.cos(s)))
             answer = made.on_state(now, round(now * 1e9), names, robot.q, robot.v, (), 0.002 * age)
-            coming += [] if answer is None else [(k + age, answer.copy())]
+            coming += [] if answer is None else [(k + age, answer.effort.copy())]
             due = k + period
         while coming and coming[0][0] <= k:
             effort = coming.pop(0)[1]
@@ -209,25 +209,24 @@ def elastic(run=60, age=0.0, **values):
     at = 1.0 + 1e-3 * run
     made.on_reference(at, 0, NAMES, *elastic_arm.R)
     made.on_motor_state(at, (run + 1) * elastic_arm.MS, elastic_arm.MOTORS, elastic_arm.Z, elastic_arm.W)
-    made.on_state(at, (run + 1) * elastic_arm.MS, NAMES, Q, V, (), age)
-    return made
+    return made, made.on_state(at, (run + 1) * elastic_arm.MS, NAMES, Q, V, (), age)
 
 
 def test_motors_have_no_pd_for_an_old_state():
-    made = elastic(mode="feed_forward_pd", motor_gains__kp=[100.0, 50.0, 1e-4], age=0.006)
-    elastic_arm.close(made.motor_effort, elastic_arm.expected(made).effort)
+    made, found = elastic(mode="feed_forward_pd", motor_gains__kp=[100.0, 50.0, 1e-4], age=0.006)
+    elastic_arm.close(found.motor_effort, elastic_arm.expected(made).effort)
     assert made.report()["old_states"] == 1
 
 
 def test_feedback_linearization_has_no_command_for_an_old_state():
-    made = elastic(mode="feedback_linearization", poles=60.0, age=0.006)
-    elastic_arm.close(made.motor_effort, elastic_arm.holding(made), atol=3.0)    # and braking
-    assert made.safety.mode == "waiting" and made.counts["feedback_missing"] == 1 and "too old" in made.problem
-    assert made.motors is None and made.rates is None
+    made, found = elastic(mode="feedback_linearization", poles=60.0, age=0.006)
+    elastic_arm.close(found.motor_effort, elastic_arm.holding(made), atol=3.0)    # and braking
+    assert made.safety.mode == "waiting" and made.counts["feedback_missing"] == 1 and "too old" in found.problem
+    assert found.motors is None and found.rates is None
 
 
 def test_motors_are_safe_in_a_slow_loop():
-    made = elastic(mode="feed_forward_pd", motor_gains__kp=10.0)
+    made, _ = elastic(mode="feed_forward_pd", motor_gains__kp=10.0)
     for k in range(60):
-        elastic_arm.answer(made, 1.2 + 0.02 * k, (200 + 20 * k) * elastic_arm.MS)
-    assert made.safety.mode == "waiting" and made.motors is None and "Hz" in made.problem
+        found = elastic_arm.commanded(made, 1.2 + 0.02 * k, (200 + 20 * k) * elastic_arm.MS)
+    assert made.safety.mode == "waiting" and found.motors is None and "Hz" in found.problem

@@ -102,7 +102,7 @@ def test_efforts_are_as_without_the_outlier(wrong):
         now, stamp, q = 1.0 + 1e-3 * i, (1000 + i) * MS, Q + 1e-3 * i * V
         if i % 10 == 5:
             assert other.on_state(now - 5e-4, stamp - MS // 2, NAMES, q + wrong[0], wrong[1]) is None, i
-        np.testing.assert_array_equal(other.on_state(now, stamp, NAMES, q, V), plain.on_state(now, stamp, NAMES, q, V))
+        np.testing.assert_array_equal(*(each.on_state(now, stamp, NAMES, q, V).effort for each in (other, plain)))
 
 
 def accepted(made, first, count, q, v, step=1):

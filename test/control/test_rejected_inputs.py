@@ -108,7 +108,7 @@ def test_motors_that_are_never_plausible_are_stale():
     answer(made, 1.0, 1000 * MS)
     for i in range(100):
         made.on_motor_state(1.001 + 1e-3 * i, (1001 + i) * MS, MOTORS, Z, [40.0, 0.0, 0.0])
-        made.on_state(1.001 + 1e-3 * i, (1001 + i) * MS, NAMES, Q, V)
+        found = made.on_state(1.001 + 1e-3 * i, (1001 + i) * MS, NAMES, Q, V)
     assert "velocity of joint 'shoulder' is 40" in made.rejections.last
-    np.testing.assert_allclose(made.motor_effort, holding(made), rtol=0, atol=1e-9)
-    assert "motor state" in made.problem
+    np.testing.assert_allclose(found.motor_effort, holding(made), rtol=0, atol=1e-9)
+    assert "motor state" in found.problem

@@ -198,9 +198,8 @@ def test_soft_changes_in_any_order_are_soft_and_end():
         safety.update(now, given)
         limit = safety.settings.effort_limit
         assert (np.abs(safety.output) <= limit).all()
-        if safety.command is not None:
-            ends = np.sort([safety.command[0], safety.safe[0] if safety.safe else safety.command[0]], axis=0)
-            assert (ends[0] <= safety.output).all() and (safety.output <= ends[1]).all()
+        assert (np.min(safety.ends, axis=0) <= safety.output).all()
+        assert (safety.output <= np.max(safety.ends, axis=0)).all()
         if before is not None and event == "" and calm and mode == safety.mode:
             ran += mode == "running"
             out += mode == "ramp_out"

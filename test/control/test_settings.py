@@ -28,7 +28,7 @@ def controller(model=None, **values):
 def answer(made, now=1.0, stamp_ns=MS, velocity=V):
     """Effort in state Q, V with the usual reference."""
     made.on_reference(now, 0, NAMES, Q_REF, V_REF, A_REF)
-    return made.on_state(now, stamp_ns, NAMES, Q, velocity)
+    return made.on_state(now, stamp_ns, NAMES, Q, velocity).effort
 
 
 def close(actual, expected):
@@ -158,24 +158,24 @@ def test_timeouts_and_safe_output():
     answer(made)
     assert made.watchdog(1.19) is None
     gravity = rbd.gravity_effort(made.model, Q)
-    close(made.watchdog(1.5), gravity)
-    close(made.watchdog(1.7), (gravity + np.array([7.0, 8.0])) / 2)
-    close(made.watchdog(1.91), [7.0, 8.0])
+    close(made.watchdog(1.5).effort, gravity)
+    close(made.watchdog(1.7).effort, (gravity + np.array([7.0, 8.0])) / 2)
+    close(made.watchdog(1.91).effort, [7.0, 8.0])
 
 
 def test_safe_output_is_damped_while_the_state_is_fresh():
     made = controller(safe_output__damping=3.0)
-    close(made.on_state(1.0, MS, NAMES, Q, V),
+    close(made.on_state(1.0, MS, NAMES, Q, V).effort,
           rbd.gravity_effort(made.model, Q) - 3.0 * rbd.mass_matrix(made.model, Q) @ V)
     made = controller(safe_output__damping=3.0, robot_compensates=["gravity"])
-    close(made.on_state(1.0, MS, NAMES, Q, V), [0.0, 0.0])
+    close(made.on_state(1.0, MS, NAMES, Q, V).effort, [0.0, 0.0])
 
 
 def test_reference_timeout():
     made = controller(reference_timeout=0.5)
     moving = answer(made)
-    close(made.on_state(1.4, 2 * MS, NAMES, Q, V), moving)
-    close(made.on_state(1.6, 3 * MS, NAMES, Q, V), rbd.gravity_effort(made.model, Q_REF))
+    close(made.on_state(1.4, 2 * MS, NAMES, Q, V).effort, moving)
+    close(made.on_state(1.6, 3 * MS, NAMES, Q, V).effort, rbd.gravity_effort(made.model, Q_REF))
 
 
 def test_wrench_timeout_and_unknown_bodies():
@@ -260,7 +260,7 @@ def test_payload():
     made.apply(FeedforwardSettings.from_values({"ramp_in": 0.0} | load, bare))    # and taken again
     close(answer(made, 1.02, 3 * MS), rbd.inverse_dynamics(expected, Q_REF, V_REF, A_REF) + friction)
     made.safety.stop()    # the safe output knows the load, too
-    close(made.on_state(1.03, 4 * MS, NAMES, Q, 0 * V), rbd.gravity_effort(expected, Q))
+    close(made.on_state(1.03, 4 * MS, NAMES, Q, 0 * V).effort, rbd.gravity_effort(expected, Q))
 
 
 @pytest.mark.parametrize(("values", "reason"), [

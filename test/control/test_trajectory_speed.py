@@ -29,7 +29,7 @@ def made(request):
 
 
 def state(made, now, q=Q, stamp=None):
-    return made.on_state(now, round(now * SECOND) if stamp is None else stamp, NAMES, q, [0.0, 0.0])
+    return made.on_state(now, round(now * SECOND) if stamp is None else stamp, NAMES, q, [0.0, 0.0]).effort
 
 
 @pytest.mark.parametrize("time", [0.0, 1e-9, 0.001, 0.1, 0.2])

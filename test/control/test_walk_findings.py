@@ -91,8 +91,9 @@ def test_motors_that_are_heard_of_are_braked_where_the_clock_leaps(leap):
             stamp = round(1e9 * (now + 200.0 + (leap if cycle >= 40 else 0.0)))
             if motors_first:
                 made.on_motor_state(now, stamp, MOTORS, Z, W)
-            if made.on_state(now, stamp, NAMES, Q, V) is not None:
-                found.append(np.array(made.motor_effort))
+            command = made.on_state(now, stamp, NAMES, Q, V)
+            if command is not None:
+                found.append(command.motor_effort)
             if not motors_first:
                 made.on_motor_state(now, stamp, MOTORS, Z, W)
         assert made.state.clock_restarts == 1
@@ -123,7 +124,7 @@ def test_a_stream_that_begins_while_other_settings_fade_in_fades_in_too():
             now += 1e-3
             if reference is not None:
                 assert made.on_reference(now, 0, NAMES, reference)
-            output = np.array(made.on_state(now, round(1e9 * (now + 1.0)), NAMES, Q, np.zeros(2)))
+            output = np.array(made.on_state(now, round(1e9 * (now + 1.0)), NAMES, Q, np.zeros(2)).effort)
             moved = max(moved, 0.0 if last is None else float(np.abs(output - last).max()))
             last = output
 

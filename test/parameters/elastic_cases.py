@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from parameters.case import Case, Values, split
 from support.arm import NAMES, Q, V, arm
-from support.elastic_arm import MS, R, W, Z, answer, controller, expected
+from support.elastic_arm import MS, R, W, Z, answer, commanded, controller, expected
 
 import rbd_ros as rbd
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
@@ -44,8 +44,8 @@ def stiffness(values: Values) -> float:
     """Long after the start."""
     made = make({**values, "mode": "feed_forward", "state_rate": 1.0})
     for i in range(3):
-        answer(made, 1.0 + i, (1 + 1000 * i) * MS)
-    return float(made.motors.stiffness[1])
+        found = commanded(made, 1.0 + i, (1 + 1000 * i) * MS)
+    return float(found.motors.stiffness[1])
 
 
 def changing_stiffness(values: Values) -> float:
@@ -55,8 +55,8 @@ def changing_stiffness(values: Values) -> float:
     answer(made)
     apply(made, {**values, "stiffness": 600.0})
     for i in range(1, 21):
-        answer(made, 1.0 + 1e-3 * i, (1 + i) * MS)
-    return float(made.motors.stiffness[1])
+        found = commanded(made, 1.0 + 1e-3 * i, (1 + i) * MS)
+    return float(found.motors.stiffness[1])
 
 
 def linearized(values: Values) -> Any:

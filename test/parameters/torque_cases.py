@@ -46,7 +46,7 @@ class Arm:
 
     def state(self, q: Any = Q, v: Any = V, effort: Any = ()) -> Any:
         """The answer to a joint state."""
-        return self.made.on_state(self.now, round(self.now * 1e9), NAMES, q, v, effort)
+        return self.made.on_state(self.now, round(self.now * 1e9), NAMES, q, v, effort).effort
 
     def time_until(self, condition: Callable[[], Any]) -> float:
         """Seconds from now, in steps of 10 ms, until the condition holds."""
@@ -101,19 +101,19 @@ def until_not_held(program: str, values: Values) -> float:
     arm = Arm(program, values)
     arm.state()
     held = rbd.gravity_effort(arm.made.model, Q)
-    return arm.time_until(lambda: (out := arm.made.watchdog(arm.now)) is not None and not np.allclose(out, held))
+    return arm.time_until(lambda: (out := arm.made.watchdog(arm.now)) is not None and not np.allclose(out.effort, held))
 
 
 def until_fallback(program: str, values: Values) -> float:
     arm = Arm(program, values)
     arm.state()
-    return arm.time_until(lambda: (out := arm.made.watchdog(arm.now)) is not None and np.allclose(out, 0.0))
+    return arm.time_until(lambda: (out := arm.made.watchdog(arm.now)) is not None and np.allclose(out.effort, 0.0))
 
 
 def at_last(program: str, values: Values) -> Any:
     arm = Arm(program, values)
     arm.state()
-    return arm.made.watchdog(100.0)
+    return arm.made.watchdog(100.0).effort
 
 
 def until_running(program: str, values: Values) -> float:
@@ -169,7 +169,7 @@ def fed_back(program: str, values: Values) -> Any:
     """The effort 80 ms after the state was sent, with states at 100 Hz."""
     arm = Arm(program, {"state_rate": 100.0, "gains.kp": [10.0, 20.0], **values})
     arm.refer()
-    return arm.made.on_state(arm.now, round(arm.now * 1e9), NAMES, Q, V, (), 0.08)
+    return arm.made.on_state(arm.now, round(arm.now * 1e9), NAMES, Q, V, (), 0.08).effort
 
 
 def slow_loops(program: str, values: Values) -> int:

@@ -38,14 +38,18 @@ def controller(drives=None, model=None, **values):
     return made
 
 
-def answer(made, now=1.0, stamp_ns=MS, reference=R, motors=True):
-    """Motor effort in the usual state."""
+def commanded(made, now=1.0, stamp_ns=MS, reference=R, motors=True):
+    """The answer to the usual state."""
     if reference is not None:
         assert made.on_reference(now, 0, NAMES, *reference)
     if motors:
         assert made.on_motor_state(now, stamp_ns, MOTORS, Z, W)
-    made.on_state(now, stamp_ns, NAMES, Q, V)
-    return made.motor_effort
+    return made.on_state(now, stamp_ns, NAMES, Q, V)
+
+
+def answer(*arguments, **changed):
+    """Motor effort in the usual state."""
+    return commanded(*arguments, **changed).motor_effort
 
 
 def expected(made, smoothing=0.1):

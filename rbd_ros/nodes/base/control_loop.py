@@ -110,7 +110,7 @@ class DirectLoop(ControlLoop):
                  period: Callable[[], float] = lambda: 0.0) -> None:
         super().__init__(node, scheduling)
         self.group = ThreadlessGroup()
-        self._waiting: Waiting | None = None
+        self._waiting: Any = None    # from `start` on
         self._active, self._period = active, period
         self._stopped = False
 
@@ -120,9 +120,8 @@ class DirectLoop(ControlLoop):
         super().start()
 
     def _execute(self) -> None:
-        waiting, subscriptions = self._waiting, self._waiting.subscriptions    # type: ignore[union-attr]
-        last = looked = 0.0
-        with waiting:    # type: ignore[union-attr]
+        waiting, last, looked = self._waiting, 0.0, 0.0
+        with waiting:
             while not self._stopped:
                 try:
                     if self._active > 0.0 and last:
@@ -132,7 +131,7 @@ class DirectLoop(ControlLoop):
                     if (now := time.monotonic()) - looked > EVENTS:
                         waiting.events()
                         looked = now
-                    for each in subscriptions:
+                    for each in waiting.subscriptions:
                         while (taken := waiting.take(each)) is not None:
                             last = time.monotonic()
                             each.callback(*taken)

@@ -23,6 +23,7 @@ from ...runtime.robot import load_model
 from . import parameters
 from .diagnostics import diagnostic_array
 from .lifecycle import refuse_impossible_transitions
+from .seldom import Seldom
 from .surroundings import Reminder, silence
 
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -49,6 +50,7 @@ class ModelNode(LifecycleNode):
         self.status = WAITING
         self.lock = threading.RLock()           # of the logic, held by every callback that touches it
         self.steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.seldom = Seldom(self.get_logger())
         self.undo: list[Callable[[], Any]] = []    # what takes back the configuration, run from the last to the first
         self._description = ""      # the last one on the topic
         self._loaded = ""           # the one that the model comes from

@@ -13,36 +13,29 @@ Topics (relative names):
 """
 from __future__ import annotations
 
-import gc
 import time
-import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from builtin_interfaces.msg import Time
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from rclpy.qos_overriding_options import QoSOverridingOptions
-from rclpy.serialization import deserialize_message
-from sensor_msgs.msg import JointState
 
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.loop_rate import Transit
 from ...runtime.control.torque import TorqueController
 from ...runtime.control.torque_settings import TorqueSettings
-from ...runtime.inputs.joint_state_bytes import Fields, JointStateReader, Malformed
+from ...runtime.inputs.joint_state_bytes import Fields, Malformed
 from ...runtime.parameters import Parameter, Table
+from ...runtime.safety import Command, Defect
 from ..outputs import ADAPTERS_TABLE, make_outputs
 from ..outputs.efforts import EffortOutput
 from ..outputs.handover import HANDOVER_TABLE, Handover, make_handover
 from ..outputs.output import Output
-from .control_loop import CONTROL_LOOP_TABLE, ControlLoop, DirectLoop, ExecutorLoop
-from .conversions import fields_of
+from .control_loop import CONTROL_LOOP_TABLE
 from .emergency_stop import EmergencyStop
-from .model_node import BEST_EFFORT, ModelNode
+from .joint_state_inputs import Info, JointStateInputs
+from .model_node import ModelNode
 from .parameters import MODEL_NODE_TABLE
-from .rclpy_inside import take
-from .scheduling import Scheduling
 from .surroundings import TorqueReminder, no_state, rivals
 
 LONGEST_RUN_DOWN = 3.0    # s
@@ -61,13 +54,12 @@ class TorqueNode(ModelNode, ABC):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.controller: Any = None
-        self._stamp = Time()
+        self._stamp = (0, 0)    # of the last joint state: s, ns
         self._transit = Transit()
         self._outputs: list[Output] = []
         self._states: Any = None
+        self._heard: Any = None
         self._watchdog: Any = None
-        self._loop: ControlLoop | None = None
-        self._scheduling: Scheduling | None = None
         self._handover: Handover | None = None
         self._stops = EmergencyStop(self)
         self._reminder = TorqueReminder(self.get_logger().warning)
@@ -86,7 +78,7 @@ class TorqueNode(ModelNode, ABC):
         """The publisher of `~/effort`."""
         return EffortOutput(self, settings)
 
-    def further_outputs(self) -> list[Output]:
+    def further_outputs(self, settings: TorqueSettings) -> list[Output]:
         """Publishers of the subclass beside `~/effort`."""
         return []
 
@@ -96,7 +88,7 @@ class TorqueNode(ModelNode, ABC):
     def report_rejection(self, accepted: bool) -> None:
         """Log the last rejection, at most once a second, unless the input was accepted."""
         if not accepted:
-            self.get_logger().warning(f"input rejected: {self.controller.rejections.last}", throttle_duration_sec=1.0)
+            self.seldom.warning("rejected", f"input rejected: {self.controller.rejections.last}")
 
     # ---- configuration
 
@@ -108,7 +100,7 @@ class TorqueNode(ModelNode, ABC):
         if settings.unlimited:
             self.get_logger().warning(f"no limit for the effort of {', '.join(settings.unlimited)}: neither the robot "
                                       "description nor 'effort_limits.maximum' has one")
-        self._outputs = [self.effort_output(settings), *self.further_outputs(),
+        self._outputs = [self.effort_output(settings), *self.further_outputs(settings),
                          *make_outputs(self, model, settings, values)]
         self._handover = make_handover(self, values)
         self.undo += [each.destroy for each in (*self._outputs, self._handover) if each is not None]
@@ -116,52 +108,20 @@ class TorqueNode(ModelNode, ABC):
         watchdog = self._watchdog = self.create_timer(1.0 / values["watchdog_rate"], self._on_watchdog,
                                                       clock=self.steady, autostart=False)
         self.undo.append(lambda: self.destroy_timer(watchdog))
-        self._scheduling = Scheduling(values)
-        self._loop = self._make_loop(values)
-        self.listen_to_states()
-        gc.collect()
-        gc.freeze()    # what exists now is here to stay: the collector need not look at it in the control loop
-        if self._loop is not None:
-            self._loop.start()
-            self.undo.append(self._loop.stop)
+        states = self._states = JointStateInputs(self, values, lambda: self.controller.statistics.period,
+                                                 self._on_malformed)
+        self.undo.append(states.stop)
+        self._heard = self.listen_to_states(states)
+        states.start()
 
-    def _make_loop(self, values: Mapping[str, Any]) -> ControlLoop | None:
-        if values["executor"] == "events":
-            return None
-        assert self._scheduling is not None
-        if values["control_loop"] == "executor":
-            return ExecutorLoop(self, self._scheduling)
-        return DirectLoop(self, self._scheduling, values["active_wait"], lambda: self.controller.statistics.period)
-
-    def listen_to_states(self) -> None:
-        """Subscribe to what has to be fast."""
-        self._states = self.listen("joint_states", self._on_joint_state)
-
-    def listen(self, topic: str, callback: Callable[[Fields, Mapping[str, int]], None]) -> Any:
-        """A subscription to joint states of some kind in the control loop, until cleanup; callback: under the lock."""
-        reader = JointStateReader(lambda data: deserialize_message(data, JointState))
-
-        def on_message(message: Any, info: Mapping[str, int]) -> None:
-            with self.lock:
-                try:
-                    callback(reader.read(message) if message.__class__ is bytes else fields_of(message), info)
-                except Malformed as error:
-                    self.controller.rejections.add(error)
-                    self.report_rejection(False)
-                except Exception:
-                    self.on_defect(traceback.format_exc())
-
-        loop = self._loop
-        made = self.create_subscription(
-            JointState, topic, on_message, BEST_EFFORT, callback_group=None if loop is None else loop.group,
-            raw=loop is not None and loop.raw, qos_overriding_options=QoSOverridingOptions.with_default_policies())
-        self.undo.append(lambda: self.destroy_subscription(made))
-        return made
+    def listen_to_states(self, states: JointStateInputs) -> Any:
+        """Subscribe to what has to be fast; returns the subscription to the joint states."""
+        return states.listen("joint_states", self._on_joint_state)
 
     def tear_down(self) -> None:
         self._stops.tear_down()
         self._outputs = []
-        self.controller = self._states = self._watchdog = self._loop = self._handover = None
+        self.controller = self._states = self._heard = self._watchdog = self._handover = None
 
     def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
         self.make_settings(values, model)
@@ -172,9 +132,7 @@ class TorqueNode(ModelNode, ABC):
             self.controller.apply(settings)
 
     def report(self) -> Mapping[str, Any]:
-        loop, scheduling = self._loop, self._scheduling
-        return {**self.controller.report(), "active_wait_s": 0.0 if loop is None else loop.active_s,
-                "scheduling": "" if scheduling is None else scheduling.state}
+        return {**self.controller.report(), **self._states.report()}
 
     def look_around(self, now: float) -> str:
         self._stops.hear_latched()
@@ -188,7 +146,7 @@ class TorqueNode(ModelNode, ABC):
         with self.lock:
             if not self.active or self.controller.safety.output is not None:
                 return ""
-            return no_state(self, self._states.topic_name, self.controller.state, self.controller.model.joint_names)
+            return no_state(self, self._heard.topic_name, self.controller.state, self.controller.model.joint_names)
 
     # ---- life cycle
 
@@ -236,7 +194,7 @@ class TorqueNode(ModelNode, ABC):
     def _go_on(self) -> None:
         """What executor and watchdog do otherwise, while a callback keeps them from it."""
         self._stops.take()
-        if not self._take_state():
+        if not self._states.take():
             with self.lock:
                 self._publish(self.controller.watchdog(time.monotonic()))
             time.sleep(1e-3)
@@ -256,29 +214,31 @@ class TorqueNode(ModelNode, ABC):
         """An emergency stop: a defect must not end process or thread with the last torque latched."""
         with self.lock:
             self.controller.safety.stop()
-        self.get_logger().error(f"stopped by a defect; publishing the safe effort until ~/reset:\n{trace}",
-                                throttle_duration_sec=1.0)
+        self.seldom.error("defect", f"stopped by a defect; publishing the safe effort until ~/reset:\n{trace}")
 
-    def _on_joint_state(self, state: Fields, info: Mapping[str, int]) -> None:
+    def _on_malformed(self, error: Malformed) -> None:
+        self.controller.rejections.add(error)
+        self.report_rejection(False)
+
+    def _on_joint_state(self, state: Fields, info: Info) -> None:
         if not self.active:
             return
         controller = self.controller
         rejected = controller.rejections.total
         received = info["received_timestamp"]
         age = self._transit.age(time.time_ns(), info["source_timestamp"], received)
-        effort = controller.on_state(time.monotonic(), state.stamp_ns, state.names, state.position, state.velocity,
-                                     state.effort, age)
-        if effort is None:
+        command = controller.on_state(time.monotonic(), state.stamp_ns, state.names, state.position, state.velocity,
+                                      state.effort, age)
+        if command is None:
             self.report_rejection(controller.rejections.total == rejected)
             return
-        self._stamp = Time(sec=state.sec, nanosec=state.nanosec)
-        self._publish(effort)
-        if controller.defect:
-            self.on_defect(controller.defect)
-            controller.defect = ""
+        self._stamp = (state.sec, state.nanosec)
+        self._publish(command)
+        if isinstance(command.problem, Defect):
+            self.on_defect(command.problem)
+        elif command.problem:
+            self.seldom.error("problem", f"publishing the safe effort: {command.problem}")
         self._compare_gravity()
-        if controller.loop.slow:
-            self.get_logger().error(f"publishing the safe effort: {controller.loop.problem}", throttle_duration_sec=1.0)
         controller.statistics.published(max(time.time_ns() - received, 0) * 1e-9 if received else 0.0)
 
     def _compare_gravity(self) -> None:
@@ -289,32 +249,22 @@ class TorqueNode(ModelNode, ABC):
         elif verdict is not None:
             self.get_logger().warning(verdict.text)    # a line of its own: rclpy takes one severity per line
 
-    def _publish(self, effort: Any) -> None:
-        if effort is not None:
+    def _publish(self, command: Command | None) -> None:
+        if command is not None:
             for output in self._outputs:
-                output.publish(self._stamp, self.controller.state.q, self.controller.state.v, effort)
-
-    def _take_state(self) -> bool:
-        """Handle a joint state that waits in the subscription, if no thread of its own does that."""
-        if self._loop is not None:
-            return False
-        taken = take(self._states)
-        if taken is not None:
-            self._states.callback(*taken)
-        return taken is not None
+                output.publish(self._stamp, self.controller.state.q, self.controller.state.v, command)
 
     def _on_watchdog(self) -> None:
         # After a long callback a fresh state may wait behind this timer.
-        if not self.active or self._take_state():
+        if not self.active or self._states.take():
             return
         with self.lock:
             now = time.monotonic()
-            effort = self.controller.watchdog(now)
-            self._publish(effort)
+            command = self.controller.watchdog(now)
+            self._publish(command)
             late = self.controller.statistics.is_late(now)
-        if effort is None and late:
-            self.get_logger().warning("joint state late by more than two periods "
-                                      f"({2e3 * self.controller.statistics.period:.1f} ms)", throttle_duration_sec=5.0)
-        if effort is not None:
-            self.get_logger().warning(f"no valid joint state for {self.controller.state.age(time.monotonic()):.3f} s: "
-                                      f"{self.controller.safety.without_states(now)}", throttle_duration_sec=1.0)
+        if command is None and late:
+            self.seldom.warning("late", "joint state late by more than two periods "
+                                f"({2e3 * self.controller.statistics.period:.1f} ms)", pause=5.0)
+        if command is not None:
+            self.seldom.warning("stale", command.problem)

@@ -1,42 +1,45 @@
 """`~/effort`, which every torque node publishes."""
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable
-from typing import Any
-
 from rclpy.node import Node
 
 from rbd_interfaces.msg import JointEffort
 
 from ...runtime.control.torque_settings import TorqueSettings
-from .output import Array, Output, shared
+from ...runtime.safety import Command
+from .message_bytes import MessageBytes
+from .output import Array, Output, Stamp
+
+RATES = ("effort_rate", "effort_acceleration")
 
 
 class EffortOutput(Output):
     """`~/effort`, rbd_interfaces/JointEffort in the order of parameter `joints`."""
 
     def __init__(self, node: Node, settings: TorqueSettings) -> None:
-        message = JointEffort(name=list(settings.joints))
-        self._effort = shared(message, "effort", len(settings.joints))
-        super().__init__(node, message, "~/effort", settings.output)
+        count = len(settings.joints)
+        super().__init__(node, JointEffort(name=list(settings.joints)), "~/effort", settings.output,
+                         {"effort": count}, stamped=True)
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        self._effort[:] = effort[self._indices]
-        self._message.header.stamp = stamp
-        self._publisher.publish(self._message)
+    def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
+        self.numbers["effort"][:] = command.effort[self._indices]
+        self.send(stamp)
 
 
 class EffortRateOutput(EffortOutput):
-    """`~/effort` with time derivatives; `rates` returns them in model order (2, nv) or None, and whether they hold."""
+    """`~/effort` with time derivatives, where the command has them."""
 
-    def __init__(self, node: Node, settings: TorqueSettings, rates: Callable[[], tuple[Array | None, bool]]) -> None:
+    def __init__(self, node: Node, settings: TorqueSettings) -> None:
         super().__init__(node, settings)
-        self._rates = rates
+        self._with_rates = MessageBytes(JointEffort(name=list(settings.joints), derivatives_valid=True),
+                                        dict.fromkeys(("effort", *RATES), len(settings.joints)), stamped=True)
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        rates, self._message.derivatives_valid = self._rates()
-        for field, values in zip(("effort_rate", "effort_acceleration"), (None, None) if rates is None else rates,
-                                 strict=True):
-            setattr(self._message, field, array("d", b"" if values is None else values[self._indices].tobytes()))
-        super().publish(stamp, q, v, effort)
+    def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
+        if command.rates is None:
+            super().publish(stamp, q, v, command)
+            return
+        numbers = self._with_rates.numbers
+        numbers["effort"][:] = command.effort[self._indices]
+        for field, values in zip(RATES, command.rates, strict=True):
+            numbers[field][:] = values[self._indices]
+        self._with_rates.send(self._publisher, *stamp)

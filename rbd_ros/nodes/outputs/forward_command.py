@@ -13,7 +13,8 @@ from std_msgs.msg import Float64MultiArray
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
-from .output import Array, Indices, Output, joint_indices, shared
+from ...runtime.safety import Command
+from .output import Array, Indices, Output, Stamp, joint_indices
 
 TABLE: Table = (
     Parameter("forward_command.controller", "string", "effort_controller", "Controller that takes "
@@ -27,13 +28,11 @@ class ForwardCommandOutput(Output):
     """std_msgs/Float64MultiArray in that controller's order of joints."""
 
     def __init__(self, node: Node, controller: str, indices: Indices) -> None:
-        message = Float64MultiArray()
-        self._effort = shared(message, "data", len(indices))
-        super().__init__(node, message, f"{controller}/commands", indices)
+        super().__init__(node, Float64MultiArray(), f"{controller}/commands", indices, {"data": len(indices)})
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        self._effort[:] = effort[self._indices]
-        self._publisher.publish(self._message)
+    def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
+        self.numbers["data"][:] = command.effort[self._indices]
+        self.send()
 
 
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> ForwardCommandOutput:

@@ -13,7 +13,8 @@ from rclpy.node import Node
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
-from .output import Array, Indices, Output, joint_indices, message_type, shared
+from ...runtime.safety import Command
+from .output import Array, Indices, Output, Stamp, joint_indices, message_type
 
 TABLE: Table = (
     Parameter("joint_command.topic", "string", "robot_joint_commands/effort", "Topic of the control_msgs/JointCommand "
@@ -27,13 +28,11 @@ class JointCommandOutput(Output):
 
     def __init__(self, node: Node, kind: Any, topic: str, joints: Sequence[str], indices: Indices) -> None:
         message = kind(interface_name="effort", joint_names=list(joints))
-        self._effort = shared(message, "values", len(joints))
-        super().__init__(node, message, topic, indices)
+        super().__init__(node, message, topic, indices, {"values": len(joints)}, stamped=True)
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        self._effort[:] = effort[self._indices]
-        self._message.header.stamp = self._node.get_clock().now().to_msg()
-        self._publisher.publish(self._message)
+    def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
+        self.numbers["values"][:] = command.effort[self._indices]
+        self.send(self._node.get_clock().now().seconds_nanoseconds())
 
 
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> JointCommandOutput:

@@ -10,7 +10,8 @@ from sensor_msgs.msg import JointState
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
-from .output import Array, Output, shared
+from ...runtime.safety import Command
+from .output import Array, Output, Stamp
 
 TABLE: Table = (
     Parameter("joint_state.topic", "string", "~/effort_commands", "Topic of the sensor_msgs/JointState output.",
@@ -22,19 +23,13 @@ class JointStateOutput(Output):
     """sensor_msgs/JointState with position, velocity and effort in the order of parameter `joints`."""
 
     def __init__(self, node: Node, settings: TorqueSettings, topic: str) -> None:
-        message = JointState(name=list(settings.joints))
-        count = len(settings.joints)
-        self._position = shared(message, "position", count)
-        self._velocity = shared(message, "velocity", count)
-        self._effort = shared(message, "effort", count)
-        super().__init__(node, message, topic, settings.output)
+        super().__init__(node, JointState(name=list(settings.joints)), topic, settings.output,
+                         dict.fromkeys(("position", "velocity", "effort"), len(settings.joints)), stamped=True)
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        self._position[:] = q[self._indices]
-        self._velocity[:] = v[self._indices]
-        self._effort[:] = effort[self._indices]
-        self._message.header.stamp = stamp
-        self._publisher.publish(self._message)
+    def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
+        for field, values in (("position", q), ("velocity", v), ("effort", command.effort)):
+            self.numbers[field][:] = values[self._indices]
+        self.send(stamp)
 
 
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> JointStateOutput:

@@ -24,7 +24,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
-from .output import Array, Indices, Output, joint_indices, shared
+from ...runtime.safety import Command
+from .output import Array, Indices, Output, Stamp, joint_indices
 
 TABLE: Table = (
     Parameter("jtc.controller", "string", "joint_trajectory_controller", "Controller that takes "
@@ -47,18 +48,19 @@ class JtcOutput(Output):
                  velocities: bool) -> None:
         point = JointTrajectoryPoint()
         point.time_from_start.sec, point.time_from_start.nanosec = divmod(round(reach * 1e9), 1_000_000_000)
-        self._position = shared(point, "positions", len(joints))
-        self._velocity = shared(point, "velocities", len(joints)) if velocities else None
-        self._effort = shared(point, "effort", len(joints))
-        message = JointTrajectory(joint_names=list(joints), points=[point])
-        super().__init__(node, message, f"{controller}/joint_trajectory", indices)
+        self._velocities = velocities
+        fields = ("positions", "velocities", "effort") if velocities else ("positions", "effort")
+        super().__init__(node, JointTrajectory(joint_names=list(joints), points=[point]),
+                         f"{controller}/joint_trajectory", indices,
+                         {f"points.0.{field}": len(joints) for field in fields})
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        self._position[:] = q[self._indices]
-        if self._velocity is not None:
-            self._velocity[:] = v[self._indices]
-        self._effort[:] = effort[self._indices]
-        self._publisher.publish(self._message)
+    def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
+        numbers = self.numbers
+        numbers["points.0.positions"][:] = q[self._indices]
+        if self._velocities:
+            numbers["points.0.velocities"][:] = v[self._indices]
+        numbers["points.0.effort"][:] = command.effort[self._indices]
+        self.send()
 
 
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> JtcOutput:

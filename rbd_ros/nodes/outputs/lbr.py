@@ -20,7 +20,8 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
-from .output import Array, Indices, Output, Source, joint_indices, message_type
+from ...runtime.safety import Command
+from .output import Array, Indices, Output, Source, Stamp, joint_indices, message_type
 
 JOINTS = 7
 COMMANDING_ACTIVE = 4    # of KUKA::FRI::ESessionState
@@ -39,8 +40,7 @@ class LbrOutput(Output):
 
     def __init__(self, node: Any, source: Source, command: Any, state: Any, topics: tuple[str, str],
                  indices: Indices) -> None:
-        message = command()
-        super().__init__(node, message, topics[0], indices)
+        super().__init__(node, command(), topics[0], indices, {"joint_position": JOINTS, "torque": JOINTS})
         self._source = source
         self._active, self._received = False, -math.inf
         self._measured = np.zeros(JOINTS)
@@ -59,13 +59,13 @@ class LbrOutput(Output):
             self._measured[:], self._received = measured, time.monotonic()
         self._active = active
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
+    def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
         if not self._active:
             return
         fresh = time.monotonic() - self._received < self._source.state_timeout
-        self._message.joint_position[:] = self._measured if fresh else q[self._indices]
-        self._message.torque[:] = effort[self._indices]
-        self._publisher.publish(self._message)
+        self.numbers["joint_position"][:] = self._measured if fresh else q[self._indices]
+        self.numbers["torque"][:] = command.effort[self._indices]
+        self.send()
 
 
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> LbrOutput:

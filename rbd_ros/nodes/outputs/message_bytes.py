@@ -39,7 +39,7 @@ class MessageBytes:
             _put(message, path, marks[path])
         if stamped:
             message.header.stamp.sec, message.header.stamp.nanosec = _MARK
-        data = bytes(serialize_message(message))
+        data = _serialized(message)
         places = {path: _only(data, numbers.tobytes()) for path, numbers in marks.items()}
         self._at = _only(data, _STAMP.pack(*_MARK)) if stamped else 0
         if data[:2] == HEAD and self._at >= 0 and min(places.values(), default=0) >= 0:
@@ -63,6 +63,14 @@ class MessageBytes:
         if self._stamped:
             self._message.header.stamp.sec, self._message.header.stamp.nanosec = sec, nanosec
         publisher.publish(self._message)
+
+
+def _serialized(message: Any) -> bytes:
+    """The message as the middleware writes it; nothing where it cannot."""
+    try:
+        return bytes(serialize_message(message))
+    except Exception:    # whatever a middleware raises; publishing says what is wrong
+        return b""
 
 
 def _only(data: bytes, part: bytes) -> int:

@@ -1,8 +1,6 @@
 """Outputs of node `flatness` for the motors of elastic joints."""
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
@@ -12,10 +10,12 @@ from std_msgs.msg import Float64MultiArray
 
 from rbd_interfaces.msg import ElasticJointReference
 
-from ...runtime.control.elastic import ElasticController
-from .output import Array, Indices, Output, shared
+from ...runtime.control.elastic_settings import ElasticSettings
+from ...runtime.safety import Command
+from .message_bytes import MessageBytes
+from .output import Array, Output, Stamp
 
-SECOND = ("position", "velocity", "acceleration", "effort")    # of both motors, as the fields end
+FIELDS = ("position", "velocity", "acceleration", "effort")    # of both motors, as the fields of the message end
 
 
 class MotorReferenceOutput(Output):
@@ -23,35 +23,32 @@ class MotorReferenceOutput(Output):
     `joints`, while there is a command.
     """
 
-    def __init__(self, node: Node, controller: ElasticController) -> None:
-        self._controller = controller
-        actuation, settings = controller.actuation, controller.settings
+    def __init__(self, node: Node, settings: ElasticSettings) -> None:
+        actuation = settings.actuation
         listed = [int(i) for i in settings.output if i in actuation.elastic]
-        message = ElasticJointReference(name=[actuation.joint_names[i] for i in listed])
-        count = len(listed)
-        self._first = {field: shared(message, f"motor_{field}", count) for field in SECOND}
-        self._stiffness = shared(message, "stiffness", count)
         variable = list(actuation.variable)
         self._at = np.array([at for at, i in enumerate(listed) if i in variable], dtype=np.intp)
         self._seconds = np.array([actuation.nv + variable.index(listed[at]) for at in self._at], dtype=np.intp)
-        self._second: dict[str, Array] = {}
-        if variable:
-            self._second = {field: shared(message, f"stiffness_motor_{field}", count) for field in SECOND}
-            for values in self._second.values():
-                values[:] = np.nan
-        super().__init__(node, message, "~/motor_reference", np.array(listed, dtype=np.intp))
+        first = [f"motor_{field}" for field in FIELDS]
+        second = [f"stiffness_motor_{field}" for field in FIELDS] if variable else []
+        super().__init__(node, ElasticJointReference(name=[actuation.joint_names[i] for i in listed]),
+                         "~/motor_reference", np.array(listed, dtype=np.intp),
+                         dict.fromkeys((*first, "stiffness", *second), len(listed)), stamped=True)
+        self._first = [(field, self.numbers[name]) for field, name in zip(FIELDS, first, strict=True)]
+        self._second = [(field, self.numbers[name]) for field, name in zip(FIELDS, second, strict=False)]
+        for _, values in self._second:
+            values[:] = np.nan
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        motors = self._controller.motors
+    def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
+        motors = command.motors
         if motors is None:
             return
-        for field, values in self._first.items():
+        for field, values in self._first:
             values[:] = getattr(motors, field)[self._indices]
-        for field, values in self._second.items():
+        for field, values in self._second:
             values[self._at] = getattr(motors, field)[self._seconds]
-        self._stiffness[:] = motors.stiffness[self._indices]
-        self._message.header.stamp = stamp
-        self._publisher.publish(self._message)
+        self.numbers["stiffness"][:] = motors.stiffness[self._indices]
+        self.send(stamp)
 
 
 class MotorEffortOutput(Output):
@@ -59,25 +56,20 @@ class MotorEffortOutput(Output):
     std_msgs/Float64MultiArray in the order of its names.
     """
 
-    def __init__(self, node: Node, controller: ElasticController) -> None:
-        self._controller = controller
-        indices: Indices = controller.settings.motor_output
-        message = JointState(name=list(controller.settings.motor_names))
-        self._effort = shared(message, "effort", len(indices))
-        super().__init__(node, message, "~/motor_effort", indices)
-        self._array = Float64MultiArray()
-        self._data = shared(self._array, "data", len(indices))
+    def __init__(self, node: Node, settings: ElasticSettings) -> None:
+        indices = settings.motor_output
+        super().__init__(node, JointState(name=list(settings.motor_names)), "~/motor_effort", indices,
+                         {"effort": len(indices)}, stamped=True)
+        self._data = MessageBytes(Float64MultiArray(), {"data": len(indices)}, stamped=False)
         self._commands = node.create_publisher(Float64MultiArray, "~/motor_commands", QoSProfile(depth=1),
                                                qos_overriding_options=QoSOverridingOptions.with_default_policies())
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        motors = self._controller.motor_effort
-        if motors is None:
+    def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
+        if command.motor_effort is None:
             return
-        self._effort[:] = self._data[:] = motors[self._indices]
-        self._message.header.stamp = stamp
-        self._publisher.publish(self._message)
-        self._commands.publish(self._array)
+        self.numbers["effort"][:] = self._data.numbers["data"][:] = command.motor_effort[self._indices]
+        self.send(stamp)
+        self._data.send(self._commands)
 
     @property
     def topics(self) -> list[str]:

@@ -14,7 +14,8 @@ from rclpy.node import Node
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.parameters import Parameter, Table
-from .output import Array, Indices, Output, joint_indices, message_type, shared
+from ...runtime.safety import Command
+from .output import Array, Indices, Output, Stamp, joint_indices, message_type
 
 TABLE: Table = (
     Parameter("multi_dof.controller", "string", "pid_controller", "Controller that takes "
@@ -29,12 +30,11 @@ class MultiDofOutput(Output):
 
     def __init__(self, node: Node, kind: Any, controller: str, joints: Sequence[str], indices: Indices) -> None:
         message = kind(dof_names=list(joints))
-        self._effort = shared(message, "values", len(joints))
-        super().__init__(node, message, f"{controller}/reference", indices)
+        super().__init__(node, message, f"{controller}/reference", indices, {"values": len(joints)})
 
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        self._effort[:] = effort[self._indices]
-        self._publisher.publish(self._message)
+    def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
+        self.numbers["values"][:] = command.effort[self._indices]
+        self.send()
 
 
 def make(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> MultiDofOutput:

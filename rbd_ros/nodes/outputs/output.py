@@ -1,10 +1,9 @@
-"""What the outputs of a torque node share: a publisher whose message is made once and filled in place."""
+"""What the outputs of a torque node share."""
 from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,9 +14,12 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 
 from ...core.errors import RbdError, unknown_name
 from ...core.model.robot_model import RobotModel
+from ...runtime.safety import Command
+from .message_bytes import MessageBytes
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Stamp = tuple[int, int]    # s, ns
 
 
 class Source(Protocol):
@@ -32,16 +34,25 @@ class Source(Protocol):
 
 
 class Output(ABC):
-    """One publisher. `publish` takes arrays in model order; `indices` puts them in the order of the message."""
+    """One publisher. `publish` takes arrays in model order; `indices` puts them in the order of the message, in whose
+    fields `sizes` numbers are sent by way of `numbers` (`MessageBytes`).
+    """
 
-    def __init__(self, node: Node, message: Any, topic: str, indices: Indices) -> None:
-        self._node, self._message, self._indices = node, message, indices
+    def __init__(self, node: Node, message: Any, topic: str, indices: Indices, sizes: Mapping[str, int],
+                 stamped: bool = False) -> None:
+        self._node, self._indices = node, indices
         self._publisher = node.create_publisher(type(message), topic, QoSProfile(depth=1), qos_overriding_options=(
             QoSOverridingOptions.with_default_policies()))
+        self._bytes = MessageBytes(message, sizes, stamped)
+        self.numbers = self._bytes.numbers
 
     @abstractmethod
-    def publish(self, stamp: Any, q: Array, v: Array, effort: Array) -> None:
-        """Send what the robot is to do."""
+    def publish(self, stamp: Stamp, q: Array, v: Array, command: Command) -> None:
+        """Send what the robot is to do, in answer to a joint state with this stamp, q and v."""
+
+    def send(self, stamp: Stamp = (0, 0)) -> None:
+        """Send the numbers, with this stamp if the message has one."""
+        self._bytes.send(self._publisher, *stamp)
 
     @property
     def topics(self) -> list[str]:
@@ -60,12 +71,6 @@ def joint_indices(parameter: str, names: Sequence[str], model: RobotModel) -> In
     if len(set(names)) != len(names):
         raise RbdError(f"parameter '{parameter}' names a joint twice: {', '.join(names)}")
     return np.array([model.joint_names.index(name) for name in names], dtype=np.intp)
-
-
-def shared(message: Any, field: str, count: int) -> Array:
-    """A view of the memory of a message's field of `count` numbers."""
-    setattr(message, field, array("d", bytes(8 * count)))
-    return np.frombuffer(getattr(message, field))    # whatever the setter made of it
 
 
 def message_type(adapter: str, package: str, name: str) -> Any:

@@ -4,7 +4,7 @@ A joint state is answered with link-side τ, τ̇, τ̈ of the reference, as in 
 flatness map, and with motor efforts by the law of `elastic_law`. Both efforts go through safety filters in the same
 mode. Whatever stands in the way of a command makes all outputs safe: a motor state that is missing or stale (needed by
 all modes but `feed_forward`), a reference without jerk and snap, a spring that cannot carry the torque or reach the
-stiffness. It is counted, and `problem` says what it is.
+stiffness. It is counted, and `Command.problem` says what it is.
 
 The safe effort of the motors holds gravity behind the springs, with the stiffness that is wanted, and brakes each
 motor by its own velocity while that is known: at the motor, damping takes energy out of every mode of the springs.
@@ -25,7 +25,7 @@ from ...core.model.robot_model import RobotModel
 from ..inputs.finite import all_finite
 from ..inputs.motor_states import MotorInput
 from ..inputs.references import ReferenceInput
-from ..safety import Command, SafetySettings
+from ..safety import NOTHING, Command, NoCommand, SafetySettings
 from ..safety.motor_ramp import MotorRamp
 from .elastic_law import ElasticLaw, ElasticState
 from .elastic_settings import ElasticSettings, held
@@ -48,10 +48,8 @@ class ElasticLaws(FlatnessLaws):
 
 
 class ElasticController(FlatnessController[ElasticLaws]):
-    """Joint and motor states in, efforts of joints and motors out; `now` is a steady time in s.
-
-    `motors`: the motors of the last command by the flatness map, None while the output is safe. `motor_effort` (nm,):
-    the last output for them, in the order of `Actuation.motor_names`. `problem`: why there was no command, or "".
+    """Joint and motor states in, efforts of joints and motors out, and the way of the motors by the flatness map; `now`
+    is a steady time in s.
     """
 
     settings: ElasticSettings
@@ -61,10 +59,9 @@ class ElasticController(FlatnessController[ElasticLaws]):
         self.actuation = settings.actuation
         self.motor_state = MotorInput(self.actuation, self.rejections, settings.safety.state_timeout,
                                        settings.plausible_velocity)
-        self.problem = ""
         self.counts = {"motor_state_missing": 0, "reference_incomplete": 0, "impossible": 0, "feedback_missing": 0}
         self._ramp, self._led_by, self._jumps = MotorRamp(), self.safety.laws.new, False
-        self._now = self._last_stamp = self._elapsed = 0.0
+        self._last_stamp = self._elapsed = 0.0
         self._heard = -math.inf    # the time of the last joint state but this one
         self._cycle = self._timed = 0
         self._stiffness = StiffnessFilter(settings.stiffness, settings.stiffness_poles)
@@ -93,7 +90,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         in the first half of the time since the last state of the joints.
         """
         self._clear_commands()
-        if self.motor_state.received <= 0.5 * (self._heard + self._now):
+        if self.motor_state.received <= 0.5 * (self._heard + self.state.received):
             self.motor_state.clear()
 
     def _clear_commands(self) -> None:
@@ -119,8 +116,8 @@ class ElasticController(FlatnessController[ElasticLaws]):
         return self.motor_state.accept(now, stamp_ns, names, position, velocity)
 
     def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
-                 effort: ArrayLike = (), age: float = 0.0) -> Array | None:
-        self._now, self._heard, self._cycle = now, self.state.received, self._cycle + 1
+                 effort: ArrayLike = (), age: float = 0.0) -> Command | None:
+        self._heard, self._cycle = self.state.received, self._cycle + 1
         return super().on_state(now, stamp_ns, names, position, velocity, effort, age)
 
     def _fade_from(self, before: ReferenceInput, same: bool = False) -> None:
@@ -129,35 +126,23 @@ class ElasticController(FlatnessController[ElasticLaws]):
 
     # ---- outputs
 
-    @property
-    def motors(self) -> MotorReference | None:
-        return self._ramp.last if self.safety.mode in ("ramp_in", "running") else None
-
-    @property
-    def motor_effort(self) -> Array | None:
-        return self.safety.channels[1].output
-
     def withhold(self, laws: ElasticLaws) -> None:
-        super().withhold(laws)
-        self.problem = self.loop.problem
         self._forget(laws)
 
-    def command(self, now: float, laws: ElasticLaws) -> Command | None:
+    def command(self, now: float, laws: ElasticLaws) -> Command | NoCommand:
         newest = laws is self.safety.laws.new
-        if newest:
-            self.rates, self.problem = None, ""
         try:
             found = self._command(now, laws, newest)
         except RbdError as error:
             found = self._refuse("impossible", str(error), newest)
-        if found is None:
+        if isinstance(found, NoCommand):
             self._forget(laws)
         return found
 
-    def _command(self, now: float, laws: ElasticLaws, newest: bool) -> Command | None:
+    def _command(self, now: float, laws: ElasticLaws, newest: bool) -> Command | NoCommand:
         reference = self.desired(now, laws)
         if reference is None:
-            return None
+            return NOTHING
         if laws.settings.law.mode != "feed_forward" and not self.motor_state.fresh(now):
             return self._refuse("motor_state_missing", "no motor state that is fresh", newest)
         if laws.settings.law.mode == "feedback_linearization" and self.loop.share <= 0.0:
@@ -175,22 +160,24 @@ class ElasticController(FlatnessController[ElasticLaws]):
                                     state, self._stiffness.value, np.vstack([effort, rates]), self.loop.share)
         if not (all_finite(found.effort) and _finite(found.reference)):
             return self._refuse("impossible", "what the motors should do is not finite", newest)
-        if newest:
-            self.rates = rates
-            if self.safety.mode in ("waiting", "stale", "ramp_in", "running"):
-                self._lead_in(now, laws, found.reference)
-        return Command((effort, found.effort))
+        motors = None
+        if newest and self.safety.mode in ("waiting", "stale", "ramp_in", "running"):
+            motors = self._led_in(now, laws, found.reference)
+        return Command(effort, rates, found.effort, motors)
 
-    def _lead_in(self, now: float, laws: ElasticLaws, wanted: MotorReference) -> None:
-        """Let the motor reference out, within `ramp_in` from where the motors are, after a change from where it was."""
+    def _led_in(self, now: float, laws: ElasticLaws, wanted: MotorReference) -> MotorReference:
+        """The motor reference to let out: within `ramp_in` from where the motors are, after a change from where it was.
+        """
         duration, time = self.settings.safety.ramp_in, self._last_stamp
         jumps, self._jumps, self._led_by = self._jumps or laws is not self._led_by, False, laws
         if duration > 0.0 and (self._ramp.last is None or self.safety.mode not in ("ramp_in", "running")):
             self._ramp.begin(time, self._present(now, wanted), wanted, duration)
         elif duration > 0.0 and jumps:
             self._ramp.jump(time, wanted, duration)
-        if not _finite(self._ramp.follow(time, wanted)):
+        found = self._ramp.follow(time, wanted)
+        if not _finite(found):
             raise RbdError("the way of the motors to their reference is not finite")
+        return found
 
     def _present(self, now: float, like: MotorReference) -> MotorReference:
         """The motors as measured; unless they are, where they hold gravity, or `RbdError` if springs do not bear it."""
@@ -212,18 +199,16 @@ class ElasticController(FlatnessController[ElasticLaws]):
     def _since_last(self) -> float:
         """Time since the last command (s), 0 before; the stiffness goes on by it, once in each cycle."""
         if self._timed != self._cycle:
-            stamp = self.state.stamp_ns * 1e-9 if self.state.stamp_ns else self._now
+            stamp = self.state.stamp_ns * 1e-9 if self.state.stamp_ns else self.state.received
             self._elapsed = stamp - self._last_stamp if self._last_stamp else 0.0
             self._last_stamp, self._timed = stamp, self._cycle
             self._stiffness.advance(self._elapsed)
         return self._elapsed
 
-    def _refuse(self, kind: str, problem: str, newest: bool) -> Command | None:
+    def _refuse(self, kind: str, problem: str, newest: bool) -> NoCommand:
         if newest:
             self.counts[kind] += 1
-            self.problem = problem
-            self.rates = None
-        return None
+        return NoCommand(problem)
 
     def safe(self, laws: ElasticLaws, at_rest: bool) -> list[Array]:
         """Beside that of the joints, efforts (nm,) of motors that hold gravity in the last state, and brake."""
@@ -232,7 +217,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
             effort = self._holding(laws).effort
         except RbdError:
             effort = held(laws.actuation, laws.safe_effort(q, v, True))
-        if not at_rest and self.motor_state.fresh(self._now):
+        if not at_rest and self.motor_state.fresh(self.state.received):
             effort = effort - self._braking(laws, q) * self.motor_state.measured(q, v)[1]
         return [laws.safe_effort(q, v, at_rest), effort]
 
@@ -277,7 +262,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         return super().report() | {
             "control_mode": self.settings.law.mode, "motor_mode": self.safety.mode,
             "motor_saturated": motors.counts["saturated"], "motor_rate_limited": motors.counts["rate_limited"],
-            **self.counts, "problem": self.problem}
+            **self.counts, "problem": self._problem}
 
 
 def _finite(motors: MotorReference) -> bool:

@@ -14,7 +14,7 @@ from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.references import ReferenceInput
 from ..parameters import Parameter, Table, per_joint, validate
 from ..robot import joint_order
-from ..safety import Command
+from ..safety import NOTHING, Command, NoCommand
 from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
 from .law import FEEDFORWARD, Law, LawSettings
 from .torque_settings import TorqueSettings
@@ -74,11 +74,11 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
         if self.safety.laws.newest.law.needs_reference and not followed:    # by hand, it may have been led far from it
             self.reference.clear()
 
-    def command(self, now: float, laws: FeedforwardLaws) -> Command | None:
+    def command(self, now: float, laws: FeedforwardLaws) -> Command | NoCommand:
         reference, law = self.desired(now, laws), laws.law
         if (reference is None and law.needs_reference) or (law.only_feedback and self.loop.share <= 0.0):
-            return None
-        return Command((law.effort(self.state.q, self.state.v, reference, self.fresh_wrenches(now), self.loop.share),))
+            return NOTHING
+        return Command(law.effort(self.state.q, self.state.v, reference, self.fresh_wrenches(now), self.loop.share))
 
     def warm_up(self) -> None:
         super().warm_up()

@@ -26,7 +26,7 @@ from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.references import ReferenceInput
 from ..parameters import Parameter, Table, per_joint, validate
 from ..robot import joint_order
-from ..safety import Command
+from ..safety import NOTHING, Command, NoCommand
 from .elastic_table import ELASTIC_TABLE
 from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
 
@@ -107,15 +107,11 @@ W = TypeVar("W", bound=FlatnessLaws)
 
 
 class FlatnessController(FollowingController[W], Generic[W]):
-    """Efforts and their time derivatives for the newest reference. `rates`: τ̇ and τ̈ (2, nv) that belong to the last
-    command, None where the reference has no jerk and snap, or where they are not finite.
+    """Efforts and their time derivatives for the newest reference. There are none of these where the reference has no
+    jerk and snap, or where they are not finite.
     """
 
     settings: FlatnessSettings
-
-    def __init__(self, model: RobotModel, settings: FlatnessSettings) -> None:
-        super().__init__(model, settings)
-        self.rates: Array | None = None
 
     def make_laws(self, settings: Any) -> W:
         return FlatnessLaws(settings, self.reference)    # type: ignore[return-value]
@@ -123,25 +119,11 @@ class FlatnessController(FollowingController[W], Generic[W]):
     def interpolation(self, waypoints: Sequence[Waypoint], start: Reference) -> SmoothTrajectory:
         return SmoothTrajectory(waypoints, start, self.model)
 
-    @property
-    def derivatives_valid(self) -> bool:
-        """Whether `rates` belong to the last output: nothing was clipped, no ramp, no safe output."""
-        return self.rates is not None and not self.safety.clipped
-
-    def clear(self) -> None:
-        super().clear()
-        self.rates = None
-
-    def withhold(self, laws: W) -> None:
-        self.rates = None
-
-    def command(self, now: float, laws: W) -> Command | None:
+    def command(self, now: float, laws: W) -> Command | NoCommand:
         reference = self.desired(now, laws)
-        found = None if reference is None else laws.effort(self.state.q, self.state.v, reference,
-                                                           self.fresh_wrenches(now), self.loop.share)
-        if laws is self.safety.laws.new:
-            self.rates = None if found is None else found[1]
-        return None if found is None else Command(found[:1])
+        if reference is None:
+            return NOTHING
+        return Command(*laws.effort(self.state.q, self.state.v, reference, self.fresh_wrenches(now), self.loop.share))
 
     def warm_up(self) -> None:
         super().warm_up()

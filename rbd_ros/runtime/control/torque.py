@@ -14,7 +14,7 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ..inputs.finite import all_finite
 from ..inputs.joint_states import Rejections, StateInput
-from ..safety import Command, SafetyFilter, SafetySettings
+from ..safety import Command, Defect, NoCommand, SafetyFilter, SafetySettings
 from ..safety.gravity_check import GravityVerdict, compare_gravity
 from ..statistics import CycleStatistics
 from .loop_rate import LoopRate
@@ -65,7 +65,7 @@ class TorqueController(ABC, Generic[L]):
         self._zero = np.zeros(model.nv)
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = self._clocks = 0
-        self.defect = ""    # traceback of the last error of the program in `command`
+        self._problem = ""    # of the last answer, for reports
         self.safety: SafetyFilter[L] = SafetyFilter(self.limits(settings), self.make_laws(settings), self.safe)
 
     def limits(self, settings: TorqueSettings) -> list[SafetySettings]:
@@ -85,16 +85,16 @@ class TorqueController(ABC, Generic[L]):
         self.safety.use(self.limits(settings), self.make_laws(settings))
 
     @abstractmethod
-    def command(self, now: float, laws: L) -> Command | None:
-        """What these laws want in the last state, None as long as it is not known."""
+    def command(self, now: float, laws: L) -> Command | NoCommand:
+        """What these laws want in the last state."""
 
     @abstractmethod
     def clear(self) -> None:
         """Forget all references: activation, and a clock that was reset."""
 
     def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
-                 effort: ArrayLike = (), age: float = 0.0) -> Array | None:
-        """The effort to publish for this joint state, None if the state is rejected or the controller inactive.
+                 effort: ArrayLike = (), age: float = 0.0) -> Command | None:
+        """What to publish for this joint state, None if the state is rejected or the controller inactive.
 
         age: s since it was sent.
         """
@@ -108,11 +108,16 @@ class TorqueController(ABC, Generic[L]):
             self.loop.restart()
         self.loop.judge(now, self.state.time_ns, self.state.clock.pace * age, self.settings.safety.ramp_in)
         self.statistics.received(now)
+        defect = None
         try:
             self.prepare(now)
         except Exception:
-            self._stop_by_a_defect()
-        return self.safety.update(now, lambda laws: self._asked(now, laws))
+            defect = self._stop_by_a_defect()
+        found = self.safety.update(now, lambda laws: self._asked(now, laws))
+        if defect is not None:
+            found = found._replace(problem=defect.problem)
+        self._problem = found.problem
+        return found
 
     def begin_anew(self) -> None:
         """The joint states are those of another clock, or of a robot that is elsewhere."""
@@ -124,22 +129,22 @@ class TorqueController(ABC, Generic[L]):
     def withhold(self, laws: L) -> None:
         """No command is asked for in this cycle, as the loop is too slow."""
 
-    def _asked(self, now: float, laws: L) -> Command | None:
+    def _asked(self, now: float, laws: L) -> Command | NoCommand:
         if self.loop.slow:
             self.withhold(laws)
-            return None
+            return NoCommand(self.loop.problem)
         try:
             return self.command(now, laws)
-        except RbdError:
+        except RbdError as error:
             self.safety.counts["non_finite_command"] += 1
+            return NoCommand(str(error))
         except Exception:
-            self._stop_by_a_defect()
-        return None
+            return self._stop_by_a_defect()
 
-    def _stop_by_a_defect(self) -> None:
+    def _stop_by_a_defect(self) -> NoCommand:
         """It may be there in every cycle from now on: there must be an effort all the same."""
-        self.defect = traceback.format_exc()
         self.safety.stop()
+        return NoCommand(Defect(traceback.format_exc()))
 
     def safe(self, laws: L, at_rest: bool) -> list[Array]:
         """What is safe in the last state, one effort per output."""
@@ -176,8 +181,8 @@ class TorqueController(ABC, Generic[L]):
         self._compare_at = now + self.settings.safety.ramp_in + 0.5
         return compare_gravity(self.model.joint_names, measured, gravity, compensates, acting)
 
-    def watchdog(self, now: float) -> Array | None:
-        """The effort to publish because no joint state comes, None while they do."""
+    def watchdog(self, now: float) -> Command | None:
+        """What to publish because no joint state comes, None while they do."""
         return self.safety.watchdog(now)
 
     def activate(self, now: float) -> None:
@@ -202,7 +207,8 @@ class TorqueController(ABC, Generic[L]):
         return safety.finished or (safety.mode == "stopped" and safety.settled
                                    and float(np.abs(self.state.v).max()) <= STILL)
 
-    def finish(self, now: float) -> Array | None:
+    def finish(self, now: float) -> Command | None:
+        """What to publish last of all (`SafetyFilter.finish`)."""
         return self.safety.finish(now)
 
     def warm_up(self) -> None:

@@ -56,7 +56,7 @@ class _Layout(NamedTuple):
     mask: int                   # of NAMES … numbers: what does not only align others
     same: int                   # what that is
     sizes: tuple[tuple[int, bytes], ...]    # offset and bytes of the sizes of velocities and efforts
-    count: int                  # numbers and, between them, sizes, of 8 bytes each
+    width: int                  # numbers and, between them, sizes, of 8 bytes each
     names: Sequence[str]
     parts: tuple[slice, slice, slice]       # of positions, velocities, efforts
 
@@ -65,9 +65,10 @@ class _Layout(NamedTuple):
         if (int.from_bytes(data[NAMES:self.numbers], "little") & self.mask != self.same or data[:4] != HEAD
                 or any(data[at:at + 4] != size for at, size in self.sizes)):
             return None
-        numbers = np.frombuffer(data, np.float64, self.count, self.numbers) if self.count else _EMPTY
+        numbers = np.frombuffer(data, np.float64, self.width, self.numbers) if self.width else _EMPTY
         position, velocity, effort = self.parts
-        return Fields(*_STAMP.unpack_from(data, 4), self.names, numbers[position], numbers[velocity], numbers[effort])
+        sec, nanosec = _STAMP.unpack_from(data, 4)
+        return Fields(sec, nanosec, self.names, numbers[position], numbers[velocity], numbers[effort])
 
 
 _STAMP = struct.Struct("<iI")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from .channel import SafetySettings
-from .filter import Command, SafetyFilter
+from .command import NOTHING, Command, Defect, NoCommand
+from .filter import SafetyFilter
 
-__all__ = ["Command", "SafetyFilter", "SafetySettings"]
+__all__ = ["NOTHING", "Command", "Defect", "NoCommand", "SafetyFilter", "SafetySettings"]

@@ -18,14 +18,16 @@ and then the rate limit. So, component by component, with w and u between 0 and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.actuation.flatness import MotorReference
 from ...core.errors import RbdError
 from ..inputs.finite import all_finite
 from .channel import Channel, SafetySettings
+from .command import NOTHING, Command, NoCommand
 from .fade import Fade, mix
 from .modes import Modes
 
@@ -34,20 +36,12 @@ Laws = TypeVar("Laws")
 Efforts = Sequence[Array]    # one per output of the robot: joints, and motors where they are elastic
 
 
-class Command(NamedTuple):
-    """What a law wants: efforts of every output, in the order of the filter's channels."""
-
-    efforts: tuple[Array, ...]
-
-
 class SafetyFilter(Generic[Laws]):
     """Filters the commands of one robot: call `update` with each joint state and `watchdog` regularly.
 
     settings: of each output; times are those of the first one. laws: whatever makes commands, by `update`'s argument,
     and safe efforts: `safe(laws, at_rest)` is what is safe in the last known state, one effort per output; `at_rest`
     leaves out damping, for what is to be repeated or latched when the velocity is no longer known.
-
-    `command`, `safe`: C and S of the last cycle, one per output; None where they were not needed.
     """
 
     def __init__(self, settings: Sequence[SafetySettings], laws: Laws,
@@ -58,8 +52,6 @@ class SafetyFilter(Generic[Laws]):
         self.modes = Modes()
         self.counts = self.channels[0].counts
         self.counts.update({"non_finite_command": 0, "timeouts": 0})
-        self.command: list[Array] | None = None
-        self.safe: list[Array] | None = None
         self._safe_efforts = safe
         self._stale: list[Array] | None = None    # safe efforts of the last state, once that is too old
         self._down = 0.0                          # how far the way from these to the fallback is gone
@@ -148,44 +140,40 @@ class SafetyFilter(Generic[Laws]):
         """Whether the robot is stopped, or was without states for longer than `patience`."""
         return self.mode == "stopped" or (self.output is not None and now - self._fresh_at > self.patience)
 
-    def without_states(self, now: float) -> str:
-        """What `watchdog` gives at this time, in words."""
-        if now - self._fresh_at <= self.settings.state_timeout + self.settings.hold:
-            return "publishing the safe effort"
-        return f"{'on the way to' if self._down < 1.0 else 'publishing'} 'safe_output.fallback'"
-
     # ---- outputs
 
-    def update(self, now: float, command: Callable[[Laws], Command | None]) -> Array:
-        """Output for a fresh joint state; `command(laws)` is None as long as there is none."""
+    def update(self, now: float, command: Callable[[Laws], Command | NoCommand]) -> Command:
+        """Output for a fresh joint state; `command(laws)` is what these laws want."""
         elapsed = self._advance(now)
         laws = self.laws
         self._let_in()
         new = self._asked(command, laws.new)
-        old = None if laws.old is None else self._asked(command, laws.old)
-        if laws.old is not None and (new is None) != (old is None) and self.modes.share > 0.0:
-            self._absent = laws.new if new is None else laws.old
+        old = NOTHING if laws.old is None else self._asked(command, laws.old)
+        given, given_before = isinstance(new, Command), isinstance(old, Command)
+        if laws.old is not None and given != given_before and self.modes.share > 0.0:
+            self._absent = laws.old if given else laws.new
         self._fresh_at, self._stale, self._down, self._stopping = now, None, 0.0, False
         s, modes = self.settings, self.modes
-        modes.advance(elapsed, new is not None or old is not None, s.ramp_in, s.ramp_out)
+        modes.advance(elapsed, given or given_before, s.ramp_in, s.ramp_out)
         share, channels = modes.share, self.channels
-        self.command = self.safe = None
         for channel in channels:
             channel.saturated = False
-        if share < 1.0 or (laws.fading and (new is None or old is None)):
-            self.safe = self._safe(False)
-        wanted = self.safe
+        safe: list[Array] = []
+        if share < 1.0 or (laws.fading and not (given and given_before)):
+            safe = self._safe(False)
+        wanted = safe
         if share > 0.0:
-            self.command = wanted = self._mixed(new, old)
-            if share < 1.0 and self.safe is not None:
-                wanted = [mix(S, C, share) for S, C in zip(self.safe, wanted, strict=True)]
-        assert wanted is not None
+            wanted = self._mixed(new, old, safe)
+            if share < 1.0:
+                wanted = [mix(S, C, share) for S, C in zip(safe, wanted, strict=True)]
         for channel, effort in zip(channels, wanted, strict=True):
             channel.emit(effort, elapsed)
-        assert channels[0].output is not None
-        return channels[0].output
+        problem = new.problem or old.problem
+        if not isinstance(new, Command) or self.mode not in ("ramp_in", "running"):
+            return self._sent(problem)
+        return self._sent(problem, None if new.rates is None or self.clipped else new.rates, new.motors)
 
-    def watchdog(self, now: float) -> Array | None:
+    def watchdog(self, now: float) -> Command | None:
         """Output if the state is stale; None while it is fresh, or before the first one."""
         s, age = self.settings, now - self._fresh_at
         if self.mode == "inactive" or self.output is None or age < s.state_timeout:
@@ -203,9 +191,11 @@ class SafetyFilter(Generic[Laws]):
         for channel, safe in zip(self.channels, self._stale, strict=True):
             channel.saturated = False
             channel.emit(mix(channel.clip(safe), channel.let_down, self._down), elapsed)
-        return self.output
+        way = ("publishing the safe effort" if age <= s.state_timeout + s.hold else
+               f"{'on the way to' if self._down < 1.0 else 'publishing'} 'safe_output.fallback'")
+        return self._sent(f"no valid joint state for {age:.3f} s: {way}")
 
-    def finish(self, now: float) -> Array | None:
+    def finish(self, now: float) -> Command | None:
         """The last output of all, which stays latched downstream: the safe effort at rest. None before any output.
 
         A robot that is being let down, or was, gets the fallback. Neither rate limit nor fades hold here: what is
@@ -223,7 +213,7 @@ class SafetyFilter(Generic[Laws]):
         efforts = self._stale or self._resting()
         for channel, effort in zip(self.channels, efforts, strict=True):
             channel.emit(channel.clip(channel.let_down if self._stale and self._down > 0.0 else effort), 0.0, False)
-        return self.output
+        return self._sent("")
 
     # ---- how
 
@@ -249,24 +239,31 @@ class SafetyFilter(Generic[Laws]):
                 self.modes.restart()
             self._absent = None
 
-    def _asked(self, command: Callable[[Laws], Command | None], laws: Laws) -> Command | None:
+    def _asked(self, command: Callable[[Laws], Command | NoCommand], laws: Laws) -> Command | NoCommand:
         found = command(laws)
-        if found is not None and not all(map(all_finite, found.efforts)):
-            self.counts["non_finite_command"] += 1
-            return None
-        return None if laws is self._absent else found
+        if isinstance(found, Command):
+            if not all(map(all_finite, found.efforts)):
+                self.counts["non_finite_command"] += 1
+                return NoCommand("the command is not finite")
+            if laws is self._absent:
+                return NOTHING
+        return found
 
-    def _mixed(self, new: Command | None, old: Command | None) -> list[Array]:
+    def _sent(self, problem: str, rates: Array | None = None, motors: MotorReference | None = None) -> Command:
+        """The last output of all channels, and what belongs to it."""
+        channels = self.channels
+        assert channels[0].output is not None
+        return Command(channels[0].output, rates, channels[1].output if len(channels) > 1 else None, motors, problem)
+
+    def _mixed(self, new: Command | NoCommand, old: Command | NoCommand, safe: list[Array]) -> list[Array]:
         """C; the safe effort takes the place of a command that one of the laws does not have."""
-        fresh = self.safe if new is None else [
+        fresh = safe if isinstance(new, NoCommand) else [
             channel.clip(effort) for channel, effort in zip(self.channels, new.efforts, strict=True)]
-        assert fresh is not None
         self._faded = False
         if not self.laws.fading:
-            return list(fresh)
-        before = self.safe if old is None else [
+            return fresh
+        before = safe if isinstance(old, NoCommand) else [
             channel.clip(effort) for channel, effort in zip(self.channels, old.efforts, strict=True)]
-        assert before is not None
         self._faded = not all(map(np.array_equal, before, fresh))
         return [mix(b, f, self.laws.share) for b, f in zip(before, fresh, strict=True)]
 

@@ -1,0 +1,86 @@
+"""The joint states of a torque node: subscriptions in its control loop, as bytes or as objects."""
+from __future__ import annotations
+
+import gc
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+
+from ...runtime.inputs.joint_state_bytes import Fields, JointStateReader, Malformed
+from .control_loop import ControlLoop, DirectLoop, ExecutorLoop
+from .conversions import fields_of
+from .model_node import BEST_EFFORT
+from .rclpy_inside import take
+from .scheduling import Scheduling
+
+Info = Mapping[str, int]    # of a message: `source_timestamp`, `received_timestamp`, ns
+
+
+class JointStateInputs:
+    """From configuration to cleanup of `node`. values: parameters of the node; period: s between states, 0 if unknown.
+
+    on_malformed: called, under the lock, for bytes that are no joint state.
+    """
+
+    def __init__(self, node: Any, values: Mapping[str, Any], period: Callable[[], float],
+                 on_malformed: Callable[[Malformed], None]) -> None:
+        self._node, self._on_malformed = node, on_malformed
+        self._scheduling = Scheduling(values)
+        self._loop: ControlLoop | None = None    # the events executor has no use for one
+        if values["executor"] != "events":
+            self._loop = (ExecutorLoop(node, self._scheduling) if values["control_loop"] == "executor" else
+                          DirectLoop(node, self._scheduling, values["active_wait"], period))
+        self._subscriptions: list[Any] = []
+
+    def listen(self, topic: str, callback: Callable[[Fields, Info], None]) -> Any:
+        """A subscription; what has to be taken first is listened to first. callback: called under the node's lock."""
+        node, loop = self._node, self._loop
+        reader = JointStateReader(lambda data: deserialize_message(data, JointState))
+
+        def on_message(message: Any, info: Info) -> None:
+            with node.lock:
+                try:
+                    callback(reader.read(message) if message.__class__ is bytes else fields_of(message), info)
+                except Malformed as error:
+                    self._on_malformed(error)
+                except Exception:
+                    node.on_defect(traceback.format_exc())
+
+        made = node.create_subscription(
+            JointState, topic, on_message, BEST_EFFORT, callback_group=None if loop is None else loop.group,
+            raw=loop is not None and loop.raw, qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self._subscriptions.append(made)
+        return made
+
+    def start(self) -> None:
+        """Begin to call; no `listen` may follow."""
+        gc.collect()
+        gc.freeze()    # what exists now is here to stay: the collector need not look at it in the control loop
+        if self._loop is not None:
+            self._loop.start()
+
+    def stop(self) -> None:
+        """Let go of everything."""
+        if self._loop is not None:
+            self._loop.stop()
+        while self._subscriptions:
+            self._node.destroy_subscription(self._subscriptions.pop())
+
+    def take(self) -> bool:
+        """Handle a message that waits in the last subscription, if no thread of its own does that."""
+        if self._loop is not None:
+            return False
+        last = self._subscriptions[-1]
+        taken = take(last)
+        if taken is not None:
+            last.callback(*taken)
+        return taken is not None
+
+    def report(self) -> dict[str, Any]:
+        """For diagnostics."""
+        return {"active_wait_s": 0.0 if self._loop is None else self._loop.active_s,
+                "scheduling": self._scheduling.state}
