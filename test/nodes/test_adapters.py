@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from builtin_interfaces.msg import Time
 from harness import NodeProcess, Peer
 from rclpy.clock import Clock
+from rclpy.serialization import deserialize_message
 from stand_in_messages import CONTROL_MSGS, LBR_FRI_IDL, generate
 from support import elastic_arm
 from support.arm import NAMES, arm
@@ -36,7 +36,8 @@ class FakeNode:
     def create_publisher(self, kind, topic, qos, **options):
         self.topics[topic] = kind
         sent = self.published.setdefault(topic, [])
-        return SimpleNamespace(publish=lambda message: sent.append(_copy(message)))
+        return SimpleNamespace(publish=lambda message: sent.append(_copy(
+            deserialize_message(message, kind) if isinstance(message, bytes) else message)))
 
     def destroy_publisher(self, publisher):
         pass
@@ -101,7 +102,7 @@ def make(adapter, model=None, **values):
 def publish(adapter, **values):
     """(topic, message) of one publication"""
     node, output = make(adapter, **values)
-    output.publish(Time(sec=5), Q, V, Command(EFFORT))
+    output.publish((5, 0), Q, V, Command(EFFORT))
     [topic] = node.topics
     assert len(node.published[topic]) == 1
     return topic, node.published[topic][0]
@@ -112,8 +113,8 @@ def publish(adapter, **values):
 def test_time_derivatives_are_those_of_the_command():
     node = FakeNode()
     output = EffortRateOutput(node, FlatnessSettings.from_values({}, arm()))
-    output.publish(Time(sec=5), Q, V, Command(EFFORT, np.array([[1.0, 2.0], [3.0, 4.0]])))
-    output.publish(Time(sec=5), Q, V, Command(EFFORT))
+    output.publish((5, 0), Q, V, Command(EFFORT, np.array([[1.0, 2.0], [3.0, 4.0]])))
+    output.publish((5, 0), Q, V, Command(EFFORT))
     known, unknown = node.published["~/effort"]
     assert known["derivatives_valid"] and known["effort"] == unknown["effort"] == list(EFFORT)
     assert known["effort_rate"] == [1.0, 2.0] and known["effort_acceleration"] == [3.0, 4.0]
@@ -126,7 +127,7 @@ def test_motors_are_those_of_the_command():
     motors, effort = elastic_arm.expected(made), np.array([1.0, 2.0, 3.0])
     for command in (Command(EFFORT, None, effort, motors), Command(EFFORT, None, -effort)):    # and a safe output
         for output in outputs:
-            output.publish(Time(sec=5), Q, V, command)
+            output.publish((5, 0), Q, V, command)
     [reference] = node.published["~/motor_reference"]
     assert reference["motor_position"] == list(motors.position[:2])
     assert reference["stiffness_motor_position"][1] == motors.position[2]
@@ -183,7 +184,7 @@ def lbr(stand_ins):
         node.callbacks["state"](LBRState(session_state=session_state, measured_joint_position=np.full(7, measured)))
 
     def send():
-        output.publish(None, np.arange(7.0), np.zeros(7), Command(np.arange(10.0, 17.0)))
+        output.publish((0, 0), np.arange(7.0), np.zeros(7), Command(np.arange(10.0, 17.0)))
         return node.published["command/torque"]
 
     return SimpleNamespace(node=node, model=model, say=say, send=send, controller=node.controller)
@@ -230,11 +231,11 @@ def test_lbr_parameters(stand_ins, monkeypatch):
     node, output = make("lbr", model, lbr__joints=order, lbr__command_topic="c", lbr__state_topic="s")
     from lbr_fri_idl.msg import LBRState
     node.callbacks["s"](LBRState(session_state=4))
-    output.publish(None, np.arange(7.0), np.zeros(7), Command(np.arange(7.0)))
+    output.publish((0, 0), np.arange(7.0), np.zeros(7), Command(np.arange(7.0)))
     assert node.published["c"][0]["torque"] == list(np.arange(7.0)[::-1])
     later = time.monotonic() + 0.06
     monkeypatch.setattr(time, "monotonic", lambda: later)
-    output.publish(None, np.arange(7.0), np.zeros(7), Command(np.arange(7.0)))
+    output.publish((0, 0), np.arange(7.0), np.zeros(7), Command(np.arange(7.0)))
     assert node.published["c"][1]["joint_position"] == list(np.arange(7.0)[::-1])
     with pytest.raises(rbd.RbdError, match=r"7 joints.*has 2: shoulder, elbow"):
         make("lbr")
@@ -255,7 +256,7 @@ def test_sizes_cannot_change():
     """The buffers of a message are as long as its names: an array of another length cannot get into them."""
     _, output = make("jtc")
     with pytest.raises((ValueError, IndexError)):
-        output.publish(None, Q, V, Command(EFFORT[:1]))
+        output.publish((0, 0), Q, V, Command(EFFORT[:1]))
 
 
 def without(package, monkeypatch):

@@ -12,6 +12,7 @@ several times faster than its waypoints ask for, is refused.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,7 @@ from scipy.interpolate import make_interp_spline
 
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
+from .polynomial import polynomial
 from .position_limits import limits
 from .trajectory import Reference, Waypoint, with_start
 
@@ -43,7 +45,8 @@ class SmoothTrajectory:
 
     def __init__(self, waypoints: Sequence[Waypoint], start: Reference, model: RobotModel | None = None) -> None:
         points = with_start(waypoints, start)
-        self.times: Array = np.array([point.time for point in points])
+        self._times = [float(point.time) for point in points]    # numbers of Python are found faster
+        self.times: Array = np.array(self._times)
         self.duration = float(self.times[-1])
         self.begin, self.end = Reference.rest(start.q), Reference.rest(points[-1].q)
         first = np.zeros((ORDER + 1, len(start.q)))
@@ -88,13 +91,10 @@ class SmoothTrajectory:
             return self.end
         if t < 0.0:
             return self.begin
-        i = int(np.searchsorted(self.times, t, side="right")) - 1
-        T = float(self.times[i + 1] - self.times[i])
-        powers = ((t - float(self.times[i])) / T) ** np.arange(DEGREE + 1)
-        basis = np.zeros((ORDER + 1, DEGREE + 1))
-        for k in range(ORDER + 1):
-            basis[k, k:] = _FALLING[k, k:] * powers[:DEGREE + 1 - k] / T**k
-        return Reference(*(basis @ self._coefficients[i]))
+        times = self._times
+        i = bisect_right(times, t) - 1
+        T = times[i + 1] - times[i]
+        return Reference(*polynomial(self._coefficients[i], (t - times[i]) / T, T, ORDER))
 
 
 def _derivatives(times: Array, points: Sequence[Waypoint], first: Array) -> Array:

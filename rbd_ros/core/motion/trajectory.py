@@ -6,21 +6,22 @@ meant to be; after the last one its position is held.
 """
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RbdError
+from .polynomial import polynomial
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """Desired motion of all joints in model order (rad, m and seconds); jerk and snap are None where not known."""
 
     q: Array
@@ -60,7 +61,8 @@ class Trajectory:
 
     def __init__(self, waypoints: Sequence[Waypoint], start: Reference) -> None:
         points = with_start(waypoints, start)
-        self.times: Array = np.array([point.time for point in points])
+        self._times = [float(point.time) for point in points]    # numbers of Python are found faster
+        self.times: Array = np.array(self._times)
         self.points = points
         self._segments: dict[int, Array] = {}    # made when they are needed: control goes on while a long one arrives
         self.begin, self.end = Reference.rest(start.q), Reference.rest(points[-1].q)
@@ -68,21 +70,17 @@ class Trajectory:
 
     def sample(self, t: float) -> Reference:
         """The reference at time t (s) from the start; standing still before and after."""
-        if t >= self.times[-1]:
+        if t >= self.duration:
             return self.end
         if t < 0.0:
             return self.begin
-        i = int(np.searchsorted(self.times, t, side="right")) - 1
-        s = t - float(self.times[i])
+        i = bisect_right(self._times, t) - 1
+        s = t - self._times[i]
         c = self._segments.get(i)
         if c is None:
             first, last = self.points[i:i + 2]
             c = self._segments[i] = segment(first, last, last.time - first.time)
-        if len(c) == 2:
-            return Reference(c[0] + s * c[1], c[1], np.zeros_like(c[1]))
-        powers = s ** np.arange(len(c))
-        k = np.arange(len(c))
-        return Reference(powers @ c, (k[1:] * powers[:-1]) @ c[1:], (k[2:] * k[1:-1] * powers[:-2]) @ c[2:])
+        return Reference(*polynomial(c, s, 1.0, 2))
 
 
 def with_start(waypoints: Sequence[Waypoint], start: Reference) -> list[Waypoint]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -130,7 +130,9 @@ class FollowingController(TorqueController[F], Generic[F]):
     def desired(self, now: float, laws: FollowingLaws) -> Reference | None:
         """What these laws follow in the last state, continuous joints in the turn of that."""
         reference = laws.reference.sample(now, self.state.time_ns)
-        return None if reference is None else replace(reference, q=self._turns.nearest(reference.q, self.state.q))
+        if reference is None or not self._turns.any:
+            return reference
+        return reference._replace(q=self._turns.nearest(reference.q, self.state.q))
 
     def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> bool:
         """Take a trajectory, which replaces what was desired before; False if it was rejected."""
@@ -153,7 +155,7 @@ class FollowingController(TorqueController[F], Generic[F]):
         """References are forgotten where the robot was stopped or let down, or the loop was too slow for as long: it is
         not where it was meant to be, and a trajectory has gone on without it.
         """
-        if self.safety.abandoned(now) or self.loop.slow_for(now) > self.safety.patience:
+        if self.safety.abandoned(now) or (self.loop.slow and self.loop.slow_for(now) > self.safety.patience):
             for reference in self._references():
                 reference.forget(now - self.safety.patience)
         if self.reference.due(self.state.time_ns):

@@ -162,7 +162,7 @@ class Turns:
     def __init__(self, model: RobotModel) -> None:
         turning = [is_endless(joint.type) for joint in model.joints for _ in range(joint.nv)]
         self._turn = 2.0 * math.pi * np.array(turning, dtype=np.float64)
-        self._any = any(turning)
+        self.any = any(turning)
 
     @property
     def turn(self) -> Array:
@@ -171,7 +171,7 @@ class Turns:
 
     def nearest(self, q: Array, to: Array) -> Array:
         """The same position (nv,), by less than half a turn away from `to` where that is possible."""
-        return q + self._turn * np.round((to - q) / (2.0 * math.pi)) if self._any else q
+        return q + self._turn * np.round((to - q) / (2.0 * math.pi)) if self.any else q
 
 
 def as_array(values: Any) -> Array:
@@ -253,7 +253,8 @@ class StateInput:
         v = joints.raw_rates("velocity", velocity) if len(velocity) else None    # type: ignore[arg-type]
         measured = joints.raw_rates("effort", effort) if len(effort) else self.measured_effort  # type: ignore[arg-type]
         time_ns = stamp_ns or (0 if self._unstamped_since is None else round((now - self._unstamped_since) * 1e9))
-        if v is not None and not all_finite(v):
+        measured_all = v is not None and all_finite(v)
+        if v is not None and not measured_all:
             v = np.where(np.isfinite(v), v, np.nan)
         try:
             meaning = self._check.admit(now, time_ns, q, v, self.timeout)
@@ -261,7 +262,7 @@ class StateInput:
             raise Rejected(error.kind, f"joint state: {error}") from None
         # From here on nothing is wrong.
         judged = v
-        if v is None or not all_finite(v):
+        if v is None or not measured_all:
             passed = (time_ns - self.time_ns) * 1e-9 if stamp_ns else now - self.received
             estimate = self._estimate(q, passed) if now - self.received < self.timeout else np.zeros(self._model.nv)
             v = estimate if v is None else np.where(np.abs(v) < HUGE, v, estimate)

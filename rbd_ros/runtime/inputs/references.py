@@ -207,7 +207,7 @@ class ReferenceInput:
         """Waypoints and start of a motion from the present reference, the short way of continuous joints; whether the
         first point is a jump, within what is allowed.
         """
-        near = replace(present, q=self._turns.nearest(present.q, waypoints[0].q))
+        near = present._replace(q=self._turns.nearest(present.q, waypoints[0].q))
         starts = [near.q] if measured is None else [near.q, self._turns.nearest(measured, waypoints[0].q)]
         if not must_jump(self._model, waypoints[0], starts):
             return waypoints, near, False

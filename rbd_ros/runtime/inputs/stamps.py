@@ -49,22 +49,19 @@ class StampClock:
         """Another clock, by the next message; its period is learnt anew."""
         self._count = self._advances = 0
         self._offset, self._until = 0.0, -math.inf
+        self._rate = 1.0    # as the module's docstring says
         self._highest = self._highest_before = 0.0
 
     def leaps(self, passed: float, waited: float) -> bool:
         """Whether a stamp later by `passed` that came `waited` later is of a clock that leapt."""
         if self._advances < LEARNING:
             return passed - waited > LEAP
-        ahead = self._offset + passed - self._rate() * waited - max(self._highest, self._highest_before)
+        ahead = self._offset + passed - self._rate * waited - max(self._highest, self._highest_before)
         return ahead > PERIODS * self._step
-
-    def _rate(self) -> float:
-        pace = self.pace
-        return FASTER * pace if pace > MUCH else min(1.0, SLOWER * pace)
 
     def advance(self, now: float, passed: float, waited: float) -> None:
         """Such a message counts."""
-        self._offset += passed - self._rate() * waited
+        self._offset += passed - self._rate * waited
         if now >= self._until:
             self._highest_before, self._highest, self._until = self._highest, self._offset, now + WINDOW
         elif self._offset > self._highest:
@@ -79,3 +76,5 @@ class StampClock:
         weight = 1.0 / min(self._count, _MEMORY)
         self._advance += weight * (passed - self._advance)
         self._interval += weight * (waited - self._interval)
+        pace = self.pace
+        self._rate = FASTER * pace if pace > MUCH else min(1.0, SLOWER * pace)

@@ -146,7 +146,8 @@ class SafetyFilter(Generic[Laws]):
         """Output for a fresh joint state; `command(laws)` is what these laws want."""
         elapsed = self._advance(now)
         laws = self.laws
-        self._let_in()
+        if self._absent is not None:
+            self._let_in()
         new = self._asked(command, laws.new)
         old = NOTHING if laws.old is None else self._asked(command, laws.old)
         given, given_before = isinstance(new, Command), isinstance(old, Command)
@@ -221,7 +222,8 @@ class SafetyFilter(Generic[Laws]):
         """Let the fades go on; the time since the last output (s)."""
         elapsed, self._time = max(now - self._time, 0.0), now
         ramp = self.settings.ramp_in
-        self.laws.advance(elapsed, ramp)
+        if self.laws.fading:
+            self.laws.advance(elapsed, ramp)
         for channel in self.channels:
             channel.advance(elapsed, ramp)
         return elapsed
@@ -230,8 +232,6 @@ class SafetyFilter(Generic[Laws]):
         """A law that lacked a command while it faded counts as safe until the fade is over; then it ramps in
         (`Modes.restart`).
         """
-        if self._absent is None:
-            return
         if self.modes.share <= 0.0:    # whatever comes now ramps in from the safe effort
             self._absent = None
         elif not self.laws.fading or (self._absent is not self.laws.old and self._absent is not self.laws.new):
@@ -242,7 +242,7 @@ class SafetyFilter(Generic[Laws]):
     def _asked(self, command: Callable[[Laws], Command | NoCommand], laws: Laws) -> Command | NoCommand:
         found = command(laws)
         if isinstance(found, Command):
-            if not all(map(all_finite, found.efforts)):
+            if not (all_finite(found.effort) and (found.motor_effort is None or all_finite(found.motor_effort))):
                 self.counts["non_finite_command"] += 1
                 return NoCommand("the command is not finite")
             if laws is self._absent:
