@@ -43,6 +43,7 @@ from rbd_interfaces.srv import Reset, Step
 from ..core.actuation.actuation_yaml import load_actuation
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
+from ..runtime.inputs.rejections import Verdict
 from ..runtime.parameters import Table
 from ..runtime.plant.elastic_plant import ElasticPlant
 from ..runtime.plant.pace import Pace, Patience
@@ -212,14 +213,14 @@ class SimulatorNode(ModelNode):
     def _on_wrenches(self, message: NamedWrenches) -> None:
         self.take(lambda: self.plant.on_wrenches(named_wrenches(message)))
 
-    def take(self, accept: Callable[[], bool]) -> bool:
+    def take(self, accept: Callable[[], Verdict]) -> bool:
         if not self.active:
             return False
         self._catch_up()
-        accepted = accept()
-        if not accepted:
-            self.get_logger().warning(f"input rejected: {self.plant.rejections.last}", throttle_duration_sec=1.0)
-        return accepted
+        verdict = accept()
+        if not verdict:
+            self.get_logger().warning(f"input rejected: {verdict.text}", throttle_duration_sec=1.0)
+        return verdict.taken
 
     def _take_waiting(self) -> None:
         """Handle what has arrived before a request for steps, so that it acts in these steps."""

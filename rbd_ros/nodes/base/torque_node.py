@@ -29,6 +29,7 @@ from ...core.model.robot_model import RobotModel
 from ...runtime.control.loop_rate import Transit
 from ...runtime.control.torque import TorqueController
 from ...runtime.control.torque_settings import TorqueSettings
+from ...runtime.inputs.rejections import Verdict
 from ...runtime.parameters import Parameter, Table
 from ...runtime.safety import Command, Defect
 from ..outputs import ADAPTERS_TABLE, make_outputs
@@ -89,10 +90,10 @@ class TorqueNode(ModelNode, ABC):
     def create_inputs(self) -> None:
         """Create the subscriptions of the subclass with `subscribe`."""
 
-    def report_rejection(self, accepted: bool) -> None:
-        """Log the last rejection, at most once a second, unless the input was accepted."""
-        if not accepted:
-            self.get_logger().warning(f"input rejected: {self.controller.rejections.last}", throttle_duration_sec=1.0)
+    def report_rejection(self, verdict: Verdict) -> None:
+        """Log why an input was rejected, if it was, at most once a second."""
+        if not verdict and verdict.text:
+            self.get_logger().warning(f"input rejected: {verdict.text}", throttle_duration_sec=1.0)
 
     # ---- configuration
 
@@ -238,13 +239,12 @@ class TorqueNode(ModelNode, ABC):
 
     def _answer(self, message: JointState, info: Mapping[str, int]) -> None:
         controller = self.controller
-        rejected = controller.rejections.total
         received = info["received_timestamp"]
         age = self._transit.age(time.time_ns(), info["source_timestamp"], received)
         command = controller.on_state(time.monotonic(), nanoseconds(message.header.stamp), message.name,
                                       message.position, message.velocity, message.effort, age)
-        if command is None:
-            self.report_rejection(controller.rejections.total == rejected)
+        if not isinstance(command, Command):
+            self.report_rejection(command)
             return
         self._stamp = message.header.stamp
         self._publish(command)

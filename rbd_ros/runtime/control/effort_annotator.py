@@ -30,8 +30,9 @@ from ...core.motion.position_limits import limits
 from ...core.motion.trajectory import Reference
 from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.finite import all_finite
-from ..inputs.joint_states import JointMap, Rejected, Rejections, as_array
+from ..inputs.joint_states import JointMap, as_array
 from ..inputs.references import Point
+from ..inputs.rejections import Rejected, Rejections, Verdict
 from ..parameters import Parameter, Table, validate
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
 from .law import Law, LawSettings
@@ -100,15 +101,14 @@ class EffortAnnotator:
         """Use these settings from now on."""
         self.settings, self.model, self._law = settings, settings.model, Law(settings.model, settings.law)
 
-    def annotate(self, names: Sequence[str], points: Sequence[Point]) -> Annotation | None:
-        """Efforts of all points; None if the trajectory is rejected."""
+    def annotate(self, names: Sequence[str], points: Sequence[Point]) -> Annotation | Verdict:
+        """Efforts of all points, unless the trajectory is rejected."""
         try:
             return self._annotate(names, points)
         except Rejected as error:
-            self.rejections.add(error)
+            return self.rejections.add(error)
         except RbdError as error:
-            self.rejections.add(Rejected("bad_trajectory", str(error)))
-        return None
+            return self.rejections.add(Rejected("bad_trajectory", str(error)))
 
     def _annotate(self, names: Sequence[str], points: Sequence[Point]) -> Annotation:
         if not points:

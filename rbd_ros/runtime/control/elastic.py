@@ -25,6 +25,7 @@ from ...core.model.robot_model import RobotModel
 from ..inputs.finite import all_finite
 from ..inputs.motor_states import MotorInput
 from ..inputs.references import ReferenceInput
+from ..inputs.rejections import Verdict
 from ..safety import NOTHING, Command, NoCommand, SafetySettings
 from ..safety.motor_ramp import MotorRamp
 from .elastic_law import ElasticLaw, ElasticState
@@ -111,12 +112,12 @@ class ElasticController(FlatnessController[ElasticLaws]):
     # ---- inputs
 
     def on_motor_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
-                       velocity: ArrayLike) -> bool:
-        """Take a state of the motors; False if it was rejected."""
+                       velocity: ArrayLike) -> Verdict:
+        """Take a state of the motors."""
         return self.motor_state.accept(now, stamp_ns, names, position, velocity)
 
     def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
-                 effort: ArrayLike = (), age: float = 0.0) -> Command | None:
+                 effort: ArrayLike = (), age: float = 0.0) -> Command | Verdict:
         self._heard, self._cycle = self.state.received, self._cycle + 1
         return super().on_state(now, stamp_ns, names, position, velocity, effort, age)
 
