@@ -48,7 +48,7 @@ from ..runtime.parameters import Table
 from ..runtime.plant.elastic_plant import ElasticPlant
 from ..runtime.plant.pace import Pace, Patience
 from ..runtime.plant.plant import Plant
-from ..runtime.plant.settings import SIMULATOR_TABLE, SimulatorSettings
+from ..runtime.plant.simulator_settings import SIMULATOR_TABLE, SimulatorSettings
 from .base.conversions import named_wrenches
 from .base.model_node import ModelNode
 from .base.parameters import MODEL_NODE_TABLE

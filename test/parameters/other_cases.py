@@ -21,7 +21,7 @@ from rbd_ros.runtime.robot import load_model
 from rbd_ros.runtime.service.constrained import ConstrainedRequest
 from rbd_ros.runtime.service.dynamics import DynamicsService
 from rbd_ros.runtime.service.robot_state import StateRequest
-from rbd_ros.runtime.service.settings import SERVER_TABLE, ServerSettings, load_server_model
+from rbd_ros.runtime.service.server_settings import SERVER_TABLE, ServerSettings, load_server_model
 
 MS = 1_000_000
 MOON = (0.0, 1.0, -1.62)

@@ -27,7 +27,7 @@ from sensor_msgs.msg import JointState
 
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.loop_rate import Transit
-from ...runtime.control.torque import TorqueController
+from ...runtime.control.torque_controller import TorqueController
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.inputs.rejections import Verdict
 from ...runtime.parameters import Parameter, Table

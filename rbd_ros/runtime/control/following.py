@@ -16,7 +16,7 @@ from ..inputs.joint_states import Turns, total_wrenches
 from ..inputs.references import Point, ReferenceInput
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from ..parameters import Parameter, Table
-from .torque import Laws, TorqueController
+from .torque_controller import Laws, TorqueController
 from .torque_settings import TORQUE_TABLE, TorqueSettings
 
 Array = NDArray[np.float64]

@@ -16,7 +16,7 @@ from ...core.simulation.simulator import Simulator
 from ..inputs.finite import all_finite, worst
 from ..inputs.joint_states import JointMap, as_array, total_wrenches
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
-from .settings import SimulatorSettings
+from .simulator_settings import SimulatorSettings
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.actuation.flatness import MotorReference
+from ...core.actuation.motor_reference import MotorReference
 from ...core.motion.trajectory import Reference, Trajectory, Waypoint
 
 

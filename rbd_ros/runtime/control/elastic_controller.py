@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.actuation.flatness import MotorReference, motor_reference
+from ...core.actuation.motor_reference import MotorReference, motor_reference
 from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
@@ -31,7 +31,7 @@ from ..safety.motor_ramp import MotorRamp
 from .elastic_law import ElasticLaw, ElasticState
 from .elastic_settings import ElasticSettings, held
 from .flatness import FlatnessController, FlatnessLaws
-from .stiffness_filter import StiffnessFilter
+from .smooth_stiffness import SmoothStiffness
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
@@ -65,7 +65,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         self._last_stamp = self._elapsed = 0.0
         self._heard = -math.inf    # the time of the last joint state but this one
         self._cycle = self._timed = 0
-        self._stiffness = StiffnessFilter(settings.stiffness, settings.stiffness_poles)
+        self._stiffness = SmoothStiffness(settings.stiffness, settings.stiffness_poles)
 
     def limits(self, settings: TorqueSettings) -> list[SafetySettings]:
         assert isinstance(settings, ElasticSettings)
