@@ -8,7 +8,7 @@ from .core.actuation.actuation import Actuation, RigidDrive, SeriesDrive, Variab
 from .core.actuation.actuation_yaml import load_actuation
 from .core.actuation.damped_deflection import DampedDeflection
 from .core.actuation.feedback_linearization import FeedbackLinearization, feedback_linearization
-from .core.actuation.flatness import MotorReference, link_efforts, motor_reference
+from .core.actuation.motor_reference import MotorReference, link_efforts, motor_reference
 from .core.actuation.friction import friction_effort, friction_effort_derivatives
 from .core.actuation.motor import Motor
 from .core.actuation.poles import FeedbackGains

@@ -118,6 +118,19 @@ def test_only_nodes_know_ros(path):
     assert found == []
 
 
+def test_files_share_a_name_only_where_one_is_the_node_of_the_other():
+    def files(*folders):
+        return [path for folder in folders for path in (PACKAGE / folder).rglob("*.py") if path.name != "__init__.py"]
+
+    logic = {path.name: path for path in files("runtime")}
+    assert len(logic) == len(files("runtime")) and not {path.name for path in files("core/actuation")} & logic.keys()
+    nodes = {path.name: path for path in files("nodes")}
+    assert len(nodes) == len(files("nodes")) and "flatness.py" in logic.keys() & nodes.keys()
+    for name in logic.keys() & nodes.keys():
+        module = ".".join(["rbd_ros", *logic[name].relative_to(PACKAGE).with_suffix("").parts])
+        assert any(found.startswith(module + ".") for found, _ in imported(nodes[name])), name
+
+
 def test_importing_the_library_loads_no_ros():
     code = "import rbd_ros, sys; print({'rclpy', 'launch', 'rbd_interfaces'} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, check=True, text=True,
@@ -128,7 +141,7 @@ def test_importing_the_library_loads_no_ros():
 @pytest.mark.parametrize("line, word", [
     ("from ..dynamics.inverse import inverse_dynamics", "layer above"),
     ("from ..dynamics import inverse", "layer above"),
-    ("from .. import simulation", "layer above"), ("import rbd_ros.runtime.control.law", "outside"),
+    ("from .. import simulation", "layer above"), ("import rbd_ros.runtime.control.tracking_law", "outside"),
     ("def f():\n    from ..motion import splines", "layer above"), ("from ... import load_urdf", "outside"),
     ("from ...nodes import torque_node", "outside")])
 def test_a_file_that_reaches_up_is_found(tmp_path, line, word):

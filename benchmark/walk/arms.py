@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import rbd_ros as rbd
-from rbd_ros.runtime.control.elastic import ElasticController
+from rbd_ros.runtime.control.elastic_controller import ElasticController
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings

@@ -8,6 +8,7 @@ import numpy as np
 
 from rbd_ros.core.errors import RbdError
 from rbd_ros.runtime.inputs.references import Point
+from rbd_ros.runtime.inputs.rejections import TAKEN, Verdict
 from rbd_ros.runtime.safety import Command
 
 from .arms import LONGEST, Arm, arm
@@ -46,7 +47,7 @@ class Episode:
         self._trajectory, self._streamed = False, self._motion.offset    # what is followed, and from where
         self._moving_until = 0.0                   # torques move by themselves until then
         self._error: Array | None = None           # of the next state
-        self._answer: Command | None = None        # the last one
+        self._answer: Command | Verdict = TAKEN    # the last one
         self.steps = 0
         self.history: deque[str] = deque(maxlen=12)    # events, with their times
 
@@ -91,12 +92,12 @@ class Episode:
         self._answer = taken = self._state(controller)
         self.steps += 1
         if not judge.active:
-            if taken is not None:
+            if isinstance(taken, Command):
                 judge.violations.append(f"t = {now:.4f} s: output {taken} of an inactive controller")
-        elif taken is not None:
+        elif isinstance(taken, Command):
             judge.updated(now, list(taken.efforts))
 
-    def _state(self, controller: Any) -> Command | None:
+    def _state(self, controller: Any) -> Command | Verdict:
         now, motors = self._now, self._arm.motors
         q, v = self._motion.measured(now)
         if self._error is not None:
@@ -110,8 +111,8 @@ class Episode:
             controller.on_motor_state(now, stamp, motors, np.concatenate([q + 0.002, second]),
                                       np.concatenate([v, 0.0 * second]))
         age = float(self._rng.uniform(0.0, 0.03)) if now < self._old_until else 0.0
-        found: Command | None = controller.on_state(now, stamp, self._names, q, () if now < self._bare_until else v, (),
-                                                    age)
+        found: Command | Verdict = controller.on_state(now, stamp, self._names, q,
+                                                       () if now < self._bare_until else v, (), age)
         return found
 
     def _stream(self, controller: Any, judged: bool = True) -> None:
@@ -280,9 +281,9 @@ class Episode:
                 compared += 1
                 self._compare(fresh, answer)
 
-    def _compare(self, fresh: Any, wanted: Command | None) -> None:
+    def _compare(self, fresh: Any, wanted: Command | Verdict) -> None:
         answer, modes = self._answer, (self._controller.safety.mode, fresh.safety.mode)
-        if answer is None or wanted is None or modes[0] != modes[1] or not all(map(np.array_equal, *(
+        if not (answer and wanted) or modes[0] != modes[1] or not all(map(np.array_equal, *(
                 [np.zeros(0) if each is None else each for each in command[:3]] for command in (answer, wanted)))):
             self._judge.violations.append(f"t = {self._now:.4f} s: {modes[0]} {answer}, a fresh controller is "
                                           f"{modes[1]} {wanted}")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..core.actuation.actuation import Actuation
 from ..core.actuation.actuation_yaml import load_actuation
-from ..core.actuation.flatness import MotorReference, flat_motors, link_efforts
+from ..core.actuation.motor_reference import MotorReference, flat_motors, link_efforts
 from ..core.actuation.poles import FeedbackGains
 from ..core.actuation.spring_motion import Motion
 from ..core.dynamics.mass_matrix import mass_matrix

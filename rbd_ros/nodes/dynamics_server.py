@@ -31,7 +31,7 @@ from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from ..runtime.service.constrained import ConstrainedRequest
 from ..runtime.service.dynamics import DynamicsService
-from ..runtime.service.settings import SERVER_TABLE, ServerSettings, load_server_model
+from ..runtime.service.server_settings import SERVER_TABLE, ServerSettings, load_server_model
 from ..runtime.statistics import CycleStatistics
 from . import service_conversions as convert
 from .base.conversions import nanoseconds, wrenches

@@ -22,6 +22,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
+from ..runtime.inputs.rejections import Verdict
 from ..runtime.statistics import CycleStatistics
 from .base.conversions import trajectory_points
 from .base.model_node import ModelNode
@@ -77,8 +78,8 @@ class EffortAnnotatorNode(ModelNode):
             return
         begin = time.perf_counter()
         found = self.annotator.annotate(message.joint_names, trajectory_points(message))
-        if found is None:
-            self.get_logger().warning(f"trajectory rejected, not passed on: {self.annotator.rejections.last}")
+        if isinstance(found, Verdict):
+            self.get_logger().warning(f"trajectory rejected, not passed on: {found.text}")
             return
         for point, effort in zip(message.points, found.effort, strict=True):
             point.effort = array("d", effort.tobytes())

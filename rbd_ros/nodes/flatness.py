@@ -3,7 +3,7 @@
 Topics: those of `torque_node` and `following_node`. A streamed reference needs jerk and snap, or ~/effort has no
 derivatives. Trajectories are interpolated four times continuously differentiable (`core.motion.smooth_trajectory`).
 
-With parameter `actuation_file` the joints are elastic (`runtime.control.elastic`), and there are, too:
+With parameter `actuation_file` the joints are elastic (`runtime.control.elastic_controller`), and there are, too:
   motor_states        sensor_msgs/JointState, in, best effort: position and velocity of the motors behind the gears, by
                       the names of the joints, and <joint>/stiffness for the second motors
   ~/motor_reference   rbd_interfaces/ElasticJointReference, out, for drives with control of their own: with each
@@ -25,7 +25,7 @@ from typing import Any
 
 from ..core.actuation.actuation_yaml import load_actuation
 from ..core.model.robot_model import RobotModel
-from ..runtime.control.elastic import ElasticController
+from ..runtime.control.elastic_controller import ElasticController
 from ..runtime.control.elastic_settings import ElasticSettings
 from ..runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
 from ..runtime.control.torque_settings import TorqueSettings

@@ -16,9 +16,9 @@ import numpy as np
 from std_msgs.msg import Float64, Float64MultiArray
 
 from ..core.model.robot_model import RobotModel
-from ..runtime.cosimulation.settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
+from ..runtime.cosimulation.mujoco_settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
 from ..runtime.plant.plant import Plant
-from ..runtime.plant.settings import SimulatorSettings
+from ..runtime.plant.simulator_settings import SimulatorSettings
 from .base.parameters import MODEL_NODE_TABLE
 from .base.spin import run
 from .simulator import SimulatorNode

@@ -25,6 +25,7 @@ from rbd_interfaces.msg import JointEffort
 
 from ..core.model.robot_model import RobotModel
 from ..runtime.cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
+from ..runtime.inputs.rejections import Verdict
 from .base.conversions import nanoseconds
 from .base.model_node import ModelNode
 from .base.parameters import MODEL_NODE_TABLE
@@ -73,16 +74,15 @@ class ResidualNode(ModelNode):
     def _on_state(self, message: JointState) -> None:
         if not self.active:
             return
-        rejected = self._monitor.rejections.total
         residual = self._monitor.on_state(nanoseconds(message.header.stamp), message.name, message.position,
                                           message.velocity, message.effort)
-        if residual is not None:
+        if not isinstance(residual, Verdict):
             settings = self._monitor.settings
             answer = JointEffort(header=message.header, name=list(settings.joints),
                                  effort=array("d", residual[settings.output]))
             self._publisher.publish(answer)
-        elif self._monitor.rejections.total > rejected:
-            self.get_logger().warning(f"input rejected: {self._monitor.rejections.last}", throttle_duration_sec=1.0)
+        elif residual.text:
+            self.get_logger().warning(f"input rejected: {residual.text}", throttle_duration_sec=1.0)
 
 
 def main(arguments: list[str] | None = None) -> None:

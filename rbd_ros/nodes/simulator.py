@@ -43,11 +43,12 @@ from rbd_interfaces.srv import Reset, Step
 from ..core.actuation.actuation_yaml import load_actuation
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
+from ..runtime.inputs.rejections import Verdict
 from ..runtime.parameters import Table
 from ..runtime.plant.elastic_plant import ElasticPlant
 from ..runtime.plant.pace import Pace, Patience
 from ..runtime.plant.plant import Plant
-from ..runtime.plant.settings import SIMULATOR_TABLE, SimulatorSettings
+from ..runtime.plant.simulator_settings import SIMULATOR_TABLE, SimulatorSettings
 from .base.conversions import named_wrenches
 from .base.model_node import ModelNode
 from .base.parameters import MODEL_NODE_TABLE
@@ -212,14 +213,14 @@ class SimulatorNode(ModelNode):
     def _on_wrenches(self, message: NamedWrenches) -> None:
         self.take(lambda: self.plant.on_wrenches(named_wrenches(message)))
 
-    def take(self, accept: Callable[[], bool]) -> bool:
+    def take(self, accept: Callable[[], Verdict]) -> bool:
         if not self.active:
             return False
         self._catch_up()
-        accepted = accept()
-        if not accepted:
-            self.seldom.warning("rejected", f"input rejected: {self.plant.rejections.last}")
-        return accepted
+        verdict = accept()
+        if not verdict:
+            self.seldom.warning("rejected", f"input rejected: {verdict.text}")
+        return verdict.taken
 
     def _take_waiting(self) -> None:
         """Handle what has arrived before a request for steps, so that it acts in these steps."""

@@ -17,7 +17,7 @@ from rbd_interfaces.msg import ConstraintForces
 from ..core.errors import RbdError
 from ..runtime.plant.elastic_plant import ElasticPlant
 from ..runtime.plant.plant import Plant
-from ..runtime.plant.settings import SimulatorSettings
+from ..runtime.plant.simulator_settings import SimulatorSettings
 
 Array = NDArray[np.float64]
 

@@ -164,7 +164,7 @@ def test_velocity_and_position_limits_are_reported():
         (1, "shoulder", "velocity", 4.0, 3.0), (2, "elbow", "position", -3.5, -3.0)]
     assert found.counts["points_over_velocity_limit"] == found.counts["points_over_position_limit"] == 1
     unlimited = annotator(rbd.load_urdf(arm_urdf().replace('lower="-3" upper="3" ', "")))    # which means 0 and 0
-    assert unlimited.annotate(NAMES, points(q=0.1 * Q)) is not None
+    assert unlimited.annotate(NAMES, points(q=0.1 * Q))
     assert unlimited.counts["points_over_position_limit"] == 0
 
 
@@ -185,7 +185,8 @@ def test_velocity_and_position_limits_are_reported():
 ])
 def test_malformed_trajectories_are_rejected(names, given, kind, words):
     made = annotator()
-    assert made.annotate(names, given) is None
+    verdict = made.annotate(names, given)
+    assert not verdict and words in verdict.text
     assert made.rejections.counts[kind] == made.rejections.total == 1 and words in made.rejections.last
     assert made.counts["trajectories"] == 0
 

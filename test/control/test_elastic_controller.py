@@ -12,7 +12,7 @@ from support.elastic_arm import (DRIVES, MOTORS, MS, R, W, Z, answer, close, com
 import rbd_ros as rbd
 from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
-from rbd_ros.runtime.control.stiffness_filter import StiffnessFilter
+from rbd_ros.runtime.control.smooth_stiffness import SmoothStiffness
 
 # ---- the command
 
@@ -131,7 +131,7 @@ def test_a_changed_stiffness_is_approached_smoothly():
 
 def test_the_filter_solves_its_differential_equation():
     b, h = np.array([3.0, 20.0]), 1e-3
-    one, many = (StiffnessFilter(np.array([1.0, 2.0]), b) for _ in range(2))
+    one, many = (SmoothStiffness(np.array([1.0, 2.0]), b) for _ in range(2))
     for made in (one, many):
         made.aim(np.array([2.0, -1.0]), b)
     for _ in range(700):

@@ -10,7 +10,8 @@ import rbd_ros as rbd
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
 from rbd_ros.runtime.inputs.finite import HUGE, all_finite
-from rbd_ros.runtime.inputs.joint_states import Rejections, StateInput
+from rbd_ros.runtime.inputs.joint_states import StateInput
+from rbd_ros.runtime.inputs.rejections import Rejections
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 ABSURD = (1e30, 1e80, 1e149, 1e151, 1e160, 1e308)

@@ -123,7 +123,7 @@ def test_a_pose_beyond_numbers_is_not_judged(monkeypatch):
     made = FeedforwardController(arm(), FeedforwardSettings.from_values({}, arm()))
     made.activate(0.0)
     made.on_state(1.0, MS, NAMES, Q, REST, G)
-    monkeypatch.setattr("rbd_ros.runtime.control.torque.gravity_effort", beyond)
+    monkeypatch.setattr("rbd_ros.runtime.control.torque_controller.gravity_effort", beyond)
     assert made.compare_gravity(1.0) is None
     monkeypatch.undo()
     assert made.compare_gravity(1.0).kind == "held"

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from support.arm import A_REF, MIMIC, NAMES, Q_REF, V_REF, Q, V, arm
 
-from rbd_ros.runtime.inputs.joint_states import Rejections, StateInput
+from rbd_ros.runtime.inputs.joint_states import StateInput
+from rbd_ros.runtime.inputs.rejections import Rejections
 from rbd_ros.runtime.inputs.plausibility import CONFIRMED
 from rbd_ros.runtime.inputs.references import Point, ReferenceInput
 
@@ -82,7 +83,7 @@ def test_a_clock_that_leaps_ahead_counts_as_a_restart(state):
 def test_stamps_that_begin_are_another_clock():
     unstamped = StateInput(arm(), Rejections(), 0.05, 0.0)
     assert all(unstamped.accept(1e-3 * i, 0, NAMES, Q, V) for i in range(20))
-    accepted = [unstamped.accept(0.02 + 1e-3 * i, (5000 + i) * MS, NAMES, Q, V) for i in range(CONFIRMED)]
+    accepted = [unstamped.accept(0.02 + 1e-3 * i, (5000 + i) * MS, NAMES, Q, V).taken for i in range(CONFIRMED)]
     assert accepted == [False] * (CONFIRMED - 1) + [True] and unstamped.clock_restarts == 1
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.runtime.inputs.joint_states import Rejections
+from rbd_ros.runtime.inputs.rejections import Rejections
 from rbd_ros.runtime.inputs.references import Point, ReferenceInput
 
 MODEL = rbd.sample("iiwa")

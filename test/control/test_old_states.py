@@ -179,7 +179,7 @@ def starved(**limits):
             made.on_reference(now, 0, names, q0 + 0.2 * (1.0 - np.cos(s)), np.full(7, 0.42 * np.sin(s)),
                               np.full(7, 0.88 * np.cos(s)))
             answer = made.on_state(now, round(now * 1e9), names, robot.q, robot.v, (), 0.002 * age)
-            coming += [] if answer is None else [(k + age, answer.effort.copy())]
+            coming += [(k + age, answer.effort.copy())] if answer else []
             due = k + period
         while coming and coming[0][0] <= k:
             effort = coming.pop(0)[1]

@@ -9,7 +9,8 @@ from support.arm import NAMES, Q, V, arm
 
 from rbd_ros.core.motion import continuity as bounds
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.runtime.inputs.joint_states import Rejections, StateInput
+from rbd_ros.runtime.inputs.joint_states import StateInput
+from rbd_ros.runtime.inputs.rejections import Rejections
 from rbd_ros.runtime.inputs.plausibility import CONFIRMED
 
 MS = 1_000_000
@@ -101,12 +102,12 @@ def test_efforts_are_as_without_the_outlier(wrong):
     for i in range(100):
         now, stamp, q = 1.0 + 1e-3 * i, (1000 + i) * MS, Q + 1e-3 * i * V
         if i % 10 == 5:
-            assert other.on_state(now - 5e-4, stamp - MS // 2, NAMES, q + wrong[0], wrong[1]) is None, i
+            assert not other.on_state(now - 5e-4, stamp - MS // 2, NAMES, q + wrong[0], wrong[1]), i
         np.testing.assert_array_equal(*(each.on_state(now, stamp, NAMES, q, V).effort for each in (other, plain)))
 
 
 def accepted(made, first, count, q, v, step=1):
-    return [made.on_state(1.0 + 1e-3 * i, (1000 + i) * MS, NAMES, q, v) is not None
+    return [bool(made.on_state(1.0 + 1e-3 * i, (1000 + i) * MS, NAMES, q, v))
             for i in range(first, first + count * step, step)]
 
 

@@ -30,7 +30,7 @@ def make(request):
 
 
 def taken(made, *points):
-    return made.on_trajectory(1.0, 0, NAMES, points)
+    return made.on_trajectory(1.0, 0, NAMES, points).taken
 
 
 @pytest.mark.parametrize(("q", "joint", "value", "limit"), [
@@ -68,7 +68,7 @@ def test_many_short_trajectories_lead_no_farther_than_one(make):
         for _ in range(20):
             if taken(made, Point(0.01, q + step)):
                 q = made.reference.sample(1.0, 2 * SECOND).q
-                assert made.on_state(1.0, SECOND, NAMES, q) is not None
+                assert made.on_state(1.0, SECOND, NAMES, q)
         assert begin[0] <= q[0] <= most
         if isinstance(made, FeedforwardController):    # the smooth one swings out
             assert taken(made, Point(0.01, q + 0.5 * step), Point(0.02, q))    # rounding on the way

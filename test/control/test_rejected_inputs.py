@@ -70,7 +70,7 @@ def test_it_is_as_if_it_had_not_been(controller, settings, kind):
             made.on_trajectory(now, int(rng.choice([0, stamp + 20 * MS])), NAMES, [Point(1.0, Q + 0.3)])
         elif choice < 0.2:
             made.on_wrenches(now, [("lower", np.ones(6))])
-        assert made.on_state(now, stamp, NAMES, Q + 1e-3 * np.sin(i), V) is not None, made.rejections.last
+        assert made.on_state(now, stamp, NAMES, Q + 1e-3 * np.sin(i), V), made.rejections.last
         if i % 3 == 2:
             before = copy.deepcopy(made)
             accept, messages = kind(rng, made, now + 1e-4, stamp)
@@ -107,8 +107,8 @@ def test_motors_that_are_never_plausible_are_stale():
     made = controller(motor_gains__kp=10.0, state_timeout=0.05)
     answer(made, 1.0, 1000 * MS)
     for i in range(100):
-        made.on_motor_state(1.001 + 1e-3 * i, (1001 + i) * MS, MOTORS, Z, [40.0, 0.0, 0.0])
+        verdict = made.on_motor_state(1.001 + 1e-3 * i, (1001 + i) * MS, MOTORS, Z, [40.0, 0.0, 0.0])
+        assert not verdict and "velocity of joint 'shoulder' is 40" in verdict.text
         found = made.on_state(1.001 + 1e-3 * i, (1001 + i) * MS, NAMES, Q, V)
-    assert "velocity of joint 'shoulder' is 40" in made.rejections.last
     np.testing.assert_allclose(found.motor_effort, holding(made), rtol=0, atol=1e-9)
     assert "motor state" in found.problem

@@ -10,7 +10,7 @@ from support.arm import A_REF, JOINT, LINK, MIMIC, NAMES, Q_REF, V_REF, Q, V, ar
 import rbd_ros as rbd
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.parameters import Parameter, validate
-from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE
+from rbd_ros.runtime.plant.simulator_settings import SIMULATOR_TABLE
 from rbd_ros.runtime.robot import load_model
 
 CONFIG = Path(__file__).parents[2] / "config" / "feedforward.yaml"

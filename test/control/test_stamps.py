@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from support.arm import NAMES, Q, arm
 
-from rbd_ros.runtime.inputs.joint_states import Rejections, StateInput
+from rbd_ros.runtime.inputs.joint_states import StateInput
+from rbd_ros.runtime.inputs.rejections import Rejections
 from rbd_ros.runtime.inputs.plausibility import CONFIRMED
 
 MS = 1_000_000
@@ -14,7 +15,7 @@ MS = 1_000_000
 def taken(times, timeout=0.05):
     """The input after states of a resting arm: (steady time, stamp), both in s; and which of them were accepted."""
     state = StateInput(arm(), Rejections(), timeout, 30.0, 2.0)
-    return state, [state.accept(now, 10**18 + round(stamp * 1e9), NAMES, Q, [0.0, 0.0]) for now, stamp in times]
+    return state, [state.accept(now, 10**18 + round(stamp * 1e9), NAMES, Q, [0.0, 0.0]).taken for now, stamp in times]
 
 
 def regular(count, h=1e-3, pace=1.0):

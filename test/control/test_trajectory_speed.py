@@ -11,6 +11,7 @@ from rbd_ros.runtime.control.feedforward import FeedforwardController, Feedforwa
 from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
 from rbd_ros.runtime.inputs.joint_states import UNSTAMPED
 from rbd_ros.runtime.inputs.references import Point
+from rbd_ros.runtime.inputs.rejections import TAKEN
 
 SECOND, MS = 1_000_000_000, 1_000_000
 LIMIT = 3.0
@@ -55,16 +56,17 @@ def test_what_is_faster_than_a_limit_is_accepted_with_a_warning(made, fields, wa
     zero = [np.zeros(2) for _ in fields]
     for factor, warned in ((0.99, False), (1.02, True)):
         duration = peak * way / (factor * LIMIT)
-        assert made.on_trajectory(1.0, 0, NAMES, [Point(0.0, Q, *zero), Point(duration, Q - [way, 0.0], *zero)])
+        points = [Point(0.0, Q, *zero), Point(duration, Q - [way, 0.0], *zero)]
+        taken, warning, _ = made.on_trajectory(1.0, 0, NAMES, points)
         expected = f"joint 'shoulder' reaches {LIMIT * factor:.3g} (rad/s or m/s), its velocity limit is {LIMIT:.3g}"
-        assert (expected in made.reference.warning) == warned and bool(made.reference.warning) == warned
+        assert taken and (expected in warning) == warned and bool(warning) == warned
 
 
 def test_a_long_trajectory_is_looked_through_quickly(made):
     t = np.linspace(0.0, 50.0, 5000)
     q = Q + np.stack([0.5 * np.sin(t), 0.0 * t], axis=1)
     points = [Point(*row) for row in zip(t, q, np.stack([0.5 * np.cos(t), 0.0 * t], axis=1), strict=True)]
-    assert made.on_trajectory(1.0, 0, NAMES, points) and not made.reference.warning
+    assert made.on_trajectory(1.0, 0, NAMES, points) == TAKEN
 
 
 def test_without_limits_there_is_a_bound():

@@ -92,7 +92,7 @@ def test_motors_that_are_heard_of_are_braked_where_the_clock_leaps(leap):
             if motors_first:
                 made.on_motor_state(now, stamp, MOTORS, Z, W)
             command = made.on_state(now, stamp, NAMES, Q, V)
-            if command is not None:
+            if command:
                 found.append(command.motor_effort)
             if not motors_first:
                 made.on_motor_state(now, stamp, MOTORS, Z, W)

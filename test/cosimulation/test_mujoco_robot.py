@@ -12,7 +12,7 @@ from rbd_ros.core.lie.so3 import from_rpy
 from rbd_ros.core.simulation.simulator import Simulator
 from rbd_ros.runtime.cosimulation import mujoco_model
 from rbd_ros.runtime.cosimulation.mujoco_robot import INTEGRATORS, MujocoRobot
-from rbd_ros.runtime.cosimulation.settings import mujoco_plant, mujoco_settings
+from rbd_ros.runtime.cosimulation.mujoco_settings import mujoco_plant, mujoco_settings
 from rbd_ros.runtime.parameters import validate
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed: scripts/setup --peers")
@@ -223,7 +223,7 @@ def test_what_it_does_not_do_is_named(monkeypatch):
 
 
 def test_only_one_module_imports_mujoco():
-    code = ("import rbd_ros, rbd_ros.runtime.cosimulation.settings, rbd_ros.runtime.cosimulation.residual, sys; "
+    code = ("import rbd_ros, rbd_ros.runtime.cosimulation.mujoco_settings, rbd_ros.runtime.cosimulation.residual, sys; "
             "print('mujoco' in sys.modules)")
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
                           cwd=PACKAGE.parent).stdout.strip() == "False"
@@ -233,7 +233,7 @@ def test_only_one_module_imports_mujoco():
 
 
 def test_parameters_reach_the_robot():
-    from rbd_ros.runtime.cosimulation.settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
+    from rbd_ros.runtime.cosimulation.mujoco_settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
 
     model = rbd.load_urdf(TWO)
     assert set(INTEGRATORS) == set(next(row.choices for row in MUJOCO_TABLE if row.name == "integrator"))

@@ -6,6 +6,7 @@ import rbd_ros as rbd
 from rbd_ros.core.actuation.friction import friction_effort
 from rbd_ros.core.simulation.simulator import Simulator
 from rbd_ros.runtime.cosimulation.residual import ResidualMonitor, ResidualSettings
+from rbd_ros.runtime.inputs.rejections import IGNORED, TAKEN
 
 STEP = 1e-3
 MODEL = rbd.load_urdf(rbd.sample_path("two_link")).with_(armature=0.2)
@@ -123,14 +124,15 @@ def test_gaps_resets_and_malformed_states_give_none():
     def state(stamp_ms, q=Q0):
         return monitor.on_state(stamp_ms * 1_000_000, names, q, V0, [0.0, 0.0])
 
-    assert state(5) is None and state(6) is not None
-    assert state(100) is None and state(101) is not None    # a gap
-    assert state(2) is None and state(3) is not None        # a reset
-    assert state(3) is None                                 # the same once more
+    assert state(5) is TAKEN and isinstance(state(6), np.ndarray)
+    assert state(100) is TAKEN and isinstance(state(101), np.ndarray)    # a gap
+    assert state(2) is TAKEN and isinstance(state(3), np.ndarray)        # a reset
+    assert state(3) is TAKEN                                             # the same once more
     assert monitor.counts["gaps"] == 2 and monitor.counts["repeated"] == 1
-    assert state(4, [np.nan, 0.0]) is None and monitor.rejections.total == 1
-    assert state(5) is not None
-    assert monitor.on_state(6_000_000, ["other"], [0.0], [0.0], [0.0]) is None
+    verdict = state(4, [np.nan, 0.0])
+    assert not verdict and "'" in verdict.text and monitor.rejections.total == 1
+    assert isinstance(state(5), np.ndarray)
+    assert monitor.on_state(6_000_000, ["other"], [0.0], [0.0], [0.0]) == IGNORED
     monitor.on_command(0, names, [1.0])
     assert monitor.rejections.counts["wrong_size"] == 1
 

@@ -25,7 +25,7 @@ from benchmark.fuzz.peer import Peer, Violation
 from benchmark.fuzz.storm import Storm
 from rbd_interfaces.msg import JointReference, NamedWrench, NamedWrenches
 from rbd_ros.nodes.base.conversions import named_wrenches, nanoseconds, trajectory_points
-from rbd_ros.runtime.control.elastic import ElasticController
+from rbd_ros.runtime.control.elastic_controller import ElasticController
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings

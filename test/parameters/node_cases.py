@@ -19,6 +19,7 @@ from support.arm import NAMES
 from support.tables import CLASSES
 
 import rbd_ros as rbd
+from rbd_ros.runtime.parameters import validate
 
 URDF = rbd.sample_path("two_link")
 ROBOT = {"robot_description_file": str(URDF)}
@@ -111,6 +112,25 @@ def executor(program: str, values: Values) -> Any:
     return asked[0]
 
 
+def control_loop(program: str, values: Values) -> Any:
+    """Its kind, and how long it waits actively, s."""
+    with Nodes(program).started(values) as node:
+        loop = node._states.loop
+        return type(loop).__name__, getattr(loop, "active", 0.0)
+
+
+def scheduling(program: str, values: Values) -> Any:
+    """What the control thread asks of the system."""
+    with pytest.MonkeyPatch.context() as patch, Nodes(program).started({}) as node:
+        asked: list[Any] = []
+        patch.setattr(os, "sched_setscheduler", lambda thread, kind, given: asked.append((kind, given.sched_priority)))
+        patch.setattr(os, "sched_setaffinity", lambda thread, processors: asked.append(tuple(processors)))
+        module = importlib.import_module("rbd_ros.nodes.base.scheduling")
+        patch.setattr(module, "_lock_memory", lambda: asked.append("locked"))
+        module.Scheduling(validate(node.table, values)).apply_to_thread(lambda text: None)
+        return tuple(asked)
+
+
 def periods(program: str, values: Values) -> Any:
     """Of all timers, in ms."""
     with Nodes(program).started(values) as node:
@@ -190,10 +210,16 @@ def shared(program: str) -> dict[str, Case]:
 
 
 def torque(program: str) -> dict[str, Case]:
-    topics = partial(published, program)
+    topics, asks = partial(published, program), partial(scheduling, program)
     return {
         **shared(program),
         "watchdog_rate": Case(50.0, partial(periods, program), (20.0, 1000.0), ROBOT),
+        "control_loop": Case("executor", partial(control_loop, program), ("ExecutorLoop", 0.0), ROBOT),
+        "active_wait": Case(1e-4, partial(control_loop, program), ("DirectLoop", 1e-4), ROBOT),
+        "thread_priority": Case(7, asks, ((os.SCHED_FIFO, 7),)),
+        "scheduling_policy": Case("rr", asks, ((os.SCHED_RR, 7),), {"thread_priority": 7}),
+        "cpu_affinity": Case([0], asks, ((0,),)),
+        "lock_memory": Case(True, asks, ("locked",)),
         "adapters": Case(["forward_command"], topics, added("/effort_controller/commands"), ROBOT),
         "forward_command.controller": Case(
             "arm", topics, renamed("/effort_controller/commands", "/arm/commands"),

@@ -12,16 +12,17 @@ from parameters.case import Case, Values, split
 from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm, arm_urdf
 
 import rbd_ros as rbd
-from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
+from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE, Annotation, AnnotatorSettings, EffortAnnotator
 from rbd_ros.runtime.cosimulation.lockstep import Lockstep, LockstepSettings
 from rbd_ros.runtime.cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
 from rbd_ros.runtime.inputs.references import Point
+from rbd_ros.runtime.inputs.rejections import TAKEN
 from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.robot import load_model
 from rbd_ros.runtime.service.constrained import ConstrainedRequest
 from rbd_ros.runtime.service.dynamics import DynamicsService
 from rbd_ros.runtime.service.robot_state import StateRequest
-from rbd_ros.runtime.service.settings import SERVER_TABLE, ServerSettings, load_server_model
+from rbd_ros.runtime.service.server_settings import SERVER_TABLE, ServerSettings, load_server_model
 
 MS = 1_000_000
 MOON = (0.0, 1.0, -1.62)
@@ -55,7 +56,7 @@ def annotated(values: Values, urdf: str = "") -> Any:
     if later is not None:
         made.apply(AnnotatorSettings.from_values(later, model))
     found = made.annotate(NAMES[:n], [Point(1.0, Q_REF[:n], V_REF[:n], A_REF[:n])])
-    assert found is not None
+    assert isinstance(found, Annotation)
     return found.effort[0]
 
 
@@ -179,7 +180,7 @@ def widest(values: Values) -> float:
     for k in count(1):
         monitor, _ = _monitor(values)
         monitor.on_state(0, NAMES, Q, V, [0.0, 0.0])
-        if monitor.on_state(10 * k * MS, NAMES, Q, V, [0.0, 0.0]) is None:
+        if monitor.on_state(10 * k * MS, NAMES, Q, V, [0.0, 0.0]) is TAKEN:
             return 0.01 * (k - 1)
     raise AssertionError
 

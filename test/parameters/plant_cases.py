@@ -10,10 +10,10 @@ from parameters.case import Case, Values, split
 
 import rbd_ros as rbd
 from rbd_ros.core.simulation.simulator import Simulator
-from rbd_ros.runtime.cosimulation.settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
+from rbd_ros.runtime.cosimulation.mujoco_settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
 from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.plant.plant import Plant
-from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE, SimulatorSettings
+from rbd_ros.runtime.plant.simulator_settings import SIMULATOR_TABLE, SimulatorSettings
 from rbd_ros.runtime.robot import load_model
 
 URDF = str(rbd.sample_path("two_link"))

@@ -44,9 +44,13 @@ class Arm:
     def refer(self, acceleration: Any = A_REF) -> None:
         assert self.made.on_reference(self.now, 0, self.names, Q_REF[self.at], V_REF[self.at], acceleration[self.at])
 
-    def state(self, q: Any = Q, v: Any = V, effort: Any = ()) -> Any:
+    def answer(self, q: Any = Q, v: Any = V, effort: Any = ()) -> Any:
         """The answer to a joint state."""
-        return self.made.on_state(self.now, round(self.now * 1e9), NAMES, q, v, effort).effort
+        return self.made.on_state(self.now, round(self.now * 1e9), NAMES, q, v, effort)
+
+    def state(self, *given: Any, **named: Any) -> Any:
+        """The effort that answers a joint state."""
+        return self.answer(*given, **named).effort
 
     def time_until(self, condition: Callable[[], Any]) -> float:
         """Seconds from now, in steps of 10 ms, until the condition holds."""
@@ -78,7 +82,7 @@ def safe(program: str, values: Values) -> Any:
 def fastest(program: str, values: Values) -> Any:
     """Velocity (rad/s) of the first state that is taken, of 20 to 1 rad/s; the limit is 3 rad/s."""
     arm = Arm(program, values)
-    return next(float(v) for v in np.arange(20.0, 0.0, -1.0) if arm.state(v=[v, 0.0]) is not None)
+    return next(float(v) for v in np.arange(20.0, 0.0, -1.0) if arm.answer(v=[v, 0.0]))
 
 
 def change(program: str, values: Values) -> Any:

@@ -10,7 +10,7 @@ import rbd_ros as rbd
 from rbd_ros.core.model.samples import constraints_from
 from rbd_ros.runtime.service.constrained import ConstrainedRequest
 from rbd_ros.runtime.service.robot_state import StateRequest
-from rbd_ros.runtime.service.settings import ServerSettings
+from rbd_ros.runtime.service.server_settings import ServerSettings
 
 NOW = state(req.state())
 

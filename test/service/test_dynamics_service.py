@@ -14,7 +14,7 @@ from support.service_requests import FIVE_BAR, LOOP, NAMES, NAN, TAU, A, Q, V
 import rbd_ros as rbd
 from rbd_ros.runtime.service.constrained import ConstrainedRequest
 from rbd_ros.runtime.service.robot_state import StateRequest
-from rbd_ros.runtime.service.settings import ServerSettings, load_server_model
+from rbd_ros.runtime.service.server_settings import ServerSettings, load_server_model
 from rbd_ros.runtime.service.trajectory import TrajectoryPoint
 
 ORDER = [3, 0, 4, 2, 1]

@@ -8,7 +8,7 @@ import pytest
 
 import rbd_ros as rbd
 from rbd_ros.runtime.parameters import validate
-from rbd_ros.runtime.service.settings import SERVER_TABLE, ServerSettings, load_server_model
+from rbd_ros.runtime.service.server_settings import SERVER_TABLE, ServerSettings, load_server_model
 
 CONFIG = Path(__file__).parents[2] / "config" / "dynamics_server.yaml"
 URDF = rbd.sample_path("five_bar").read_text()

@@ -17,7 +17,7 @@ from rbd_ros.runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, 
 from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.plant.elastic_plant import ElasticPlant
 from rbd_ros.runtime.plant.plant import Plant
-from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE, SimulatorSettings
+from rbd_ros.runtime.plant.simulator_settings import SIMULATOR_TABLE, SimulatorSettings
 
 pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"),
               pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")]

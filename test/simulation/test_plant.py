@@ -10,7 +10,7 @@ from rbd_ros.core.simulation.simulator import Simulator
 from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.plant.pace import Pace, Patience
 from rbd_ros.runtime.plant.plant import Plant
-from rbd_ros.runtime.plant.settings import SIMULATOR_TABLE, SimulatorSettings
+from rbd_ros.runtime.plant.simulator_settings import SIMULATOR_TABLE, SimulatorSettings
 from rbd_ros.runtime.robot import load_model
 
 URDF = str(rbd.sample_path("two_link"))

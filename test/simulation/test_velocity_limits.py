@@ -6,7 +6,7 @@ import rbd_ros as rbd
 from rbd_ros.core.simulation.integrators import NAMES
 from rbd_ros.core.simulation.simulator import Simulator
 from rbd_ros.runtime.plant.elastic_plant import ElasticPlant
-from rbd_ros.runtime.plant.settings import SimulatorSettings
+from rbd_ros.runtime.plant.simulator_settings import SimulatorSettings
 
 ARM = rbd.load_urdf(rbd.sample_path("two_link")).with_(damping=0.0, friction=0.0)
 AXIS = """<robot name="axis"><link name="base"/><link name="wheel"><inertial><mass value="2"/>

@@ -7,7 +7,7 @@ from rbd_ros import RobotModel
 from rbd_ros.runtime.service.constrained import ConstrainedRequest
 from rbd_ros.runtime.service.dynamics import DynamicsService
 from rbd_ros.runtime.service.robot_state import StateRequest
-from rbd_ros.runtime.service.settings import ServerSettings
+from rbd_ros.runtime.service.server_settings import ServerSettings
 from rbd_ros.runtime.service.trajectory import TrajectoryPoint
 from support.service_requests import FIVE_BAR
 

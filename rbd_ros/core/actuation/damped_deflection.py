@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from ..model.inertia import Array
 from ..model.scalars import positive
 from .actuation import Actuation
-from .flatness import _shaped
+from .motor_reference import _shaped
 from .series_elastic import SeriesSpring
 from .spring_motion import Motion, series_motion
 

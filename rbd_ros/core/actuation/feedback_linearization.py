@@ -27,7 +27,7 @@ from ..errors import RbdError
 from ..model.inertia import Array
 from ..model.state import real, states
 from .actuation import Actuation
-from .flatness import link_efforts, stiffness_motion
+from .motor_reference import link_efforts, stiffness_motion
 from .friction import friction_effort, friction_effort_derivatives
 from .poles import FeedbackGains
 from .spring_motion import Motion, solve, variable_partials

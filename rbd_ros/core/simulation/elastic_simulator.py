@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..actuation.actuation import Actuation
-from ..actuation.flatness import motor_reference
+from ..actuation.motor_reference import motor_reference
 from ..dynamics.inverse import gravity_effort
 from ..dynamics.mass_matrix import mass_matrix
 from ..errors import RbdError, shown

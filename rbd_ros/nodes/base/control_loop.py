@@ -111,7 +111,7 @@ class DirectLoop(ControlLoop):
         super().__init__(node, scheduling)
         self.group = ThreadlessGroup()
         self._waiting: Any = None    # from `start` on
-        self._active, self._period = active, period
+        self.active, self._period = active, period
         self._stopped = False
 
     def start(self) -> None:
@@ -124,7 +124,7 @@ class DirectLoop(ControlLoop):
         with waiting:
             while not self._stopped:
                 try:
-                    if self._active > 0.0 and last:
+                    if self.active > 0.0 and last:
                         self._wait_actively(waiting, last)
                     else:
                         waiting.wait(EVENTS)
@@ -143,7 +143,7 @@ class DirectLoop(ControlLoop):
 
     def _wait_actively(self, waiting: Any, last: float) -> None:
         """Until there may be a message."""
-        expected, margin = last + self._period(), self._active
+        expected, margin = last + self._period(), self.active
         if waiting.wait(max(expected - margin - time.monotonic(), 0.0)):
             return
         begin = now = time.monotonic()

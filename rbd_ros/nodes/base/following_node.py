@@ -39,8 +39,8 @@ class FollowingNode(TorqueNode):
         accepted = self.controller.on_trajectory(
             time.monotonic(), nanoseconds(message.header.stamp), message.joint_names, trajectory_points(message))
         self.report_rejection(accepted)
-        if accepted and self.controller.reference.warning:
-            self.get_logger().warning(self.controller.reference.warning)
+        if accepted and accepted.text:
+            self.get_logger().warning(accepted.text)
 
     def _on_wrenches(self, message: NamedWrenches) -> None:
         self.report_rejection(self.controller.on_wrenches(time.monotonic(), named_wrenches(message)))

@@ -30,15 +30,15 @@ class JointStateInputs:
                  on_malformed: Callable[[Malformed], None]) -> None:
         self._node, self._on_malformed = node, on_malformed
         self._scheduling = Scheduling(values)
-        self._loop: ControlLoop | None = None    # the events executor has no use for one
+        self.loop: ControlLoop | None = None    # the events executor has no use for one
         if values["executor"] != "events":
-            self._loop = (ExecutorLoop(node, self._scheduling) if values["control_loop"] == "executor" else
+            self.loop = (ExecutorLoop(node, self._scheduling) if values["control_loop"] == "executor" else
                           DirectLoop(node, self._scheduling, values["active_wait"], period))
         self._subscriptions: list[Any] = []
 
     def listen(self, topic: str, callback: Callable[[Fields, Info], None]) -> Any:
         """A subscription; what has to be taken first is listened to first. callback: called under the node's lock."""
-        node, loop = self._node, self._loop
+        node, loop = self._node, self.loop
         reader = JointStateReader(lambda data: deserialize_message(data, JointState))
 
         def on_message(message: Any, info: Info) -> None:
@@ -60,19 +60,19 @@ class JointStateInputs:
         """Begin to call; no `listen` may follow."""
         gc.collect()
         gc.freeze()    # what exists now is here to stay: the collector need not look at it in the control loop
-        if self._loop is not None:
-            self._loop.start()
+        if self.loop is not None:
+            self.loop.start()
 
     def stop(self) -> None:
         """Let go of everything."""
-        if self._loop is not None:
-            self._loop.stop()
+        if self.loop is not None:
+            self.loop.stop()
         while self._subscriptions:
             self._node.destroy_subscription(self._subscriptions.pop())
 
     def take(self) -> bool:
         """Handle a message that waits in the last subscription, if no thread of its own does that."""
-        if self._loop is not None:
+        if self.loop is not None:
             return False
         last = self._subscriptions[-1]
         taken = take(last)
@@ -82,5 +82,5 @@ class JointStateInputs:
 
     def report(self) -> dict[str, Any]:
         """For diagnostics."""
-        return {"active_wait_s": 0.0 if self._loop is None else self._loop.active_s,
+        return {"active_wait_s": 0.0 if self.loop is None else self.loop.active_s,
                 "scheduling": self._scheduling.state}

@@ -22,9 +22,10 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
 from ...core.model.robot_model import RobotModel
 from ...runtime.control.loop_rate import Transit
-from ...runtime.control.torque import TorqueController
+from ...runtime.control.torque_controller import TorqueController
 from ...runtime.control.torque_settings import TorqueSettings
 from ...runtime.inputs.joint_state_bytes import Fields, Malformed
+from ...runtime.inputs.rejections import Verdict
 from ...runtime.parameters import Parameter, Table
 from ...runtime.safety import Command, Defect
 from ..outputs import ADAPTERS_TABLE, make_outputs
@@ -85,10 +86,10 @@ class TorqueNode(ModelNode, ABC):
     def create_inputs(self) -> None:
         """Create the subscriptions of the subclass with `subscribe`."""
 
-    def report_rejection(self, accepted: bool) -> None:
-        """Log the last rejection, at most once a second, unless the input was accepted."""
-        if not accepted:
-            self.seldom.warning("rejected", f"input rejected: {self.controller.rejections.last}")
+    def report_rejection(self, verdict: Verdict) -> None:
+        """Log why an input was rejected, if it was, at most once a second."""
+        if not verdict and verdict.text:
+            self.seldom.warning("rejected", f"input rejected: {verdict.text}")
 
     # ---- configuration
 
@@ -217,20 +218,18 @@ class TorqueNode(ModelNode, ABC):
         self.seldom.error("defect", f"stopped by a defect; publishing the safe effort until ~/reset:\n{trace}")
 
     def _on_malformed(self, error: Malformed) -> None:
-        self.controller.rejections.add(error)
-        self.report_rejection(False)
+        self.report_rejection(self.controller.rejections.add(error))
 
     def _on_joint_state(self, state: Fields, info: Info) -> None:
         if not self.active:
             return
         controller = self.controller
-        rejected = controller.rejections.total
         received = info["received_timestamp"]
         age = self._transit.age(time.time_ns(), info["source_timestamp"], received)
         command = controller.on_state(time.monotonic(), state.stamp_ns, state.names, state.position, state.velocity,
                                       state.effort, age)
-        if command is None:
-            self.report_rejection(controller.rejections.total == rejected)
+        if not isinstance(command, Command):
+            self.report_rejection(command)
             return
         self._stamp = (state.sec, state.nanosec)
         self._publish(command)

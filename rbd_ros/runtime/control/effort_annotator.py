@@ -30,11 +30,12 @@ from ...core.motion.position_limits import limits
 from ...core.motion.trajectory import Reference
 from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.finite import all_finite
-from ..inputs.joint_states import JointMap, Rejected, Rejections, as_array
+from ..inputs.joint_states import JointMap, as_array
 from ..inputs.references import Point
+from ..inputs.rejections import Rejected, Rejections, Verdict
 from ..parameters import Parameter, Table, validate
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
-from .law import Law, LawSettings
+from .tracking_law import TrackingLaw, TrackingLawSettings
 from .torque_settings import EFFORT_LIMITS, ROBOT_COMPENSATES, effort_limits
 
 Array = NDArray[np.float64]
@@ -52,7 +53,7 @@ class AnnotatorSettings:
     """Validated parameters; `effort_limit` (nv,) in model order, N m or N."""
 
     model: RobotModel
-    law: LawSettings
+    law: TrackingLawSettings
     effort_limit: Array
     clip: bool
 
@@ -61,7 +62,7 @@ class AnnotatorSettings:
         """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
         values = validate(ANNOTATOR_TABLE, values)
         zero = np.zeros(model.nv)
-        law = LawSettings(zero, zero, "full", FrictionTerms.from_values(values), values["robot_compensates"])
+        law = TrackingLawSettings(zero, zero, "full", FrictionTerms.from_values(values), values["robot_compensates"])
         limit = effort_limits(values, model, joint_order(values["joints"], model)[2])
         return AnnotatorSettings(loaded(model, values), law, limit, values["clip"])
 
@@ -98,17 +99,16 @@ class EffortAnnotator:
 
     def apply(self, settings: AnnotatorSettings) -> None:
         """Use these settings from now on."""
-        self.settings, self.model, self._law = settings, settings.model, Law(settings.model, settings.law)
+        self.settings, self.model, self._law = settings, settings.model, TrackingLaw(settings.model, settings.law)
 
-    def annotate(self, names: Sequence[str], points: Sequence[Point]) -> Annotation | None:
-        """Efforts of all points; None if the trajectory is rejected."""
+    def annotate(self, names: Sequence[str], points: Sequence[Point]) -> Annotation | Verdict:
+        """Efforts of all points, unless the trajectory is rejected."""
         try:
             return self._annotate(names, points)
         except Rejected as error:
-            self.rejections.add(error)
+            return self.rejections.add(error)
         except RbdError as error:
-            self.rejections.add(Rejected("bad_trajectory", str(error)))
-        return None
+            return self.rejections.add(Rejected("bad_trajectory", str(error)))
 
     def _annotate(self, names: Sequence[str], points: Sequence[Point]) -> Annotation:
         if not points:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from ...core.actuation.actuation import Actuation, SeriesDrive
 from ...core.actuation.damped_deflection import DampedDeflection
 from ...core.actuation.feedback_linearization import FeedbackLinearization, feedback_linearization
-from ...core.actuation.flatness import MotorReference, link_efforts, motor_reference
+from ...core.actuation.motor_reference import MotorReference, link_efforts, motor_reference
 from ...core.actuation.poles import FeedbackGains
 from ...core.errors import RbdError, shown, unknown_name
 from ...core.model.inertia import Array

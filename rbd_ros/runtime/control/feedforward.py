@@ -16,7 +16,7 @@ from ..parameters import Parameter, Table, per_joint, validate
 from ..robot import joint_order
 from ..safety import NOTHING, Command, NoCommand
 from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
-from .law import FEEDFORWARD, Law, LawSettings
+from .tracking_law import FEEDFORWARD, TrackingLaw, TrackingLawSettings
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
@@ -38,14 +38,14 @@ FEEDFORWARD_TABLE: Table = (
 class FeedforwardSettings(FollowingSettings):
     """Validated parameters of the feed-forward controller."""
 
-    law: LawSettings
+    law: TrackingLawSettings
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> FeedforwardSettings:
         """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
         values = validate(FEEDFORWARD_TABLE, values)
         order = joint_order(values["joints"], model)[2]
-        law = LawSettings(
+        law = TrackingLawSettings(
             kp=per_joint("gains.kp", values["gains.kp"], order), kd=per_joint("gains.kd", values["gains.kd"], order),
             feedforward=values["feedforward"], friction=FrictionTerms.from_values(values),
             compensates=values["robot_compensates"])
@@ -57,7 +57,7 @@ class FeedforwardLaws(FollowingLaws):
 
     def __init__(self, settings: FeedforwardSettings, reference: ReferenceInput) -> None:
         super().__init__(settings, reference)
-        self.law = Law(self.model, settings.law)
+        self.law = TrackingLaw(self.model, settings.law)
 
 
 class FeedforwardController(FollowingController[FeedforwardLaws]):

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import check_between
 from ...core.motion.trajectory import Interpolation, Reference, Trajectory, Waypoint
-from ..inputs.joint_states import Rejected, Rejections, Turns, total_wrenches
+from ..inputs.joint_states import Turns, total_wrenches
 from ..inputs.references import Point, ReferenceInput
+from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from ..parameters import Parameter, Table
-from .torque import Laws, TorqueController
+from .torque_controller import Laws, TorqueController
 from .torque_settings import TORQUE_TABLE, TorqueSettings
 
 Array = NDArray[np.float64]
@@ -98,10 +99,8 @@ class FollowingController(TorqueController[F], Generic[F]):
 
     def on_reference(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
                      velocity: ArrayLike = (), acceleration: ArrayLike = (), jerk: ArrayLike = (),
-                     snap: ArrayLike = ()) -> bool:
-        """Take a sample of a stream of references; False if it was rejected. A stream that begins anew may begin
-        elsewhere.
-        """
+                     snap: ArrayLike = ()) -> Verdict:
+        """Take a sample of a stream of references. A stream that begins anew may begin elsewhere."""
         before = None if self.reference.streams(now) else self.reference.without_later()
         accepted = self.reference.accept(now, stamp_ns, names, position, velocity, acceleration, jerk, snap)
         if accepted and before is not None:
@@ -134,21 +133,20 @@ class FollowingController(TorqueController[F], Generic[F]):
             return reference
         return reference._replace(q=self._turns.nearest(reference.q, self.state.q))
 
-    def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> bool:
-        """Take a trajectory, which replaces what was desired before; False if it was rejected."""
+    def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> Verdict:
+        """Take a trajectory, which replaces what was desired before."""
         if self.safety.latched:
-            self.rejections.add(Rejected("bad_trajectory", "a trajectory would run on during the emergency stop: reset "
-                                         "that first"))
-            return False
+            return self.rejections.add(Rejected("bad_trajectory", "a trajectory would run on during the emergency "
+                                                "stop: reset that first"))
         if stamp_ns and self.state.unstamped:
-            self.rejections.add(Rejected("bad_trajectory", "joint states have no stamps that the trajectory's could be "
-                                         "compared with: send it with stamp 0, to begin at once"))
-            return False
+            return self.rejections.add(Rejected("bad_trajectory", "joint states have no stamps that the trajectory's "
+                                                "could be compared with: send it with stamp 0, to begin at once"))
         measured = self.state.q if self.state.age(now) < self.state.timeout else None
         before = self.reference.without_later()
         accepted = self.reference.accept_trajectory(now, stamp_ns, self.state.time_ns, names, points, measured)
         self._beginning = None if accepted else self._beginning
-        self._fade_a_jump(before)
+        if accepted.jumps:    # as far as that is allowed
+            self._fade_from(before)
         return accepted
 
     def prepare(self, now: float) -> None:
@@ -160,24 +158,17 @@ class FollowingController(TorqueController[F], Generic[F]):
                 reference.forget(now - self.safety.patience)
         if self.reference.due(self.state.time_ns):
             before = self.reference.without_later()
-            self.reference.sample(now, self.state.time_ns)
-            self._fade_a_jump(before)
+            if self.reference.begin(now, self.state.time_ns):
+                self._fade_from(before)
 
-    def _fade_a_jump(self, before: ReferenceInput) -> None:
-        """Where a trajectory begins elsewhere, as far as that is allowed, go over to it from what was followed."""
-        if self.reference.jumped:
-            self.reference.jumped = False
-            self._fade_from(before)
-
-    def on_wrenches(self, now: float, wrenches: Sequence[tuple[str, ArrayLike]]) -> bool:
-        """Take all external wrenches: (body, [moment, force] on the body in its link frame); False if rejected."""
+    def on_wrenches(self, now: float, wrenches: Sequence[tuple[str, ArrayLike]]) -> Verdict:
+        """Take all external wrenches: (body, [moment, force] on the body in its link frame)."""
         try:
             self._wrenches = total_wrenches(self.model, wrenches)
         except Rejected as error:
-            self.rejections.add(error)
-            return False
+            return self.rejections.add(error)
         self._wrenches_received = now
-        return True
+        return TAKEN
 
     def fresh_wrenches(self, now: float) -> Array | None:
         """External wrenches (bodies, 6), None without any."""

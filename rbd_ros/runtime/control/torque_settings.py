@@ -14,7 +14,7 @@ from ...core.model.robot_model import RobotModel
 from ..parameters import Parameter, Table, per_joint
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
 from ..safety import SafetySettings
-from .law import COMPENSATES
+from .tracking_law import COMPENSATES
 
 Array = NDArray[np.float64]
 

@@ -22,7 +22,8 @@ from ...core.actuation.friction import friction_effort
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.model.robot_model import RobotModel
 from ..friction_terms import FrictionTerms, friction_rows
-from ..inputs.joint_states import JointMap, Rejected, Rejections, StateInput
+from ..inputs.joint_states import JointMap, StateInput
+from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from ..parameters import Parameter, Table, validate
 from ..robot import ROBOT_TABLE, joint_order, joints_row
 from .applied import AppliedCommands
@@ -112,19 +113,20 @@ class ResidualMonitor:
             self.rejections.add(error)
 
     def on_state(self, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike,
-                 effort: ArrayLike) -> Array | None:
-        """The residual (nv,) over the interval that ends here; None where there is none."""
+                 effort: ArrayLike) -> Array | Verdict:
+        """The residual (nv,) over the interval that ends here, if there is one."""
         state = self._state
         if self._last is not None and stamp_ns == self._last[0]:    # a simulation that stands
             self.counts["repeated"] += 1
-            return None
+            return TAKEN
         self._forget(stamp_ns)
-        if not state.accept(stamp_ns * 1e-9, stamp_ns, names, position, velocity, effort):
-            return None
+        verdict = state.accept(stamp_ns * 1e-9, stamp_ns, names, position, velocity, effort)
+        if not verdict:
+            return verdict
         last, self._last = self._last, (stamp_ns, state.q, state.v)
         if last is None or not 0 < stamp_ns - last[0] <= self.settings.max_interval * 1e9:
             self.counts["gaps"] += last is not None
-            return None
+            return TAKEN
         measured = state.measured_effort
         if measured is not None:
             self._measure_delay(last[0], measured)
@@ -135,7 +137,7 @@ class ResidualMonitor:
                 self.applied.judge((stamp_ns - last[0]) * 1e-9, last[1], last[2], state.v, before, applied)
         if applied is None or not np.isfinite(applied).all():
             self.counts["without_effort"] += 1
-            return None
+            return TAKEN
         return self._residual((stamp_ns - last[0]) * 1e-9, last[1], last[2], applied)
 
     def _forget(self, stamp_ns: int) -> None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .joint_states import Rejected
+from .rejections import Rejected
 
 Array = NDArray[np.float64]
 

@@ -1,52 +1,24 @@
-"""What arrives from outside: rejections counted per kind, names mapped to model order, joint states accepted."""
+"""What arrives from outside: names mapped to model order, joint states accepted."""
 from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.errors import RbdError
 from ...core.model.joints import is_endless
 from ...core.model.robot_model import RobotModel
 from ...core.motion.velocity_limits import velocity_limits
 from .finite import HUGE, all_finite, worst
 from .plausibility import CLOCK, ELSEWHERE, Implausible, Plausibility
+from .rejections import IGNORED, TAKEN, Rejected, Rejections, Verdict
 
 Array = NDArray[np.float64]
 _EMPTY = np.zeros(0)
 UNSTAMPED, UNSTAMPED_PERIOD = 8, 0.2    # so many states of stamp 0, each within so many s of the last: they have none
-
-
-class Rejected(RbdError):
-    """An input that is not used. `kind` is one of `Rejections.KINDS`."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-class Rejections:
-    """Count of rejected inputs per kind, and the last reason."""
-
-    KINDS = ("wrong_size", "non_finite", "unknown_joint", "missing_joint", "duplicate_joint", "stamp_backwards",
-             "unknown_body", "bad_trajectory", "implausible", "stamp_leap", "malformed")
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter({kind: 0 for kind in self.KINDS})
-        self.last = ""
-
-    def add(self, error: Rejected) -> None:
-        self.counts[error.kind] += 1
-        self.last = str(error)
-
-    @property
-    def total(self) -> int:
-        return sum(self.counts.values())
 
 
 class JointMap:
@@ -234,21 +206,20 @@ class StateInput:
         return now - self.received
 
     def accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
-               velocity: ArrayLike = (), effort: ArrayLike = ()) -> bool:
-        """Take a joint state; False if it was rejected or has none of the model's joints."""
+               velocity: ArrayLike = (), effort: ArrayLike = ()) -> Verdict:
+        """Take a joint state; one that has none of the model's joints is of no concern."""
         try:
             return self._accept(now, stamp_ns, names, position, velocity, effort)
         except Rejected as error:
-            self._rejections.add(error)
             self.refused = str(error)
-            return False
+            return self._rejections.add(error)
 
     def _accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike,
-                effort: ArrayLike) -> bool:
+                effort: ArrayLike) -> Verdict:
         joints = self._map
         if not joints.update(names):
             self.foreign = names
-            return False
+            return IGNORED
         q = joints.positions("position", position)
         v = joints.raw_rates("velocity", velocity) if len(velocity) else None    # type: ignore[arg-type]
         measured = joints.raw_rates("effort", effort) if len(effort) else self.measured_effort  # type: ignore[arg-type]
@@ -274,7 +245,7 @@ class StateInput:
         self.q, self.v, self.measured_effort = q, v, measured
         self.stamp_ns, self.time_ns, self.received = stamp_ns, time_ns, now
         self.refused, self.foreign = "", ()
-        return True
+        return TAKEN
 
     def _count_unstamped(self, now: float, stamp_ns: int) -> None:
         """Tell states without stamps from those of a simulation that stands at time 0."""

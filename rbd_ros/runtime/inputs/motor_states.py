@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.actuation.actuation import Actuation
 from ...core.motion.velocity_limits import velocity_limits
 from .finite import all_finite, worst
-from .joint_states import Rejected, Rejections, Turns, as_array
+from .joint_states import Turns, as_array
 from .plausibility import Implausible, Plausibility
+from .rejections import TAKEN, Rejected, Rejections, Verdict
 
 Array = NDArray[np.float64]
 
@@ -61,8 +62,8 @@ class MotorInput:
         self._check.forget()
 
     def accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
-               velocity: ArrayLike) -> bool:
-        """Take a motor state; False if it was rejected."""
+               velocity: ArrayLike) -> Verdict:
+        """Take a motor state."""
         try:
             if names != self._names:
                 self._map(list(names))
@@ -73,12 +74,11 @@ class MotorInput:
             except Implausible as error:
                 raise Rejected(error.kind, f"motor state: {error}") from None
         except Rejected as error:
-            self._rejections.add(error)
-            return False
+            return self._rejections.add(error)
         self._check.keep(now, time_ns, q, v, meaning)
         self.position[self._needed], self.velocity[self._needed] = q, v
         self.stamp_ns, self.received = time_ns, now
-        return True
+        return TAKEN
 
     def measured(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Positions and velocities (nm,) of the motors, where the joints are at q, v (nv,)."""

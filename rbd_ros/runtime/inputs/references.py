@@ -15,7 +15,8 @@ from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import check_points
 from ...core.motion.trajectory import Interpolation, Reference, Trajectory, Waypoint, check_times
 from ...core.motion.velocity_limits import above_limits, check_speeds, must_jump, velocity_limits
-from .joint_states import JointMap, Rejected, Rejections, Turns, as_array
+from .joint_states import JointMap, Turns, as_array
+from .rejections import TAKEN, Rejected, Rejections, Verdict
 
 Array = NDArray[np.float64]
 ORDERED = 0.2    # s: so long a stamp may not go back in a stream of references
@@ -31,7 +32,9 @@ class Point(NamedTuple):
 
 
 class Later(NamedTuple):
-    """A trajectory that begins later: its start (ns), its waypoints and the motion through them; `jumps` as below."""
+    """A trajectory that begins later: its start (ns), its waypoints and the motion through them; `jumps` as in
+    `Verdict`.
+    """
 
     start_ns: int
     waypoints: list[Waypoint]
@@ -42,8 +45,7 @@ class Later(NamedTuple):
 class ReferenceInput:
     """The last valid reference. Stale streams turn into standing still at the last position (`timeout`, 0: never).
 
-    `interpolation` makes a motion of waypoints and of the reference where it starts. `jumped`: a trajectory began at a
-    first point that is not where the reference was, so that the torque may jump; for the caller to see and reset.
+    `interpolation` makes a motion of waypoints and of the reference where it starts.
     """
 
     def __init__(self, model: RobotModel, rejections: Rejections, timeout: float,
@@ -61,8 +63,7 @@ class ReferenceInput:
         self._trajectory: Interpolation | None = None
         self._later: Later | None = None    # what there is goes on until the start of that
         self._stamp_ns, self._start_ns, self._received = 0, 0, -math.inf
-        self.stale = self._resting = self.jumped = False
-        self.warning = ""    # of the last trajectory that was accepted
+        self.stale = self._resting = False
 
     def streams(self, now: float) -> bool:
         """Whether a stream goes on: no trajectory has taken its place, and the last sample is not too old."""
@@ -85,9 +86,8 @@ class ReferenceInput:
 
     def sample(self, now: float, stamp_ns: int) -> Reference | None:
         """What is desired at `stamp_ns` (of the joint state), or None before the first reference."""
-        later = self._later
-        if later is not None and stamp_ns >= later.start_ns:
-            self._begin(now, later)
+        if self._later is not None:
+            self.begin(now, stamp_ns)
         if self._trajectory is not None:
             return self._trajectory.sample((stamp_ns - self._start_ns) * 1e-9)
         self.stale = self._is_stale(now)
@@ -104,8 +104,14 @@ class ReferenceInput:
             return self._trajectory.sample((stamp_ns - self._start_ns) * 1e-9)
         return Reference.rest(self._stream.q) if self._stream is not None and self._is_stale(now) else self._stream
 
-    def _begin(self, now: float, later: Later) -> None:
-        """The time of that trajectory has come. A stream is not where it was when the trajectory came."""
+    def begin(self, now: float, stamp_ns: int) -> bool:
+        """Begin the trajectory that is due with the state of this stamp, if one is; whether the reference jumps there.
+
+        A stream is not where it was when the trajectory came.
+        """
+        later = self._later
+        if later is None or stamp_ns < later.start_ns:
+            return False
         self._later, motion, jumps = None, later.motion, later.jumps
         if self._trajectory is None and self._stream is not None:
             present = self._at(now, later.start_ns)
@@ -115,13 +121,13 @@ class ReferenceInput:
                 motion = self._interpolation(waypoints, present)
             except RbdError as error:
                 self._rejections.add(Rejected("bad_trajectory", str(error)))
-                return
-        self._trajectory, self._start_ns, self._stamp_ns = motion, later.start_ns, 0
-        self.jumped, self.stale = self.jumped or jumps, False
+                return False
+        self._trajectory, self._start_ns, self._stamp_ns, self.stale = motion, later.start_ns, 0, False
+        return jumps
 
     def accept(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
                velocity: ArrayLike = (), acceleration: ArrayLike = (), jerk: ArrayLike = (),
-               snap: ArrayLike = ()) -> bool:
+               snap: ArrayLike = ()) -> Verdict:
         """Take one sample of a stream. Empty velocity and acceleration mean zero, empty jerk and snap unknown.
 
         A stamp that goes back is rejected for `ORDERED` s at most, so that one from the far future is not the last.
@@ -138,16 +144,15 @@ class ReferenceInput:
             a = self._optional("acceleration", acceleration)
             higher = self._optional("jerk", jerk), self._optional("snap", snap)
         except Rejected as error:
-            self._rejections.add(error)
-            return False
+            return self._rejections.add(error)
         if self._trajectory is not None:
             self._trajectory = self._later = None
         self._stream = Reference(q, zero if v is None else v, zero if a is None else a, *higher)
         self._stamp_ns, self._received, self._resting = stamp_ns, now, False
-        return True
+        return TAKEN
 
     def accept_trajectory(self, now: float, stamp_ns: int, state_ns: int, names: Sequence[str],
-                          points: Sequence[Point], measured: Array | None) -> bool:
+                          points: Sequence[Point], measured: Array | None) -> Verdict:
         """Take a trajectory that starts at `stamp_ns`, or at the last state (`state_ns`) if that is 0.
 
         It starts from the present reference, or from standing still at `measured` (model order) if there is none.
@@ -186,21 +191,19 @@ class ReferenceInput:
                 waypoints, present, jumps = self._joined(waypoints, present, measured)
             motion = self._interpolation(waypoints or [Waypoint(0.0, present.q)], present)
         except Rejected as error:
-            self._rejections.add(error)
-            return False
+            return self._rejections.add(error)
         except RbdError as error:
-            self._rejections.add(Rejected("bad_trajectory", str(error)))
-            return False
+            return self._rejections.add(Rejected("bad_trajectory", str(error)))
         start = [Waypoint(0.0, present.q, present.v, present.a)] if waypoints and waypoints[0].time > 0.0 else []
-        self.warning = above_limits(self._model, [*start, *waypoints])
+        warning = above_limits(self._model, [*start, *waypoints])
         if start_ns > state_ns:
             self._later = Later(start_ns, wanted, motion, jumps)
             if not running:    # stands still until then
                 self._trajectory, self._start_ns, self._stamp_ns = Trajectory([Waypoint(0.0, here)], present), 0, 0
-            return True
+            return Verdict(True, warning)
         self._trajectory, self._start_ns, self._later, self.stale = motion, start_ns, None, False
-        self._stamp_ns, self.jumped = 0, jumps and running
-        return True
+        self._stamp_ns = 0
+        return Verdict(True, warning, jumps and running)
 
     def _joined(self, waypoints: list[Waypoint], present: Reference, measured: Array | None
                 ) -> tuple[list[Waypoint], Reference, bool]:

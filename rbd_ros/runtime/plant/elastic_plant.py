@@ -15,7 +15,7 @@ from ...core.model.robot_model import RobotModel
 from ...core.simulation.elastic_simulator import ElasticSimulator
 from ..inputs.joint_states import JointMap
 from .plant import Plant
-from .settings import SimulatorSettings
+from .simulator_settings import SimulatorSettings
 
 Array = NDArray[np.float64]
 

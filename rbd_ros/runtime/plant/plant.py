@@ -14,8 +14,9 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.simulation.simulator import Simulator
 from ..inputs.finite import all_finite, worst
-from ..inputs.joint_states import JointMap, Rejected, Rejections, as_array, total_wrenches
-from .settings import SimulatorSettings
+from ..inputs.joint_states import JointMap, as_array, total_wrenches
+from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
+from .simulator_settings import SimulatorSettings
 
 Array = NDArray[np.float64]
 
@@ -102,8 +103,8 @@ class Plant:
 
     # ---- inputs
 
-    def on_commands(self, values: ArrayLike) -> bool:
-        """Take efforts in the order of `command_names`; False if they are rejected."""
+    def on_commands(self, values: ArrayLike) -> Verdict:
+        """Take efforts in the order of `command_names`."""
         try:
             given = as_array(values)
             if given.shape != (self.size,):
@@ -114,21 +115,19 @@ class Plant:
                 raise Rejected("non_finite", f"effort of joint '{name}' is not finite")
             self._accept(self.in_model_order(given))
         except Rejected as error:
-            self.rejections.add(error)
-            return False
-        return True
+            return self.rejections.add(error)
+        return TAKEN
 
-    def on_named_commands(self, names: Sequence[str], efforts: ArrayLike) -> bool:
-        """Take efforts by name, every one in any order; False if they are rejected."""
+    def on_named_commands(self, names: Sequence[str], efforts: ArrayLike) -> Verdict:
+        """Take efforts by name, every one in any order."""
         try:
             if not self._names.update(names):
                 raise Rejected("unknown_joint", f"none of the joints {list(names)} belongs to the robot; its joints: "
                                                 f"{', '.join(self.command_names)}")
             self._accept(self._names.rates("effort", efforts))
         except Rejected as error:
-            self.rejections.add(error)
-            return False
-        return True
+            return self.rejections.add(error)
+        return TAKEN
 
     def _accept(self, effort: Array) -> None:
         limit = self.effort_limit
@@ -138,15 +137,14 @@ class Plant:
         self._command, self._command_step, self._timed_out = limited, self.steps, False
         self.effort = limited
 
-    def on_wrenches(self, wrenches: Sequence[tuple[str, ArrayLike]]) -> bool:
-        """Take all external wrenches: (body, [moment, force] on the body in its link frame); False if rejected."""
+    def on_wrenches(self, wrenches: Sequence[tuple[str, ArrayLike]]) -> Verdict:
+        """Take all external wrenches: (body, [moment, force] on the body in its link frame)."""
         try:
             self._wrenches = total_wrenches(self.model, wrenches)
         except Rejected as error:
-            self.rejections.add(error)
-            return False
+            return self.rejections.add(error)
         self._wrench_step = self.steps
-        return True
+        return TAKEN
 
     # ---- motion
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.actuation.flatness import MotorReference
+from ...core.actuation.motor_reference import MotorReference
 
 Array = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.actuation.flatness import MotorReference
+from ...core.actuation.motor_reference import MotorReference
 from ...core.errors import RbdError
 from ..inputs.finite import all_finite
 from .channel import Channel, SafetySettings

@@ -1,9 +1,16 @@
-"""Motor references for drives with position control: they begin where the motors are, and never jump."""
+"""Motor references for drives with position control: they begin where the motors are, and never jump.
+
+A `Fade` mixes two things that are both alive. Here only one is: where the motors are, or were led, is known at one
+moment only, and goes on neither by itself nor in steady time. What is let go of is therefore the way to the reference,
+a quintic that ends its position, velocity and acceleration together. The same jump times the share of a fade, made
+smooth, would lead up to 1.4 times as far off the reference for a jump of the velocity, 3.6 times for one of the
+acceleration.
+"""
 from __future__ import annotations
 
 import numpy as np
 
-from ...core.actuation.flatness import MotorReference
+from ...core.actuation.motor_reference import MotorReference
 from ...core.motion.trajectory import Reference, Trajectory, Waypoint
 
 

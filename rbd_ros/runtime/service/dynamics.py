@@ -25,7 +25,7 @@ from .derivatives import PartialDerivatives, TimeDerivatives, partial_derivative
 from .derivatives import warm_up as warm_up_derivatives
 from .naming import Coordinates, checked, wrenches_by_body
 from .robot_state import RobotStates, StateRequest
-from .settings import ServerSettings
+from .server_settings import ServerSettings
 from .trajectory import TrajectoryPoint, trajectory_efforts
 
 Result = TypeVar("Result")

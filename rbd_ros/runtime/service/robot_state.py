@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from ...core.errors import RbdError, unknown_name
 from ...core.model.inertia import Array
 from ...core.model.robot_model import RobotModel
-from ..inputs.joint_states import Rejections, StateInput
+from ..inputs.joint_states import StateInput
+from ..inputs.rejections import Rejections
 from .naming import Coordinates, numbers
 
 MIMIC_TOLERANCE = 1e-3    # rad or m (per s) between a mimic joint and what its source says

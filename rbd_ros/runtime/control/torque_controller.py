@@ -13,7 +13,8 @@ from ...core.dynamics.inverse import gravity_effort, inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ..inputs.finite import all_finite
-from ..inputs.joint_states import Rejections, StateInput
+from ..inputs.joint_states import StateInput
+from ..inputs.rejections import Rejections, Verdict
 from ..safety import Command, Defect, NoCommand, SafetyFilter, SafetySettings
 from ..safety.gravity_check import GravityVerdict, compare_gravity
 from ..statistics import CycleStatistics
@@ -93,13 +94,14 @@ class TorqueController(ABC, Generic[L]):
         """Forget all references: activation, and a clock that was reset."""
 
     def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
-                 effort: ArrayLike = (), age: float = 0.0) -> Command | None:
-        """What to publish for this joint state, None if the state is rejected or the controller inactive.
+                 effort: ArrayLike = (), age: float = 0.0) -> Command | Verdict:
+        """What to publish for this joint state; nothing where it is rejected, or the controller inactive.
 
         age: s since it was sent.
         """
-        if not self.state.accept(now, stamp_ns, names, position, velocity, effort) or self.safety.mode == "inactive":
-            return None
+        verdict = self.state.accept(now, stamp_ns, names, position, velocity, effort)
+        if not verdict or self.safety.mode == "inactive":
+            return verdict
         if self.state.restarts != self._restarts:
             self._restarts = self.state.restarts
             self.begin_anew()

@@ -7,7 +7,7 @@ from actuation.torques import torques
 from support.robots import assert_close
 
 import rbd_ros as rbd
-from rbd_ros.core.actuation.flatness import flat_motors
+from rbd_ros.core.actuation.motor_reference import flat_motors
 from rbd_ros.core.actuation.friction import Friction
 from rbd_ros.core.actuation.spring_motion import Motion
 

@@ -1,4 +1,4 @@
-"""Feed-forward and feedback: the torque for a reference, before anything limits it.
+"""Tracking of a reference by feed-forward and feedback: the torque, before anything limits it.
 
 With e = q_ref ⊖ q, ė = v_ref − v, ID the inverse dynamics and g the gravity torque:
 
@@ -33,7 +33,7 @@ COMPENSATES = ("gravity", "coriolis", "friction")
 
 
 @dataclass(frozen=True)
-class LawSettings:
+class TrackingLawSettings:
     """Which torque. `kp`, `kd` (nv,): N m/rad and N m s/rad, or 1/s² and 1/s with `computed_torque`.
 
     `friction`: what of the model's is compensated. `compensates`: what the robot does by itself, of `COMPENSATES`.
@@ -46,10 +46,10 @@ class LawSettings:
     compensates: tuple[str, ...] = ()
 
 
-class Law:
+class TrackingLaw:
     """The law of `settings` for one robot."""
 
-    def __init__(self, model: RobotModel, settings: LawSettings) -> None:
+    def __init__(self, model: RobotModel, settings: TrackingLawSettings) -> None:
         self.model, self.settings = model, settings
         self._zero = np.zeros(model.nv)
         self._feedback = bool(settings.kp.any() or settings.kd.any())

@@ -14,7 +14,7 @@ SPEED = 50.0    # 1/s
 REST = 1e-9     # of the target: what is left of a motion that counts as none
 
 
-class StiffnessFilter:
+class SmoothStiffness:
     """k, k̇, k̈ (3, n) in `value`, three poles at −b (n,) each (1/s), without overshoot: the motion between two
     constant targets stays between them. `advance` is exact for any time.
     """

@@ -18,19 +18,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.actuation.flatness import MotorReference, motor_reference
+from ...core.actuation.motor_reference import MotorReference, motor_reference
 from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ..inputs.finite import all_finite
 from ..inputs.motor_states import MotorInput
 from ..inputs.references import ReferenceInput
+from ..inputs.rejections import Verdict
 from ..safety import NOTHING, Command, NoCommand, SafetySettings
 from ..safety.motor_ramp import MotorRamp
 from .elastic_law import ElasticLaw, ElasticState
 from .elastic_settings import ElasticSettings, held
 from .flatness import FlatnessController, FlatnessLaws
-from .stiffness_filter import StiffnessFilter
+from .smooth_stiffness import SmoothStiffness
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
@@ -64,7 +65,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         self._last_stamp = self._elapsed = 0.0
         self._heard = -math.inf    # the time of the last joint state but this one
         self._cycle = self._timed = 0
-        self._stiffness = StiffnessFilter(settings.stiffness, settings.stiffness_poles)
+        self._stiffness = SmoothStiffness(settings.stiffness, settings.stiffness_poles)
 
     def limits(self, settings: TorqueSettings) -> list[SafetySettings]:
         assert isinstance(settings, ElasticSettings)
@@ -111,12 +112,12 @@ class ElasticController(FlatnessController[ElasticLaws]):
     # ---- inputs
 
     def on_motor_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
-                       velocity: ArrayLike) -> bool:
-        """Take a state of the motors; False if it was rejected."""
+                       velocity: ArrayLike) -> Verdict:
+        """Take a state of the motors."""
         return self.motor_state.accept(now, stamp_ns, names, position, velocity)
 
     def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
-                 effort: ArrayLike = (), age: float = 0.0) -> Command | None:
+                 effort: ArrayLike = (), age: float = 0.0) -> Command | Verdict:
         self._heard, self._cycle = self.state.received, self._cycle + 1
         return super().on_state(now, stamp_ns, names, position, velocity, effort, age)
 

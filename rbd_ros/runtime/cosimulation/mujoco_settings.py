@@ -8,7 +8,7 @@ from typing import Any
 from ...core.model.robot_model import RobotModel
 from ..parameters import Parameter, Table, validate
 from ..plant.plant import Plant
-from ..plant.settings import SIMULATOR_TABLE, SimulatorSettings
+from ..plant.simulator_settings import SIMULATOR_TABLE, SimulatorSettings
 from .mujoco_robot import INTEGRATORS, MujocoRobot
 
 _DEFAULTS: dict[str, Any] = {"publish_clock": True, "command_timeout": 0.0}    # as Gazebo has them

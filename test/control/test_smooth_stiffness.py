@@ -4,14 +4,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rbd_ros.runtime.control.stiffness_filter import StiffnessFilter
+from rbd_ros.runtime.control.smooth_stiffness import SmoothStiffness
 
 LOW, HIGH = np.array([1.0, 300.0]), np.array([600.0, 900.0])
 
 
 def test_poles_that_become_slow_on_the_way():
     """With three poles at 5 instead of 200 1/s from the state on the way down, the stiffness would become -2.8."""
-    made = StiffnessFilter(np.array([600.0]), np.array([200.0]))
+    made = SmoothStiffness(np.array([600.0]), np.array([200.0]))
     made.aim(np.array([1.0]), np.array([200.0]))
     made.advance(0.012)
     made.aim(np.array([1.0]), np.array([5.0]))
@@ -22,7 +22,7 @@ def test_poles_that_become_slow_on_the_way():
 
 def test_the_range_of_the_targets_is_never_left():
     rng = np.random.default_rng(5)
-    made = StiffnessFilter(LOW, np.full(2, 50.0))
+    made = SmoothStiffness(LOW, np.full(2, 50.0))
     target, poles = LOW, np.full(2, 50.0)
     moved = np.zeros(2)
     for _ in range(3000):
@@ -39,7 +39,7 @@ def test_the_range_of_the_targets_is_never_left():
 
 
 def on_the_way():
-    made = StiffnessFilter(np.array([600.0]), np.array([60.0]))
+    made = SmoothStiffness(np.array([600.0]), np.array([60.0]))
     made.aim(np.array([200.0]), np.array([60.0]))
     made.advance(0.02)
     made.aim(np.array([300.0]), np.array([20.0]))
@@ -67,7 +67,7 @@ def test_one_long_step_is_many_short_ones():
 
 
 def test_poles_act_at_once_while_the_stiffness_rests():
-    made, other = (StiffnessFilter(np.array([600.0]), np.array([b])) for b in (50.0, 10.0))
+    made, other = (SmoothStiffness(np.array([600.0]), np.array([b])) for b in (50.0, 10.0))
     made.advance(0.1)
     made.aim(np.array([200.0]), np.array([10.0]))
     other.aim(np.array([200.0]), np.array([10.0]))

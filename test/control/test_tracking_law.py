@@ -7,7 +7,7 @@ from support.arm import A_REF, Q_REF, V_REF, Q, V, arm
 
 import rbd_ros as rbd
 from rbd_ros.core.motion.trajectory import Reference
-from rbd_ros.runtime.control.law import Law, LawSettings
+from rbd_ros.runtime.control.tracking_law import TrackingLaw, TrackingLawSettings
 from rbd_ros.runtime.friction_terms import FrictionTerms
 
 KP, KD = np.array([100.0, 60.0]), np.array([10.0, 5.0])
@@ -25,7 +25,7 @@ def friction(model, v):
 
 
 def effort(model, reference=REFERENCE, wrenches=None, **settings):
-    law = Law(model, LawSettings(**({"kp": KP, "kd": KD} | settings)))
+    law = TrackingLaw(model, TrackingLawSettings(**({"kp": KP, "kd": KD} | settings)))
     return law.effort(Q, V, reference, wrenches)
 
 
@@ -42,7 +42,7 @@ def test_gravity(model):
 
 
 def test_gravity_alone_needs_no_reference(model):
-    law = Law(model, LawSettings(np.zeros(2), np.zeros(2), "gravity"))
+    law = TrackingLaw(model, TrackingLawSettings(np.zeros(2), np.zeros(2), "gravity"))
     assert not law.needs_reference
     close(law.effort(Q, V, None), rbd.gravity_effort(model, Q))
 

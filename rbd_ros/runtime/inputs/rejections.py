@@ -1,0 +1,53 @@
+"""What came of an input: taken or rejected, and why; rejections counted per kind."""
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from ...core.errors import RbdError
+
+
+class Verdict(NamedTuple):
+    """True if the input was taken. text: why it was rejected ("" where it is of no concern), or what to warn of.
+
+    jumps: what is followed from now on does not begin where the reference was, so that the torque may jump.
+    """
+
+    taken: bool
+    text: str = ""
+    jumps: bool = False
+
+    def __bool__(self) -> bool:
+        return self.taken
+
+
+TAKEN, IGNORED = Verdict(True), Verdict(False)
+
+
+class Rejected(RbdError):
+    """An input that is not used. `kind` is one of `Rejections.KINDS`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Rejections:
+    """Count of rejected inputs per kind, and the last reason, for reports."""
+
+    KINDS = ("wrong_size", "non_finite", "unknown_joint", "missing_joint", "duplicate_joint", "stamp_backwards",
+             "unknown_body", "bad_trajectory", "implausible", "stamp_leap", "malformed")
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter({kind: 0 for kind in self.KINDS})
+        self.last = ""
+
+    def add(self, error: Rejected) -> Verdict:
+        """Count it; the answer to who sent it."""
+        self.counts[error.kind] += 1
+        self.last = str(error)
+        return Verdict(False, self.last)
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
