@@ -43,7 +43,8 @@ class Nodes:
 
         def create_publisher(*arguments: Any, **options: Any) -> Any:
             publisher = create(*arguments, **options)
-            publisher.publish = self.sent.setdefault(publisher.topic_name, []).append
+            sent = self.sent.setdefault(publisher.topic_name, [])
+            publisher.publish = lambda message: sent.append(_message(message, publisher.msg_type))
             return publisher
 
         node.create_publisher = create_publisher
@@ -72,6 +73,12 @@ class Nodes:
             rclpy.shutdown()
             gc.unfreeze()    # what a control loop did to this process
             sys.setswitchinterval(interval)
+
+
+def _message(sent: Any, kind: type) -> Any:
+    """What was sent, perhaps as bytes."""
+    from rclpy.serialization import deserialize_message
+    return deserialize_message(sent, kind) if isinstance(sent, bytes) else sent
 
 
 @contextmanager
