@@ -23,9 +23,10 @@ PARTS: dict[str, Any] = {
     "rate": lambda args: {"seconds": 5.0 if args.quick else 60.0},
     "soak": lambda args: {"minutes": args.minutes},
     "fuzz": lambda args: {"messages": args.messages, "seed": args.seed, "nodes": args.nodes},
+    "joint_state_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes},
 }
-ON_REQUEST = ("soak", "fuzz", "walk")
+ON_REQUEST = ("soak", "fuzz", "joint_state_bytes", "walk")
 
 
 def main() -> None:
@@ -36,8 +37,8 @@ def main() -> None:
                         help=f"any of: {', '.join(PARTS)} (default: all but {', '.join(ON_REQUEST)})")
     parser.add_argument("--quick", action="store_true", help="fewer states and rounds")
     parser.add_argument("--minutes", type=float, default=30.0, help="length of soak (default: %(default)s)")
-    parser.add_argument("--messages", type=int, default=100_000, help="of fuzz, per node (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of fuzz and walk (default: %(default)s)")
+    parser.add_argument("--messages", type=int, default=100_000, help="of the fuzzes (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of fuzzes and walk (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=1_000_000, help="of walk, in all (default: %(default)s)")
     parser.add_argument("--nodes", nargs="+", default=["feedforward", "flatness", "elastic"],
                         choices=["feedforward", "flatness", "elastic"], help="of fuzz and walk (default: all)")

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 HEAD = b"\x00\x01\x00\x00"    # encapsulation: CDR, little-endian
 NAMES = 12                    # where the part begins that does not change
-LAYOUTS = 4                   # drivers on one topic whose layouts are kept
+LAYOUTS = 8                   # of drivers on one topic that are kept
 _EMPTY = np.zeros(0)
 
 
