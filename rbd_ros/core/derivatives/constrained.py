@@ -129,7 +129,7 @@ def constrained_forward_dynamics_derivatives(
     `[M −Aᵀ; A 0] (∂a, ∂λ) = (∂τ − ∂ID + ∂(Aᵀ)λ, −∂(A a + Ȧq̇))`. By q on the tangent space, off the manifold too: the
     constraints are asked of the accelerations only. Not for a `UserConstraint`.
     """
-    given = states(model, q=q, v=v, tau=tau)
+    given = states(model, positions={"q": q}, rates={"v": v, "tau": tau})
     result = constrained_forward_dynamics(model, constraints, *given.arrays, external_wrenches=external_wrenches)
     q, v, tau, a, lam = (np.atleast_2d(x) for x in (*given.arrays, result.acceleration, result.multipliers))
     A = evaluate(model, constraints, q, v, a, 1).jacobian
@@ -171,7 +171,7 @@ def constrained_inverse_dynamics_derivatives(
     motions of the mechanism, that keeps A a + Ȧq̇ = 0, it is the derivative of the efforts.
     """
     mask = prescribed_mask(model, actuated)
-    given = states(model, q=q, v=v, a=a)
+    given = states(model, positions={"q": q}, rates={"v": v, "a": a})
     q, v, a = given.arrays
     result = constrained_inverse_dynamics(model, constraints, q, v, a, mask, external_wrenches=external_wrenches)
     if given.count and int(np.min(result.rank)) < constraints.size:

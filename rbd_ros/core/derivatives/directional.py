@@ -249,13 +249,13 @@ def inverse_directional_entry(M, q, v, a, dq, dv, da, D, wrench, dwrench, states
     return all_finite(out)
 
 
-def with_tangent(model: RobotModel, tangent: Tangent, **inputs: Any) -> States:
+def with_tangent(model: RobotModel, tangent: Tangent, q: Any, **rates: Any) -> States:
     """Inputs and the tangents of q and of all others in the order given, of one batch size."""
     if not isinstance(tangent, Tangent):
         raise RbdError(f"tangent: expected a Tangent, got {type(tangent).__name__}")
     zeros = getattr(model, "_zeros", None)
-    changes = {f"tangent.{name}": zeros if (x := getattr(tangent, name)) is None else x for name in inputs}
-    return shaped(model, **inputs, **changes)
+    changes = {f"tangent.{name}": zeros if (x := getattr(tangent, name)) is None else x for name in ("q", *rates)}
+    return shaped(model, positions={"q": q}, rates=rates | changes)
 
 
 def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tangent: Tangent,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..compile import entry, routine
 from ..dynamics.articulated import SINGULAR
-from ..dynamics.forward import forward_dynamics, singular, solve_mass_matrix
+from ..dynamics.forward import forward_dynamics, solve_mass_matrix, solved
 from ..dynamics.hybrid import hybrid_dynamics, prescribed_mask
 from ..dynamics.mass_matrix import mass_matrix
 from ..model.block import (
@@ -293,8 +293,5 @@ def _run(model: RobotModel, given: States, inputs: tuple[Array, ...], mask: NDAr
         model._block, *(x.reshape(-1) for x in inputs), mask, *(x.reshape(-1) for x in changes),
         parameter_tangents(model, tangent), node_wrenches(model, external_wrenches, given.batch),
         node_wrenches(model, tangent.external_wrenches, given.batch), given.count, out.reshape(-1))
-    if found > 0:
-        raise given.beyond_numbers() or singular(model, found - 1)
-    if found < 0:
-        given.refuse(derivative=out)
+    solved(found, given, derivative=out)
     return out

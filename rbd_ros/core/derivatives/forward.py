@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
+from ..compile import entry, kernel, quick_entry, routine, sweep
 from ..dynamics.forward import singular_coordinate
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
 from ..model.block import (
@@ -20,7 +20,8 @@ from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, shaped, states
+from ..model.state import States, node_wrenches, shaped
+from ..trying import trying
 from .columns import (
     ACCEL, ALPHA, COLUMN, COMPOSITE, FORCE, MOMENT_O, MOMENTUM, NODE_SIZE, TOTAL, C, I, S, acceleration_columns,
     count_columns, motion_sweep, put_pair,
@@ -261,6 +262,14 @@ def hybrid_derivatives_batch(M, q, v, a, tau, mask, wrench, states, out):
 _NO_MASK = np.empty(0, dtype=np.bool_)
 
 
+def _one_state(model: RobotModel, q: Any, v: Any, tau: Any) -> ForwardDerivatives | None:
+    shape = (model.nv, model.nv)
+    by_q, by_v, by_tau = np.empty(shape), np.empty(shape), np.empty(shape)    # faster than views of one array
+    found = hybrid_derivatives_entry.call(model._block, q, v, v, tau, _NO_MASK, model._work, by_q, by_v, by_tau)
+    return _new(ForwardDerivatives, (by_q, by_v, by_tau)) if found == 0 else None
+
+
+@trying(_one_state)
 def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
                                  external_wrenches: Any = None) -> ForwardDerivatives:
     """Derivatives (nv, nv) or (N, nv, nv) of `forward_dynamics` by q, v and tau, by q on the tangent space.
@@ -268,30 +277,18 @@ def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     `−M⁻¹ ∂ID` at the accelerations that tau gives, M factored along the branches: what K Table 6 gives for every
     coordinate. Arguments and errors as of `forward_dynamics`; external wrenches stay what they are in their links.
     """
-    if external_wrenches is None:
-        try:
-            shape = (model.nv, model.nv)
-            by_q, by_v, by_tau = np.empty(shape), np.empty(shape), np.empty(shape)    # faster than views of one array
-            found = hybrid_derivatives_entry.call(model._block, q, v, v, tau, _NO_MASK, model._work, by_q, by_v,
-                                                  by_tau)
-        except UNSUITED:
-            found = -1    # not float64 arrays of one state: looked at below
-        if found == 0:
-            return _new(ForwardDerivatives, (by_q, by_v, by_tau))
-        if found > 0:
-            raise states(model, q=q, v=v, tau=tau).beyond_numbers() or singular_coordinate(model, found - 1)
-    given = shaped(model, q=q, v=v, tau=tau)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     q, v, tau = given.flat
     out = given.empty(3, model.nv, model.nv)
-    solved(model, hybrid_derivatives_batch.call(
+    solved(hybrid_derivatives_batch.call(
         model._block, q, v, v, tau, _NO_MASK, node_wrenches(model, external_wrenches, given.batch), given.count,
         out.reshape(3 * given.count, model.nv, model.nv)), given, out)
     return ForwardDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])
 
 
-def solved(model: RobotModel, found: int, given: States, out: Array) -> None:
+def solved(found: int, given: States, out: Array) -> None:
     """Raise `RbdError` unless the kernel returned 0."""
     if found > 0:
-        raise given.beyond_numbers() or singular_coordinate(model, found - 1)
+        raise given.beyond_numbers() or singular_coordinate(given.model, found - 1)
     if found < 0:
         given.refuse(derivatives=out)

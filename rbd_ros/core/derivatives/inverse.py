@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
+from ..compile import entry, kernel, quick_entry, routine, sweep
 from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times, unit
 from ..model.block import (
     ARMATURE, all_finite, first_position, kind, matrix, node, node_count, parent, rates_valid, six, size_q, size_v,
@@ -20,6 +20,7 @@ from ..model.inertia import Array
 from ..model.joint_kinds import dof, slope_dual, varies
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
+from ..trying import trying
 from .columns import (
     COLUMN, COMPOSITE, FORCE, MOMENT_O, NODE_SIZE, PSI, PSI2, TOTAL, XI, C, H, I, N, P, R, S, acceleration_columns,
     count_columns, motion_sweep,
@@ -181,6 +182,15 @@ def inverse_derivatives_batch(M, q, v, a, wrench, states, out):
     return all_finite(out.reshape(-1))
 
 
+def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> InverseDerivatives | None:
+    shape = (model.nv, model.nv)
+    by_q, by_v, by_a = np.empty(shape), np.empty(shape), np.empty(shape)    # faster than views of one array
+    if inverse_derivatives_entry.call(model._block, q, v, a, model._work, by_q, by_v, by_a):
+        return _new(InverseDerivatives, (by_q, by_v, by_a))
+    return None
+
+
+@trying(_one_state)
 def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                                  external_wrenches: Any = None) -> InverseDerivatives:
     """Derivatives (nv, nv) or (N, nv, nv) of `inverse_dynamics` by q, v and a: K Table 5 for p = q, q̇, q̈.
@@ -188,15 +198,7 @@ def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     By q on the tangent space: column j is the derivative of τ(integrate(q, δ e_j), v, a) at δ = 0 (N m/rad, N/m, …).
     Arguments and errors as of `inverse_dynamics`; external wrenches stay what they are in the frames of their links.
     """
-    if external_wrenches is None:
-        try:
-            shape = (model.nv, model.nv)
-            by_q, by_v, by_a = np.empty(shape), np.empty(shape), np.empty(shape)    # faster than views of one array
-            if inverse_derivatives_entry.call(model._block, q, v, a, model._work, by_q, by_v, by_a):
-                return _new(InverseDerivatives, (by_q, by_v, by_a))
-        except UNSUITED:
-            pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v, a=a)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     nv = model.nv
     out = given.empty(3, nv, nv)
     if not inverse_derivatives_batch.call(

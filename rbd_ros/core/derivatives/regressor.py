@@ -4,10 +4,12 @@ Per body, in its link frame about that frame's origin: mass m, first moment m c 
 """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, kernel, quick_entry
+from ..compile import kernel, quick_entry
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, _P, _R, SIZE, node_motion
 from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, sub
 from ..model.block import (
@@ -19,6 +21,7 @@ from ..model.inertia import Array
 from ..model.joint_kinds import column, dof
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
+from ..trying import trying
 
 PARAMETERS = 10
 
@@ -87,6 +90,12 @@ def regressor_entry(M, q, v, a, states, W, out):
     return all_finite(out)
 
 
+def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> Array | None:
+    out = np.empty((model.nv, PARAMETERS * len(model.body_names)))
+    return out if regressor_entry.call(model._block, q, v, a, 1, model._work, out.reshape(-1)) else None
+
+
+@trying(_one_state)
 def inertial_regressor(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     """Y (nv, 10·nb) or (N, nv, 10·nb) with `inverse_dynamics(model, q, v, a) = Y π + armature · a`, to which rotors of
     mimic joints would add theirs, by the square of the ratio.
@@ -96,13 +105,7 @@ def inertial_regressor(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
     Bodies fixed to the world have columns of zeros. q (nq,) or (N, nq), v, a (nv,) or (N, nv); errors as of
     `inverse_dynamics`. Y is the derivative of the efforts by π, and exact: they are linear in it.
     """
-    try:
-        out = np.empty((model.nv, PARAMETERS * len(model.body_names)))
-        if regressor_entry.call(model._block, q, v, a, 1, model._work, out.reshape(-1)):
-            return out
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v, a=a)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     out = given.empty(model.nv, PARAMETERS * len(model.body_names))
     if not regressor_entry.call(model._block, *given.flat, given.count, model._work, out.reshape(-1)):
         given.refuse(regressor=out)

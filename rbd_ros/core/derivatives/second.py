@@ -103,7 +103,7 @@ def inverse_dynamics_second_derivatives(model: RobotModel, q: ArrayLike, v: Arra
     turns do not commute: there qq[i, j, k] − qq[i, k, j] is ∂τ_i/∂q along the Lie bracket of columns k and j.
     Exact to rounding: an imaginary step of 1e-30 through the analytic first derivatives.
     """
-    given = shaped(model, q=q, v=v, a=a)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     nv = model.nv
     out = given.empty(4, nv, nv, nv)
     if not second_derivatives_entry.call(model._block, *given.flat, given.count, out.reshape(-1)):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel, quick_entry, routine
+from ..compile import entry, kernel, quick_entry, routine
 from ..dynamics.articulated import SINGULAR, articulated_recursion
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
-from ..dynamics.forward import singular
+from ..dynamics.forward import solved
 from ..dynamics.mass_matrix import SIZE as COMPOSITE_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..errors import RbdError
@@ -20,7 +20,8 @@ from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.joint_kinds import varies
 from ..model.robot_model import RobotModel
-from ..model.state import node_wrenches, shaped
+from ..model.state import node_wrenches, numbered, shaped
+from ..trying import trying
 from .second_order import SIZE, second_order_recursion
 from .taylor import taylor_order, taylor_start, workspace_size
 
@@ -173,6 +174,15 @@ def forward_time_derivatives_batch(M, q, v, tau, wrench, orders, N, states, out)
     return 0 if all_finite(out) else -1
 
 
+def _one_state(model: RobotModel, q: Any, v: Any, a: Any, higher: tuple[Any, ...]) -> Array | None:
+    if len(higher) != 2:
+        return None
+    jerk, snap = higher
+    out = np.empty((3, model.nv))
+    return out if second_order_entry.call(model._block, q, v, a, jerk, snap, model._work, out) else None
+
+
+@trying(_one_state)
 def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *higher: ArrayLike,
                                       external_wrenches: Any = None) -> Array:
     """Efforts and their time derivatives τ, τ̇, τ̈, …: (K, nv) or (N, K, nv), K = 1 + len(higher).
@@ -182,14 +192,7 @@ def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
     tuple or list W, Ẇ, Ẅ, …, each as in `inverse_dynamics`; the derivatives are those of the components in the link's
     axes, and those not given are zero. A mapping or an array alone is W. Raises `RbdError` as `inverse_dynamics` does.
     """
-    if external_wrenches is None and len(higher) == 2:
-        try:
-            out = np.empty((3, model.nv))
-            if second_order_entry.call(model._block, q, v, a, *higher, model._work, out):
-                return out
-        except UNSUITED:
-            pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v, a=a, **{f"higher[{i}]": x for i, x in enumerate(higher)})
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
     count = 1 + len(higher)
     out = given.empty(count, model.nv)
     wrench, orders = wrench_series(model, external_wrenches, given.batch, count)
@@ -207,7 +210,7 @@ def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
     The inverse of `inverse_dynamics_time_derivatives`, solved order by order through the articulated bodies, or with
     mimic joints through the mass matrix; external_wrenches as there. Raises `RbdError` as `forward_dynamics` does.
     """
-    given = shaped(model, q=q, v=v, tau=tau, **{f"higher[{i}]": x for i, x in enumerate(higher)})
+    given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau, **numbered(higher)})
     count = 1 + len(higher)
     out = given.empty(count, model.nv)
     wrench, orders = wrench_series(model, external_wrenches, given.batch, count)
@@ -218,10 +221,7 @@ def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
         raise given.beyond_numbers() or RbdError(
             f"model '{model.name}': the mass matrix is singular or indefinite; a body without inertia or with a broken "
             "one moves freely (`rbd doctor` names it)")
-    if found > 0:
-        raise given.beyond_numbers() or singular(model, found - 1)
-    if found < 0:
-        given.refuse(acceleration=out)
+    solved(found, given, acceleration=out)
     return out
 
 

@@ -10,10 +10,12 @@ holds for joints of several coordinates, whose ad_{S q̇} S and Ṡ do not vanis
 """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, kernel, quick_entry
+from ..compile import kernel, quick_entry
 from ..lie.spatial import (
     add, add_matrix, compose, cross, dot, hat, hat_times, rotate, rotate_back, rotate_matrix, scale, sub,
     symmetric_times, unit,
@@ -27,6 +29,7 @@ from ..model.inertia import Array
 from ..model.joint_kinds import column, dof, joint_twist, slope_along, varies
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
+from ..trying import trying
 from .mass_matrix import _H, _I, _MASS, _P, _R, SIZE, composite_inertias
 
 # beside the composite inertia, per node: twist, and the blocks of −ad_Vᵀ M: [[A, B], [C, d̃]]
@@ -173,6 +176,12 @@ def coriolis_entry(M, q, v, W, H):
     return all_finite(flat)
 
 
+def _one_state(model: RobotModel, q: Any, v: Any) -> Array | None:
+    H = np.empty((model.nv, model.nv))
+    return H if coriolis_entry.call(model._block, q, v, model._work, H) else None
+
+
+@trying(_one_state)
 def coriolis_matrix(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Coriolis matrix C(q, v) (nv, nv) or (N, nv, nv): C v + gravity is the bias, and Ṁ − 2C is skew-symmetric.
 
@@ -180,13 +189,7 @@ def coriolis_matrix(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     matrices have both properties; this one need not be that of the Christoffel symbols. q (nq,) or (N, nq), v (nv,) or
     (N, nv). Raises `RbdError` for a wrong shape or non-finite numbers.
     """
-    try:
-        H = np.empty((model.nv, model.nv))
-        if coriolis_entry.call(model._block, q, v, model._work, H):
-            return H
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v)
+    given = shaped(model, positions={"q": q}, rates={"v": v})
     H = given.empty(model.nv, model.nv)
     if not coriolis_entry.call(model._block, *given.flat, model._work, H.reshape(given.count * model.nv, model.nv)):
         given.refuse(coriolis_matrix=H)

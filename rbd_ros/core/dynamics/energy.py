@@ -1,10 +1,12 @@
 """Kinetic and potential energy, momentum: K eq. 15, 23."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, kernel, quick_entry
+from ..compile import kernel, quick_entry
 from ..errors import RbdError
 from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
 from ..model.block import (
@@ -16,6 +18,7 @@ from ..model.inertia import Array
 from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
+from ..trying import trying
 from .kinematics import _OMEGA, _P, _R, _V, SIZE, node_motion
 
 # results of one state: kinetic, potential, mass, first moment (3), momentum: angular about the centre of mass, linear
@@ -78,15 +81,15 @@ def totals_entry(M, q, v, W, out):
     return all_finite(flat)
 
 
+def _one_state(model: RobotModel, q: Any, v: Any, part: int | slice) -> Any:
+    out = np.empty((1, RESULTS))
+    return out[0, part] if totals_entry.call(model._block, q, v, model._work, out) else None
+
+
+@trying(_one_state)
 def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice, name: str) -> Array:
     """This part of the results of one state, or of a batch, and how to call it in messages."""
-    try:
-        out = np.empty((1, RESULTS))
-        if totals_entry.call(model._block, q, v, model._work, out):
-            return out[0, part]
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v)
+    given = shaped(model, positions={"q": q}, rates={"v": v})
     out = given.empty(RESULTS)
     if not totals_entry.call(model._block, *given.flat, model._work, out.reshape(-1, RESULTS)):
         given.refuse(**{name: out[..., part]})    # the other parts do not matter here

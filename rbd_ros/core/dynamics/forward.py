@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, quick_entry
+from ..compile import entry, quick_entry
 from ..errors import RbdError
-from ..model.block import IV, SHARED, all_finite, node_count, rates_valid, size_q, size_v
+from ..model.block import IV, SHARED, all_finite, node, node_count, rates_valid, size_q, size_v
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, shaped, states
+from ..model.state import Model, States, node_wrenches, shaped
+from ..trying import trying
 from .articulated import SINGULAR, SIZE, articulated_recursion
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
@@ -46,6 +47,12 @@ def forward_dynamics_batch(M, q, v, tau, wrench, states, out):
     return 0 if all_finite(out) else -1
 
 
+def _one_state(model: RobotModel, q: Any, v: Any, tau: Any) -> Array | None:
+    out = np.empty(model.nv)
+    return out if forward_dynamics_entry.call(model._block, q, v, tau, model._work, out) == 0 else None
+
+
+@trying(_one_state)
 def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
                      external_wrenches: Any = None) -> Array:
     """Accelerations a (nv,) or (N, nv) under joint efforts tau at (q, v): K Table 3, O(n).
@@ -54,28 +61,23 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
     such models are solved through the mass matrix. Raises `RbdError` for wrong input, and where the mass matrix is
     singular, naming the joint.
     """
-    if external_wrenches is None:
-        try:
-            out = np.empty(model.nv)
-            found = forward_dynamics_entry.call(model._block, q, v, tau, model._work, out)
-        except UNSUITED:
-            found = -1    # not float64 arrays of one state: looked at below
-        if found == 0:
-            return out
-        if found > 0:
-            raise states(model, q=q, v=v, tau=tau).beyond_numbers() or singular(model, found - 1)
-    given = shaped(model, q=q, v=v, tau=tau)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     if model.mimics:
         given.check_values()
         return solve_dense(model, given, external_wrenches)
     out = given.empty(model.nv)
     found = forward_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
                                         given.count, out.reshape(-1))
-    if found > 0:
-        raise given.beyond_numbers() or singular(model, found - 1)
-    if found < 0:
-        given.refuse(acceleration=out)
+    solved(found, given, acceleration=out)
     return out
+
+
+def solved(found: int, given: States, **results: Array) -> None:
+    """Raise `RbdError` unless the kernel returned 0: the singular node + 1, or −1 for what it did not take."""
+    if found > 0:
+        raise given.beyond_numbers() or singular(given.model, found - 1)
+    if found < 0:
+        given.refuse(**results)
 
 
 def solve_dense(model: RobotModel, given: States, external_wrenches: Any) -> Array:
@@ -98,12 +100,12 @@ def solve_mass_matrix(model: RobotModel, matrix: Array, rest: Array) -> Array:
     return np.asarray(np.linalg.solve(matrix, rest), dtype=np.float64)
 
 
-def singular(model: RobotModel, node_index: int) -> RbdError:
+def singular(model: Model, node_index: int) -> RbdError:
     """The error for a joint that moves no inertia."""
-    return singular_coordinate(model, int(model._node_rows[node_index][IV]))
+    return singular_coordinate(model, int(model._block[node(node_index) + IV]))
 
 
-def singular_coordinate(model: RobotModel, index: int) -> RbdError:
+def singular_coordinate(model: Model, index: int) -> RbdError:
     """The same for the joint of a velocity coordinate."""
     name = next((joint.name for joint in model.joints if joint.idx_v <= index < joint.idx_v + joint.nv), "?")
     return RbdError(f"model '{model.name}': the mass matrix is singular at joint '{name}': nothing behind it has "

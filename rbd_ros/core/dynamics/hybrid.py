@@ -7,15 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import UNSUITED, entry, quick_entry
+from ..compile import entry, quick_entry
 from ..errors import RbdError, shown
 from ..model.block import SHARED, all_finite, node_count, rates_valid, size_q, size_v
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, not_a_model, shaped, states
+from ..model.state import States, node_wrenches, not_a_model, shaped
+from ..trying import trying
 from .articulated import SIZE, articulated_recursion
-from .forward import singular, solve_mass_matrix
+from .forward import solve_mass_matrix, solved
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 
@@ -62,6 +63,13 @@ def hybrid_dynamics_batch(M, q, v, a, tau, mask, wrench, states, acceleration, e
     return 0 if all_finite(acceleration) and all_finite(effort) else -1
 
 
+def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, prescribed: Any) -> Hybrid | None:
+    acceleration, effort = np.empty(model.nv), np.empty(model.nv)
+    found = hybrid_dynamics_entry.call(model._block, q, v, a, tau, prescribed, model._work, acceleration, effort)
+    return _new(Hybrid, (acceleration, effort)) if found == 0 else None
+
+
+@trying(_one_state)
 def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
                     prescribed: ArrayLike | Sequence[str], external_wrenches: Any = None) -> Hybrid:
     """Some accelerations and the other coordinates' efforts given, the rest computed: K Table 4, O(n).
@@ -71,19 +79,8 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
     anything finite. All shapes (nv,) or (N, nv); external_wrenches as in `inverse_dynamics`. Raises `RbdError` for
     wrong input, and where the sought accelerations are not determined, naming the joint.
     """
-    if external_wrenches is None:
-        try:
-            acceleration, effort = np.empty(model.nv), np.empty(model.nv)
-            found = hybrid_dynamics_entry.call(model._block, q, v, a, tau, prescribed, model._work, acceleration,
-                                               effort)
-        except UNSUITED:
-            found = -1    # not float64 arrays of one state and a mask: looked at below
-        if found == 0:
-            return _new(Hybrid, (acceleration, effort))
-        if found > 0:
-            raise states(model, q=q, v=v, a=a, tau=tau).beyond_numbers() or singular(model, found - 1)
     mask = prescribed_mask(model, prescribed)
-    given = shaped(model, q=q, v=v, a=a, tau=tau)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
     if model.mimics:
         given.check_values()
         return _dense(model, given, mask, external_wrenches)
@@ -91,10 +88,7 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
     found = hybrid_dynamics_batch.call(
         model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
         result.acceleration.reshape(-1), result.effort.reshape(-1))
-    if found > 0:
-        raise given.beyond_numbers() or singular(model, found - 1)
-    if found < 0:
-        given.refuse(**result._asdict())
+    solved(found, given, **result._asdict())
     return result
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel, quick_entry
+from ..compile import entry, kernel, quick_entry
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, all_finite, first_position, first_velocity, kind, layout, matrix,
@@ -22,6 +22,7 @@ from ..model.inertia import Array
 from ..model.joint_kinds import dof, is_revolute, joint_bias, joint_pose, joint_twist, project
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
+from ..trying import trying
 
 # workspace of one node
 _R, _P, _OMEGA, _ALPHA, _ACCEL, _N, _F, SIZE = layout(R=9, p=3, omega=3, alpha=3, accel=3, n=3, f=3)
@@ -123,6 +124,12 @@ def inverse_dynamics_batch(M, q, v, a, wrench, states, tau):
     return all_finite(tau)
 
 
+def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> Array | None:
+    tau = np.empty(model.nv)
+    return tau if inverse_dynamics_entry.call(model._block, q, v, a, model._work, tau) else None
+
+
+@trying(_one_state)
 def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                      external_wrenches: Any = None) -> Array:
     """Joint efforts τ (nv,) or (N, nv) that give accelerations a at (q, v): K Table 2, eq. 42, O(n).
@@ -132,14 +139,7 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     joint friction is not (`friction_effort`). Raises `RbdError` for wrong shapes, names or non-finite numbers,
     and, as every function does, for states so large that the result is beyond what floating point numbers hold.
     """
-    if external_wrenches is None:
-        try:
-            tau = np.empty(model.nv)
-            if inverse_dynamics_entry.call(model._block, q, v, a, model._work, tau):
-                return tau
-        except UNSUITED:
-            pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v, a=a)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     tau = given.empty(model.nv)
     if not inverse_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
                                        given.count, tau.reshape(-1)):

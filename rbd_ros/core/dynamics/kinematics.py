@@ -1,10 +1,12 @@
 """Poses, twists, accelerations and Jacobians of every link: K eq. 37, 41."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, kernel, quick_entry
+from ..compile import kernel, quick_entry
 from ..errors import RbdError, shown
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
@@ -16,6 +18,7 @@ from ..model.inertia import Array
 from ..model.joint_kinds import column, dof, joint_bias, joint_pose, joint_twist
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
+from ..trying import trying
 
 # per node: world pose; twist (ω, v), angular acceleration and acceleration of the origin, in node axes
 _R, _P, _OMEGA, _V, _ALPHA, _ACCEL, SIZE = layout(R=9, p=3, omega=3, v=3, alpha=3, accel=3)
@@ -186,15 +189,15 @@ def jacobian_entry(M, q, link, frame, J):
     return all_finite(flat)
 
 
+def _poses_of_one(model: RobotModel, q: Any) -> Array | None:
+    out = np.empty((len(model.body_names), 4, 4))
+    return out if poses_entry.call(model._block, q, model._work, out) else None
+
+
+@trying(_poses_of_one)
 def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
     """Poses (nb, 4, 4) or (N, nb, 4, 4) of all links, world from body, in the order of `model.body_names`."""
-    try:
-        out = np.empty((len(model.body_names), 4, 4))
-        if poses_entry.call(model._block, q, model._work, out):
-            return out
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q)
+    given = shaped(model, positions={"q": q})
     out = given.empty(len(model.body_names), 4, 4)
     if not poses_entry.call(model._block, *given.flat, model._work, out.reshape(-1, 4, 4)):
         given.refuse(poses=out)
@@ -214,14 +217,14 @@ def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
     return _motions(model, q, v, a, 2)
 
 
+def _motions_of_one(model: RobotModel, q: Any, v: Any, a: Any, order: int) -> Array | None:
+    out = np.empty((len(model.body_names), 6))
+    return out if motions_entry.call(model._block, q, v, a, order, model._work, out) else None
+
+
+@trying(_motions_of_one)
 def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order: int) -> Array:
-    try:
-        out = np.empty((len(model.body_names), 6))
-        if motions_entry.call(model._block, q, v, a, order, model._work, out):
-            return out
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v, a=a)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     out = given.empty(len(model.body_names), 6)
     if not motions_entry.call(model._block, *given.flat, order, model._work, out.reshape(-1, 6)):
         given.refuse(**{"velocities" if order == 1 else "accelerations": out})
@@ -231,6 +234,12 @@ def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order:
 FRAMES = {"body": 0, "world": 1, "aligned": 2}
 
 
+def _jacobian_of_one(model: RobotModel, q: Any, body: str, frame: str) -> Array | None:
+    J = np.empty((6, model.nv))
+    return J if jacobian_entry.call(model._block, q, model.body_index(body), FRAMES.get(frame), J) else None
+
+
+@trying(_jacobian_of_one)
 def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") -> Array:
     """Jacobian (6, nv) or (N, 6, nv) of a link, angular rows first: twist = J v.
 
@@ -240,13 +249,7 @@ def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") ->
     choice = FRAMES.get(frame)
     if choice is None:
         raise RbdError(f"frame is {shown(frame)}, expected one of {', '.join(FRAMES)}")
-    try:
-        J = np.empty((6, model.nv))
-        if jacobian_entry.call(model._block, q, model.body_index(body), choice, J):
-            return J
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q)
+    given = shaped(model, positions={"q": q})
     index = model.body_index(body)
     J = given.empty(6, model.nv)
     if not jacobian_entry.call(model._block, *given.flat, index, choice, J.reshape(given.count * 6, model.nv)):

@@ -1,10 +1,12 @@
 """Mass matrix of trees: composite inertias, K eq. 32 with M_ij = S_iᵀ Ad* Î_composite S_j."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, kernel, quick_entry
+from ..compile import kernel, quick_entry
 from ..lie.spatial import add, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, INERTIA, MASS, MOMENT, first_position, first_velocity, kind, layout, matrix, node, node_count, parent,
@@ -15,6 +17,7 @@ from ..model.inertia import Array
 from ..model.joint_kinds import column, dof, joint_pose
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
+from ..trying import trying
 
 _R, _P, _MASS, _H, _I, SIZE = layout(R=9, p=3, mass=1, h=3, I=6)
 
@@ -111,18 +114,18 @@ def mass_matrix_entry(M, q, W, H):
     return finite
 
 
+def _one_state(model: RobotModel, q: Any) -> Array | None:
+    H = np.empty((model.nv, model.nv))
+    return H if mass_matrix_entry.call(model._block, q, model._work, H) else None
+
+
+@trying(_one_state)
 def mass_matrix(model: RobotModel, q: ArrayLike) -> Array:
     """Mass matrix M(q) (nv, nv) or (N, nv, nv), symmetric, rotor inertia included: K eq. 32.
 
     q (nq,) or (N, nq). Raises `RbdError` for a wrong shape or non-finite numbers.
     """
-    try:
-        H = np.empty((model.nv, model.nv))
-        if mass_matrix_entry.call(model._block, q, model._work, H):
-            return H
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q)
+    given = shaped(model, positions={"q": q})
     H = given.empty(model.nv, model.nv)
     if not mass_matrix_entry.call(model._block, *given.flat, model._work, H.reshape(given.count * model.nv, model.nv)):
         given.refuse(mass_matrix=H)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import COMPILED, UNSUITED
+from ..compile import COMPILED
 from ..errors import RbdError, shown, unknown_name
+from ..trying import trying
 from . import block
 from .assembly import Assembly, Description, assemble
 from .configuration import difference_entry, integrate_entry
@@ -185,29 +186,27 @@ class RobotModel:
 
     _work = cached_property(_make_work) if COMPILED else property(_make_work)
 
+    def _integrate_one(self, q: Any, dv: Any) -> Array | None:
+        out = np.empty(self.nq)
+        return out if integrate_entry.call(self._block, q, dv, out, 1) else None
+
+    @trying(_integrate_one)
     def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """`q ⊕ dv` (nq,) or (N, nq): move from q along velocity coordinates dv = v·dt, quaternions on the group."""
-        try:
-            out = np.empty(self.nq)
-            if integrate_entry.call(self._block, q, dv, out, 1):
-                return out
-        except UNSUITED:
-            pass    # not float64 arrays of one state: looked at below
-        given = shaped(self, q=q, dv=dv)
+        given = shaped(self, positions={"q": q}, rates={"dv": dv})
         out = given.empty(self.nq)
         if not integrate_entry.call(self._block, *given.flat, out.reshape(-1), given.count):
             given.refuse(q=out)
         return out
 
+    def _difference_of_one(self, q0: Any, q1: Any) -> Array | None:
+        out = np.empty(self.nv)
+        return out if difference_entry.call(self._block, q0, q1, out, 1) else None
+
+    @trying(_difference_of_one)
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """The dv (nv,) or (N, nv) with `integrate(q0, dv) = q1`, the shortest one for rotations."""
-        try:
-            out = np.empty(self.nv)
-            if difference_entry.call(self._block, q0, q1, out, 1):
-                return out
-        except UNSUITED:
-            pass    # not float64 arrays of one state: looked at below
-        given = shaped(self, q0=q0, q1=q1)
+        given = shaped(self, positions={"q0": q0, "q1": q1})
         out = given.empty(self.nv)
         if not difference_entry.call(self._block, *given.flat, out.reshape(-1), given.count):
             given.refuse(difference=out)

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...compile import UNSUITED
 from ...errors import RbdError, shown
 from ...model.constraints import ConstraintSet, bound_to
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import States, node_wrenches, shaped
+from ...trying import trying
 from ..forward import singular, solve_mass_matrix
 from ..inverse import bias_effort
 from ..mass_matrix import mass_matrix
@@ -42,6 +42,22 @@ class ConstrainedForward(NamedTuple):
     condition: Any
 
 
+def _one_state(model: RobotModel, constraints: ConstraintSet, q: Any, v: Any, tau: Any, damping: float,
+               baumgarte: Any) -> ConstrainedForward | None:
+    bound = bound_to(model, constraints)
+    if bound.users:
+        return None
+    options = _NO_OPTIONS if damping == 0.0 and baumgarte is None else solver_options(damping, baumgarte)
+    out = np.empty(model.nv + bound.size + INFO)
+    if constrained_forward_entry.call(model._block, bound.block, q, v, tau, options, bound.work, out) != 0:
+        return None
+    rank, residual, _, condition, excess = out[-INFO:].tolist()
+    if not (excess <= 1.0 or damping > 0.0):
+        return None
+    return _new(ConstrainedForward, (out[:model.nv], out[model.nv:-INFO], int(rank), residual, condition))
+
+
+@trying(_one_state)
 def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike,
                                  tau: ArrayLike, *, external_wrenches: Any = None, damping: float = 0.0,
                                  baumgarte: float | Sequence[float] | None = None) -> ConstrainedForward:
@@ -55,20 +71,9 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
     is returned. baumgarte: (α, β) in 1/s, or a time T in s for α = β = 1/T: asks for f̈ + 2α ḟ + β² f = 0.
     external_wrenches and the other errors as in `forward_dynamics`.
     """
-    bound = bound_to(model, constraints)
-    options = _NO_OPTIONS if damping == 0.0 and baumgarte is None else solver_options(damping, baumgarte)
-    if external_wrenches is None and not bound.users:
-        try:
-            out = np.empty(model.nv + bound.size + INFO)
-            found = constrained_forward_entry.call(model._block, bound.block, q, v, tau, options, bound.work, out)
-        except UNSUITED:
-            found = -1    # not float64 arrays of one state: looked at below
-        if found == 0:
-            rank, residual, _, condition, excess = out[-INFO:].tolist()
-            if excess <= 1.0 or damping > 0.0:
-                return _new(ConstrainedForward, (out[:model.nv], out[model.nv:-INFO], int(rank), residual, condition))
-            raise contradiction(model, constraints, out[-INFO:])
-    given = shaped(model, q=q, v=v, tau=tau)
+    bound_to(model, constraints)
+    options = solver_options(damping, baumgarte)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     solved = solve(model, constraints, given, None, _NO_MASK, external_wrenches, options)
     return ConstrainedForward(solved[0], *solved[2:])
 

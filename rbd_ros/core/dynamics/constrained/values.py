@@ -55,25 +55,26 @@ def evaluate(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, 
     if not constraint_rows_entry.call(model._block, bound.block, q.reshape(-1), v.reshape(-1), a.reshape(-1),
                                       bound.user_values(q, v), int(np.prod(lead)), order, out.jacobian.reshape(-1),
                                       out.value.reshape(-1), out.acceleration.reshape(-1)):
-        shaped(model, q=q, v=v, a=a).refuse(**dict(list(out._asdict().items())[:order + 1]))
+        given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
+        given.refuse(**dict(list(out._asdict().items())[:order + 1]))
     return out
 
 
 def constraint_values(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Array:
     """f(q) (m,) or (N, m): m, rad where small (see the constraint's class); zero on the manifold."""
-    q, v = states(model, q=q, v=getattr(model, "_zeros", ())).arrays
+    q, v = states(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ())}).arrays
     return evaluate(model, constraints, q, v, v, 0).value
 
 
 def constraint_jacobian(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Array:
     """A(q) = ∂f/∂q (m, nv) or (N, m, nv) on the velocity space: ḟ = A v (K eq. 55)."""
-    q, v = states(model, q=q, v=getattr(model, "_zeros", ())).arrays
+    q, v = states(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ())}).arrays
     return evaluate(model, constraints, q, v, v, 1).jacobian
 
 
 def constraint_bias(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike) -> Array:
     """Ȧq̇ (m,) or (N, m): f̈ = A q̈ + Ȧq̇ (K §3.2)."""
-    q, v, a = states(model, q=q, v=v, a=getattr(model, "_zeros", ())).arrays
+    q, v, a = states(model, positions={"q": q}, rates={"v": v, "a": getattr(model, "_zeros", ())}).arrays
     return evaluate(model, constraints, q, v, a, 2).acceleration
 
 
@@ -83,7 +84,7 @@ def anchored(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Con
     A surface takes the frame's axes, a point keeps the axes it has and takes the position.
     """
     bound_to(model, constraints)
-    given = states(model, q=q)
+    given = states(model, positions={"q": q})
     if given.batch is not None:
         raise RbdError(f"contacts are anchored at one state: q has shape {np.shape(q)}, expected ({model.nq},)")
     poses = forward_kinematics(model, given.arrays[0])
