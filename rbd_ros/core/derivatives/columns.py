@@ -76,12 +76,14 @@ def count_columns(M):
 
 
 @sweep
-def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
+def motion_sweep(M, q, k, v, j, a, ja, moving, wrenches, work):
     """Forward recursion, to W by node and L by column: all but Ψ̈. v[j:], a[ja:]; if not `moving`, q̈ counts as zero.
 
-    T takes per column its coordinate and the column before it on the way to the root (−1: none), and per node its
-    last column.
+    wrenches: (wrench, e), those of this state from wrench[e:] (empty: none). work: (W, L, T). T takes per column its
+    coordinate and the column before it on the way to the root (−1: none), and per node its last column.
     """
+    wrench, e = wrenches
+    W, L, T = work
     n = node_count(M)
     z = zero(M, v, j)
     O = (z, z, z)

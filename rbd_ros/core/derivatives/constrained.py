@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ..compile import entry
 from ..dynamics.constrained.forward import constrained_forward_dynamics
 from ..dynamics.constrained.inverse import RANK_TOLERANCE, constrained_inverse_dynamics
-from ..dynamics.constrained.rows import constraint_rows
+from ..dynamics.constrained.rows import Motion, constraint_rows
 from ..dynamics.constrained.values import evaluate
 from ..dynamics.hybrid import prescribed_mask
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
@@ -78,8 +78,8 @@ def constraint_slopes_entry(M, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_
             if c >= nv:
                 rates[d] += 1j * STEP
             node_motion(complex_model, x, 0, rates, acc, 0, 2, W)
-            constraint_rows(complex_model, complex_rows, x, 0, rates, 0, acc, 0, W, SIZE, W, SIZE, _OMEGA, _ALPHA,
-                            _ACCEL, 0.0, W[:0], 0, 2, A, f, b, 0)
+            constraint_rows(complex_model, complex_rows, (x, 0, rates, 0, acc, 0),
+                            Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0), (W[:0], 0), 2, (A, f, b, 0))
             if c >= nv:
                 rates[d] = v[s * nv + d]
                 for r in range(rows):

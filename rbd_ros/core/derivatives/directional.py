@@ -137,8 +137,9 @@ def acceleration_before(M, h, W, stride):
 
 
 @routine
-def motion_changes(M, q, k, v, a, j, dq, dv, da, D, W, stride, i):
+def motion_changes(M, q, k, v, a, j, change, W, stride, i):
     """Forward recursion at node i: pose, V, ∂V, ∂h to W; returns η with the joint's own acceleration, and ∂η."""
+    dq, dv, da, D = change
     o = node(i)
     w = stride * i
     d = RECORD * i
@@ -186,14 +187,18 @@ def velocity_wrench(M, o, D, d, twist, dtwist, wrench, e, dwrench):
 
 
 @routine
-def inverse_directional_recursion(M, q, k, v, a, j, dq, dv, da, D, wrench, dwrench, e, W, out):
-    """One state: K Table 5; out[j:] takes ∂τ."""
+def inverse_directional_recursion(M, q, k, v, a, j, change, wrenches, W, out):
+    """One state: K Table 5; out[j:] takes ∂τ. change: dq[j:], dv[j:], da[j:] and D; wrenches: with their derivatives,
+    both from e on.
+    """
+    dq, _, da, D = change
+    wrench, dwrench, e = wrenches
     n = node_count(M)
     for i in range(n):
         o = node(i)
         w = SIZE * i
         d = RECORD * i
-        eta, deta = motion_changes(M, q, k, v, a, j, dq, dv, da, D, W, SIZE, i)
+        eta, deta = motion_changes(M, q, k, v, a, j, change, W, SIZE, i)
         E = matrix(W, w + R)
         p = vector(W, w + P)
         acc, dacc = acceleration_before(M, parent(M, o), W, SIZE)
@@ -244,8 +249,8 @@ def inverse_directional_entry(M, q, v, a, dq, dv, da, D, wrench, dwrench, states
     nodes = node_count(M)
     W = np.empty(SIZE * nodes)
     for s in range(states):
-        inverse_directional_recursion(M, q, s * size_q(M), v, a, s * size_v(M), dq, dv, da, D, wrench, dwrench,
-                                      6 * nodes * s, W, out)
+        inverse_directional_recursion(M, q, s * size_q(M), v, a, s * size_v(M), (dq, dv, da, D),
+                                      (wrench, dwrench, 6 * nodes * s), W, out)
     return all_finite(out)
 
 

@@ -31,50 +31,16 @@ from .directional import (
     motion_changes, velocity_wrench, with_tangent,
 )
 from .directional import SIZE as MOTION
-from .pairs import lie, lie_dual, minus, pair, pairing, plus, times, to_child, wrench_to_parent
+from .pairs import (
+    add_product, lie, lie_dual, matrix_times, minus, pair, pairing, plus, put_inertia, times, to_child,
+    wrench_to_parent,
+)
 from .tangent import INERTIA, RECORD, Tangent, parameter_tangents
 
 # after the motion of a node: η, ∂η; Î and ∂Î (6 × 6); per column s, ∂s, U, ∂U (6 each), D, ∂D, what is left, ∂
 ETA, DETA, I, DI, COLUMNS = MOTION, MOTION + 6, MOTION + 12, MOTION + 48, MOTION + 84
 COLUMN = 28
 SIZE = COLUMNS + 6 * COLUMN
-
-
-@routine
-def put_inertia(W, k, m, c, J):
-    """The 6 × 6 matrix of mass m, first moment c and inertia J about the origin, to W[k:]."""
-    z = 0.0 * m
-    rows = ((J[0], J[1], J[2], z, -c[2], c[1]), (J[1], J[3], J[4], c[2], z, -c[0]), (J[2], J[4], J[5], -c[1], c[0], z),
-            (z, c[2], -c[1], m, z, z), (-c[2], z, c[0], z, m, z), (c[1], -c[0], z, z, z, m))
-    for i in range(6):
-        for j in range(6):
-            W[k + 6 * i + j] = rows[i][j]
-
-
-@routine
-def matrix_times(W, k, x):
-    """The 6 × 6 matrix at W[k:] times the pair x."""
-    y = (x[0][0], x[0][1], x[0][2], x[1][0], x[1][1], x[1][2])
-    z = 0.0 * y[0]
-    a, b, c, d, e, f = z, z, z, z, z, z
-    for j in range(6):
-        a += W[k + j] * y[j]
-        b += W[k + 6 + j] * y[j]
-        c += W[k + 12 + j] * y[j]
-        d += W[k + 18 + j] * y[j]
-        e += W[k + 24 + j] * y[j]
-        f += W[k + 30 + j] * y[j]
-    return (a, b, c), (d, e, f)
-
-
-@routine
-def add_product(W, k, s, x, y):
-    """Add `s (x yᵀ + y xᵀ)` to the matrix at W[k:]."""
-    a = (x[0][0], x[0][1], x[0][2], x[1][0], x[1][1], x[1][2])
-    b = (y[0][0], y[0][1], y[0][2], y[1][0], y[1][1], y[1][2])
-    for i in range(6):
-        for j in range(6):
-            W[k + 6 * i + j] += s * (a[i] * b[j] + b[i] * a[j])
 
 
 @routine
@@ -101,15 +67,22 @@ def inertia_to_parent(W, w, x):
 
 
 @routine
-def articulated_directional(M, q, k, v, a, tau, j, mask, dq, dv, da, dtau, D, wrench, dwrench, e, W, zeros, out):
-    """One state; out[j:] takes ∂q̈, or ∂τ where mask says that a[j:] is prescribed; 0, or the singular node + 1."""
+def articulated_directional(M, q, k, v, tau, j, prescribed, change, wrenches, W, zeros, out):
+    """One state; out[j:] takes ∂q̈, or ∂τ where the mask says that a[j:] is prescribed; 0, or the singular node + 1.
+
+    prescribed: mask and a; change: dq[j:], dv[j:], da[j:], dtau[j:] and D; wrenches: with their derivatives, both from
+    e on.
+    """
+    mask, a = prescribed
+    dq, dv, da, dtau, D = change
+    wrench, dwrench, e = wrenches
     n = node_count(M)
     hybrid = mask.shape[0] > 0
     for i in range(n):
         o = node(i)
         w = SIZE * i
         d = RECORD * i
-        eta, deta = motion_changes(M, q, k, v, zeros, j, dq, dv, zeros, D, W, SIZE, i)
+        eta, deta = motion_changes(M, q, k, v, zeros, j, (dq, dv, zeros, D), W, SIZE, i)
         put_pair(W, w + ETA, eta[0], eta[1])
         put_pair(W, w + DETA, deta[0], deta[1])
         f, df = velocity_wrench(M, o, D, d, pair(W, w + V), pair(W, w + DV), wrench, e + 6 * i, dwrench)
@@ -212,11 +185,15 @@ def articulated_changes(M, a, da, j, mask, W, out):
         put_pair(W, w + DA, dacc[0], dacc[1])
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
-       "float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])",
-       nogil=True)
-def articulated_directional_entry(M, q, v, a, tau, mask, dq, dv, da, dtau, D, wrench, dwrench, states, out):
-    """This many states, checked: 0, or -1 where the input is not what the model takes, or the singular node + 1."""
+@entry("int64(float64[::1], float64[::1], float64[:, ::1], boolean[::1], float64[:, ::1], float64[::1], float64[::1], "
+       "float64[::1], int64, float64[::1])", nogil=True)
+def articulated_directional_entry(M, q, rates, mask, changes, D, wrench, dwrench, states, out):
+    """This many states, checked: 0, or -1 where the input is not what the model takes, or the singular node + 1.
+
+    rates: rows v, a, tau; changes: rows dq, dv, da, dtau.
+    """
+    v, a, tau = rates[0], rates[1], rates[2]
+    dq, dv, da, dtau = changes[0], changes[1], changes[2], changes[3]
     if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
             and rates_valid(M, tau, states) and rates_valid(M, dq, states) and rates_valid(M, dv, states)
             and rates_valid(M, da, states) and rates_valid(M, dtau, states)):
@@ -225,8 +202,8 @@ def articulated_directional_entry(M, q, v, a, tau, mask, dq, dv, da, dtau, D, wr
     W = np.empty(SIZE * nodes)
     zeros = np.zeros(v.shape[0])
     for s in range(states):
-        found = articulated_directional(M, q, s * size_q(M), v, a, tau, s * size_v(M), mask, dq, dv, da, dtau, D,
-                                        wrench, dwrench, 6 * nodes * s, W, zeros, out)
+        found = articulated_directional(M, q, s * size_q(M), v, tau, s * size_v(M), (mask, a), (dq, dv, da, dtau, D),
+                                        (wrench, dwrench, 6 * nodes * s), W, zeros, out)
         if found != 0:
             return found
     return 0 if all_finite(out) else -1
@@ -290,8 +267,13 @@ def _run(model: RobotModel, given: States, inputs: tuple[Array, ...], mask: NDAr
          changes: tuple[Array, ...], tangent: Tangent, external_wrenches: Any) -> Array:
     out = given.empty(model.nv)
     found = articulated_directional_entry.call(
-        model._block, *(x.reshape(-1) for x in inputs), mask, *(x.reshape(-1) for x in changes),
+        model._block, inputs[0].reshape(-1), _rows(inputs[1:]), mask, _rows(changes),
         parameter_tangents(model, tangent), node_wrenches(model, external_wrenches, given.batch),
         node_wrenches(model, tangent.external_wrenches, given.batch), given.count, out.reshape(-1))
     solved(found, given, derivative=out)
     return out
+
+
+def _rows(arrays: tuple[Array, ...]) -> Array:
+    """Arrays of a state or of a batch as rows of one."""
+    return np.stack([array.reshape(-1) for array in arrays])

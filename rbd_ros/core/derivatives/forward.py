@@ -145,18 +145,22 @@ def accelerate(M, x, mask, W, L, T, G):
 
 
 @kernel
-def forward_derivatives(M, q, k, v, a, tau, j, mask, wrench, e, W, L, T, B, H, X, by_q, by_v,
-                        by_given):
+def forward_derivatives(M, q, k, v, tau, j, prescribed, wrenches, work, out):
     """One state: ∂ by q, v and by what is given, (nv, nv) each; 0, or the coordinate + 1 that moves no inertia.
 
-    mask: empty, or per coordinate whether a[j:] is prescribed there and the effort sought. H: nv (nv + 2) + 6 nodes.
+    prescribed: (mask, a), mask empty or per coordinate whether a[j:] is prescribed there and the effort sought.
+    wrenches as in `motion_sweep`. work: what that takes, and (B, H, X), with H of nv (nv + 2) + 6 nodes.
     """
+    mask, a = prescribed
+    motion, (B, H, X) = work
+    W, L, T = motion
+    by_q, by_v, by_given = out
     nv = size_v(M)
     hybrid = mask.shape[0] > 0
     x = H[nv * nv + nv:nv * nv + 2 * nv]
     for i in range(nv):
         x[i] = a[j + i] if hybrid and mask[i] else 0.0 * tau[j]
-    motion_sweep(M, q, k, v, j, x, 0, hybrid, wrench, e, W, L, T)
+    motion_sweep(M, q, k, v, j, x, 0, hybrid, wrenches, motion)
     mass_sweep(M, tau, j, mask, W, L, T, H, x)
     branches(M, T, mask, B)
     found = factor(nv, mask, B, H)
@@ -168,7 +172,7 @@ def forward_derivatives(M, q, k, v, a, tau, j, mask, wrench, e, W, L, T, B, H, X
     p = pitch(nv)
     for i in range(nv * p):
         X[i] = 0.0 * tau[j]
-    derivative_columns(M, q, k, W, L, T, True, X, X[1:], X, p, PARTS)
+    derivative_columns(M, q, k, motion, True, (X, X[1:], X), p, PARTS)
     given_columns(nv, mask, H, X)
     solve_rows(nv, mask, B, H, X)
     if hybrid:
@@ -218,8 +222,8 @@ def forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out):
     T = np.empty(2 * count + nodes, dtype=np.int64)
     B = np.empty(RECORD * nv, dtype=np.int64)
     for s in range(states):
-        found = forward_derivatives(M, q, s * size_q(M), v, a, tau, s * nv, mask, wrench, 6 * nodes * s, W, L, T,
-                                    B, H, X, out[3 * s], out[3 * s + 1], out[3 * s + 2])
+        found = forward_derivatives(M, q, s * size_q(M), v, tau, s * nv, (mask, a), (wrench, 6 * nodes * s),
+                                    ((W, L, T), (B, H, X)), (out[3 * s], out[3 * s + 1], out[3 * s + 2]))
         if found != 0:
             return found
     return 0
@@ -243,7 +247,8 @@ def hybrid_derivatives_entry(M, q, v, a, tau, mask, work, by_q, by_v, by_given):
     marks = X[nv * pitch(nv):]
     T = marks[:2 * count + nodes].view(np.int64)
     B = marks[2 * count + nodes:].view(np.int64)
-    found = forward_derivatives(M, q, 0, v, a, tau, 0, mask, M[:0], 0, work, L, T, B, H, X, by_q, by_v, by_given)
+    found = forward_derivatives(M, q, 0, v, tau, 0, (mask, a), (M[:0], 0), ((work, L, T), (B, H, X)),
+                                (by_q, by_v, by_given))
     finite = all_finite(by_q.reshape(-1)) and all_finite(by_v.reshape(-1)) and all_finite(by_given.reshape(-1))
     return found if found != 0 or finite else -1
 

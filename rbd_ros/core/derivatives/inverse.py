@@ -47,11 +47,13 @@ def pair_dot(x, y, A, k):
 
 
 @sweep
-def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a, row, column):
-    """Backward recursion: add ∂τ/∂q, ∂τ/∂q̇ and, unless W is of composite bodies already, ∂τ/∂q̈ to flat arrays.
+def derivative_columns(M, q, k, work, composed, out, row, column):
+    """Backward recursion: add ∂τ/∂q, ∂τ/∂q̇ and, unless W is of composite bodies already, ∂τ/∂q̈ to the three of out.
 
-    Their entry (i, j) is at `row * i + column * j`.
+    They are flat, their entry (i, j) at `row * i + column * j`. work: (W, L, T) of `motion_sweep`.
     """
+    W, L, T = work
+    by_q, by_v, by_a = out
     n = node_count(M)
     last = T.shape[0] - n
     for i in range(n - 1, -1, -1):
@@ -130,8 +132,9 @@ def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a, row, column
 
 
 @kernel
-def inverse_derivatives(M, q, k, v, a, j, wrench, e, W, L, T, by_q, by_v, by_a):
-    """One state: three nv × nv matrices."""
+def inverse_derivatives(M, q, k, v, a, j, wrenches, work, out):
+    """One state: three nv × nv matrices. wrenches and work as in `motion_sweep`."""
+    by_q, by_v, by_a = out
     nv = size_v(M)
     z = 0.0 * M[0]
     for y in range(nv):
@@ -139,9 +142,9 @@ def inverse_derivatives(M, q, k, v, a, j, wrench, e, W, L, T, by_q, by_v, by_a):
             by_q[y, x] = z
             by_v[y, x] = z
             by_a[y, x] = z
-    motion_sweep(M, q, k, v, j, a, j, True, wrench, e, W, L, T)
-    acceleration_columns(M, q, k, v, j, a, j, W, L)
-    derivative_columns(M, q, k, W, L, T, False, by_q.reshape(-1), by_v.reshape(-1), by_a.reshape(-1), nv, 1)
+    motion_sweep(M, q, k, v, j, a, j, True, wrenches, work)
+    acceleration_columns(M, q, k, v, j, a, j, work[0], work[1])
+    derivative_columns(M, q, k, work, False, (by_q.reshape(-1), by_v.reshape(-1), by_a.reshape(-1)), nv, 1)
 
 
 @routine
@@ -154,8 +157,8 @@ def inverse_derivatives_states(M, q, v, a, wrench, states, out):
     L = np.empty(COLUMN * count, dtype=q.dtype)
     T = np.empty(2 * count + nodes, dtype=np.int64)
     for s in range(states):
-        inverse_derivatives(M, q, s * size_q(M), v, a, s * nv, wrench, 6 * nodes * s, W, L, T,
-                            out[3 * s], out[3 * s + 1], out[3 * s + 2])
+        inverse_derivatives(M, q, s * size_q(M), v, a, s * nv, (wrench, 6 * nodes * s), (W, L, T),
+                            (out[3 * s], out[3 * s + 1], out[3 * s + 2]))
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], "
@@ -168,7 +171,7 @@ def inverse_derivatives_entry(M, q, v, a, work, by_q, by_v, by_a):
     count = count_columns(M)
     L = work[NODE_SIZE * nodes:]
     T = L[COLUMN * count:(COLUMN + 2) * count + nodes].view(np.int64)
-    inverse_derivatives(M, q, 0, v, a, 0, M[:0], 0, work, L, T, by_q, by_v, by_a)
+    inverse_derivatives(M, q, 0, v, a, 0, (M[:0], 0), (work, L, T), (by_q, by_v, by_a))
     return all_finite(by_q.reshape(-1)) and all_finite(by_v.reshape(-1)) and all_finite(by_a.reshape(-1))
 
 

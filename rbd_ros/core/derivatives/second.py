@@ -77,7 +77,7 @@ def second_derivatives_entry(M, q, v, a, states, out):
         at = 4 * cube * s
         for c in range(nv):
             step_positions(M, q, s * size_q(M), c, x)
-            inverse_derivatives(C, x, 0, rates, accelerations, 0, W[:0], 0, W, L, T, D[0], D[1], D[2])
+            inverse_derivatives(C, x, 0, rates, accelerations, 0, (W[:0], 0), (W, L, T), (D[0], D[1], D[2]))
             for i in range(nv):
                 for j in range(nv):
                     out[at + i * square + j * nv + c] = D[0, i, j].imag / STEP
@@ -86,7 +86,7 @@ def second_derivatives_entry(M, q, v, a, states, out):
         step_positions(M, q, s * size_q(M), -1, x)
         for c in range(nv):
             rates[c] += 1j * STEP
-            inverse_derivatives(C, x, 0, rates, accelerations, 0, W[:0], 0, W, L, T, D[0], D[1], D[2])
+            inverse_derivatives(C, x, 0, rates, accelerations, 0, (W[:0], 0), (W, L, T), (D[0], D[1], D[2]))
             rates[c] = v[s * nv + c]
             for i in range(nv):
                 for j in range(nv):

@@ -75,11 +75,13 @@ def pseudo_inertia(I):
 
 
 @sweep
-def second_order_recursion(M, q, k, v, iv0, a, ia0, b, ib0, c, ic0, W, tau):
-    """One state: q[k:], v[iv0:], a[ia0:], jerk b[ib0:], snap c[ic0:]; τ, τ̇, τ̈ to the rows of tau (3, nv).
+def second_order_recursion(M, q, k, rates, starts, W, tau):
+    """One state: q[k:]; rates: v, a, jerk, snap, each from its start on; τ, τ̇, τ̈ to the rows of tau (3, nv).
 
     For models in which no S depends on q.
     """
+    v, a, b, c = rates
+    iv0, ia0, ib0, ic0 = starts
     n = node_count(M)
     nv = size_v(M)
     z = zero(M, v, iv0)

@@ -46,7 +46,7 @@ def second_order_entry(M, q, v, a, jerk, snap, W, out):
     if has_varying(M) or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)
                                   and rates_valid(M, jerk, 1) and rates_valid(M, snap, 1)):
         return False
-    second_order_recursion(M, q, 0, v, 0, a, 0, jerk, 0, snap, 0, W, out)
+    second_order_recursion(M, q, 0, (v, a, jerk, snap), (0, 0, 0, 0), W, out)
     return all_finite(out.reshape(-1))
 
 
@@ -68,7 +68,7 @@ def inverse_time_derivatives_batch(M, q, rates, wrench, orders, N, states, out):
         for s in range(states):
             for i in range((N + 2) * nv):
                 x[i] = rates[s * (N + 2) * nv + i]
-            second_order_recursion(M, q, s * nq, x, 0, x, nv, x, 2 * nv, x, 3 * nv, W, y)
+            second_order_recursion(M, q, s * nq, (x, x, x, x), (0, nv, 2 * nv, 3 * nv), W, y)
             for m in range(N + 1):
                 for i in range(nv):
                     out[(s * (N + 1) + m) * nv + i] = y[m, i]
@@ -139,8 +139,8 @@ def forward_time_derivatives_batch(M, q, v, tau, wrench, orders, N, states, out)
     W = np.empty(workspace_size(M, N))
     W2 = np.empty(max(ARTICULATED_SIZE, COMPOSITE_SIZE) * nodes)
     H = np.empty(nv * nv if shared else 0)
-    mask = np.empty(0, np.bool_)
     zeros = np.zeros(nv)
+    none = (np.empty(0, np.bool_), zeros)    # of accelerations that are prescribed
     x = np.empty((N + 2) * nv)
     rest = np.empty(nv)
     y = np.empty(nv)
@@ -163,7 +163,7 @@ def forward_time_derivatives_batch(M, q, v, tau, wrench, orders, N, states, out)
                     return _INDEFINITE
                 y[:] = rest
             else:
-                found = articulated_recursion(still, q, s * nq, zeros, rest, 0, mask, zeros, W2[:0], 0, W2, y, y)
+                found = articulated_recursion(still, q, s * nq, zeros, rest, 0, none, (W2[:0], 0), W2, y, y)
                 if found != 0:
                     return found
             for i in range(nv):

@@ -32,21 +32,24 @@ def articulated_times(A, B, C, a, b):
 
 
 @kernel
-def articulated_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out, effort):
+def articulated_recursion(M, q, k, v, tau, j, prescribed, wrenches, W, out, effort):
     """One state; returns 0, or the node + 1 whose pivot vanishes: its joint moves no inertia.
 
-    mask: empty, or per velocity coordinate whether acc[j:] is prescribed there. out[j:] takes the accelerations, and
+    prescribed: (mask, acc), mask empty or per velocity coordinate whether acc[j:] is prescribed there. wrenches:
+    (wrench, e), those of this state from wrench[e:], empty where there are none. out[j:] takes the accelerations, and
     with a mask effort[j:] the efforts, prescribed ones copied.
     """
-    found = articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W)
+    found = articulated_factors(M, q, k, v, tau, j, prescribed, wrenches, W)
     if found == 0:
-        articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort)
+        articulated_accelerations(M, q, k, tau, j, prescribed, W, out, effort)
     return found
 
 
 @kernel
-def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
+def articulated_factors(M, q, k, v, tau, j, prescribed, wrenches, W):
     """The first two sweeps, to W: articulated inertias, their columns U and pivots, and the efforts left over."""
+    mask, acc = prescribed
+    wrench, e = wrenches
     n = node_count(M)
     z = zero(M, v, j)
     hybrid = mask.shape[0] > 0
@@ -158,8 +161,9 @@ def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
 
 
 @kernel
-def articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort):
+def articulated_accelerations(M, q, k, tau, j, prescribed, W, out, effort):
     """The last sweep, from the W of `articulated_factors`: accelerations, and with a mask efforts."""
+    mask, acc = prescribed
     n = node_count(M)
     z = zero(M, tau, j)
     hybrid = mask.shape[0] > 0

@@ -26,8 +26,7 @@ def forward_dynamics_entry(M, q, v, tau, W, out):
     """
     if M[SHARED] > 0.0 or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
         return -1
-    mask = W[:0].view(np.bool_)
-    found = articulated_recursion(M, q, 0, v, tau, 0, mask, v, W[:0], 0, W, out, out)
+    found = articulated_recursion(M, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (W[:0], 0), W, out, out)
     return found if found != 0 or all_finite(out) else -1
 
 
@@ -38,10 +37,10 @@ def forward_dynamics_batch(M, q, v, tau, wrench, states, out):
         return -1
     nodes = node_count(M)
     W = np.empty(SIZE * nodes)
-    mask = np.empty(0, np.bool_)
+    prescribed = (np.empty(0, np.bool_), v)
     for s in range(states):
-        found = articulated_recursion(M, q, s * size_q(M), v, tau, s * size_v(M), mask, v, wrench, 6 * nodes * s, W,
-                                      out, out)
+        found = articulated_recursion(M, q, s * size_q(M), v, tau, s * size_v(M), prescribed, (wrench, 6 * nodes * s),
+                                      W, out, out)
         if found != 0:
             return found
     return 0 if all_finite(out) else -1

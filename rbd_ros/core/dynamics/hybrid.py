@@ -37,7 +37,7 @@ def hybrid_dynamics_entry(M, q, v, a, tau, mask, W, acceleration, effort):
     if M[SHARED] > 0.0 or mask.shape[0] != size_v(M) or not (
             positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1) and rates_valid(M, tau, 1)):
         return -1
-    found = articulated_recursion(M, q, 0, v, tau, 0, mask, a, W[:0], 0, W, acceleration, effort)
+    found = articulated_recursion(M, q, 0, v, tau, 0, (mask, a), (W[:0], 0), W, acceleration, effort)
     return found if found != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
 
 
@@ -56,8 +56,8 @@ def hybrid_dynamics_batch(M, q, v, a, tau, mask, wrench, states, acceleration, e
     nodes = node_count(M)
     W = np.empty(SIZE * nodes)
     for s in range(states):
-        j = s * nv
-        found = articulated_recursion(M, q, s * nq, v, tau, j, mask, a, wrench, 6 * nodes * s, W, acceleration, effort)
+        found = articulated_recursion(M, q, s * nq, v, tau, s * nv, (mask, a), (wrench, 6 * nodes * s), W,
+                                      acceleration, effort)
         if found != 0:
             return found
     return 0 if all_finite(acceleration) and all_finite(effort) else -1

@@ -104,19 +104,20 @@ def prepare_entry(M, q, v, h, damping, stiffness, p, xi, out, frame, known):
     out[1] = 0.5 * (response + response.T)
 
 
-@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64, float64[::1], float64[::1], "
-       "float64[:, ::1], float64[:, ::1], float64[:, :, ::1], float64[:, ::1], float64[::1], "
-       "float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[::1])")
-def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, free, low, high, aim, xi, q1, out,
-                frame):
-    """Solve a step for xi (nv,), in: a guess; out: the positions q1 at its end, and out (3, nv): the momentum there
-    (parents' axes) but for the impulses of friction and stops in the second half; the impulses of the first half; those
-    of constraints, in half a step.
+@entry("boolean(float64[::1], float64[:, ::1], float64, float64[:, ::1], float64[::1], float64[:, ::1], "
+       "float64[:, ::1], float64[:, :, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1])")
+def solve_entry(M, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame):
+    """Solve a step from the positions ends[0], whose end it leaves in ends[1].
 
-    given, frame: from `prepare_entry`; free: projector onto what constraints leave free, or (0, 0); low, high: boxes of
-    the impulses of the first half, and aim: the velocities at which they end, or empty. effort includes springs at the
-    displacement `offset` from q. False where the iteration does not converge.
+    loads: rows momentum p (parents' axes); efforts, which include springs at a displacement from q; this displacement.
+    given, frame: from `prepare_entry`; free: projector onto what constraints leave free, or (0, 0). boxes: rows low,
+    high, of the impulses of the first half, and the velocities at which these end; or no rows. out (4, nv): rows xi,
+    in: a guess; momentum at the end (parents' axes) but for the impulses of friction and stops in the second half;
+    impulses of the first half; those of constraints, in half a step. False where the iteration does not converge.
     """
+    q, q1 = ends[0], ends[1]
+    p, effort, offset = loads[0], loads[1], loads[2]
+    xi = out[0]
     n = size_v(M)
     W = np.empty(SIZE * node_count(M))
     middle = np.empty(q.shape[0])
@@ -159,11 +160,11 @@ def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, f
         size = np.max(np.abs(new))    # before impulses: of what they bring to rest, rounding remains
         if free.shape[0] > 0:
             new = free @ new
-        out[1] = 0.0
-        if low.shape[0] > 0:
-            new -= aim
-            impulses(response, low, high, new, out[1])
-            new += aim
+        out[2] = 0.0
+        if boxes.shape[0] > 0:
+            new -= boxes[2]
+            impulses(response, boxes[0], boxes[1], new, out[2])
+            new += boxes[2]
         change = 0.0
         for i in range(n):
             change = max(change, abs(new[i] - xi[i]))
@@ -179,34 +180,34 @@ def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, f
     half_step(M, q, xi, half, True, middle)
     half_step(M, middle, xi, half, False, q1)
     for i in range(n):
-        start[i] = h * g[i] + out[1, i]
+        start[i] = h * g[i] + out[2, i]
     if free.shape[0] > 0:    # impulses of constraints, in both halves of the step
-        reaction = np.linalg.solve(np.eye(n) + given[2], -rest) - out[1]
-        out[2] = reaction
+        reaction = np.linalg.solve(np.eye(n) + given[2], -rest) - out[2]
+        out[3] = reaction
         start += 2.0 * reaction
     turn_axes(M, start, middle, False, end)
     for i in range(n):
-        out[0, i] = p[i] + end[i]
+        out[1, i] = p[i] + end[i]
     return True
 
 
-@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[::1], float64[::1], float64[::1], "
-       "float64[:, ::1], float64[::1], float64[::1])")
-def finish_entry(M, q, p, h, low, high, aim, H, v, frame):
-    """v (nv,): velocity at the end of a step with momentum p (parents' axes), and with impulses in the boxes low, high
-    (empty: none) that end at velocities aim, which are added to p; H takes the mass matrix there. A floating robot
+@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "
+       "float64[::1])")
+def finish_entry(M, q, p, h, boxes, H, v, frame):
+    """v (nv,): velocity at the end of a step with momentum p (parents' axes), and with impulses in the boxes (as in
+    `solve_entry`), which are added to p; H takes the mass matrix there. A floating robot
     (frame) goes on along the path of its centre of mass.
     """
     W = np.empty(MASS_SIZE * node_count(M))
     mass_of(M, q, W, H)
     turn_axes(M, p, q, True, v)
     v[:] = np.linalg.solve(H, v)
-    if low.shape[0] > 0:
+    if boxes.shape[0] > 0:
         inverse = np.linalg.inv(H)
         impulse = np.empty(p.shape[0])
-        v -= aim
-        impulses((0.5 * (inverse + inverse.T)).reshape(-1), low, high, v, impulse)
-        v += aim
+        v -= boxes[2]
+        impulses((0.5 * (inverse + inverse.T)).reshape(-1), boxes[0], boxes[1], v, impulse)
+        v += boxes[2]
         turn_axes(M, impulse, q, False, impulse)
         for i in range(p.shape[0]):
             p[i] += impulse[i]

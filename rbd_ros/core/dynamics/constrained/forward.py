@@ -104,8 +104,8 @@ def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array
     bound = bound_to(model, constraints)
     q, v, _ = given.arrays
     given.check_values()
-    acceleration, effort, multipliers = given.empty(model.nv), given.empty(model.nv), given.empty(bound.size)
-    info = given.empty(INFO)
+    out = np.empty(given.count * (2 * model.nv + bound.size + INFO))
+    acceleration, effort, multipliers, info = _parts(out, given.batch, model.nv, model.nv, bound.size, INFO)
     if model.mimics:
         _dense(model, constraints, given, a, mask, external_wrenches, options,
                (acceleration, effort, multipliers, info))
@@ -113,7 +113,7 @@ def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array
         found = constrained_entry.call(
             model._block, bound.block, q.reshape(-1), v.reshape(-1), (v if a is None else a).reshape(-1), given.flat[2],
             mask, node_wrenches(model, external_wrenches, given.batch), bound.user_values(q, v), options, given.count,
-            acceleration.reshape(-1), effort.reshape(-1), multipliers.reshape(-1), info.reshape(-1))
+            out)
         if found > 0:
             raise given.beyond_numbers() or singular(model, found - 1)
         if found < 0:
@@ -127,6 +127,16 @@ def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array
     if given.batch is None:
         return acceleration, effort, multipliers, int(info[RANK]), float(info[RESIDUAL]), float(info[CONDITION])
     return acceleration, effort, multipliers, info[:, RANK].astype(int), info[:, RESIDUAL], info[:, CONDITION]
+
+
+def _parts(out: Array, batch: int | None, *sizes: int) -> list[Array]:
+    """The parts of a flat array, this many numbers per state each, one part after the other."""
+    found, at = [], 0
+    for size in sizes:
+        end = at + (size if batch is None else batch * size)
+        found.append(out[at:end] if batch is None else out[at:end].reshape(batch, size))
+        at = end
+    return found
 
 
 def _dense(model: RobotModel, constraints: ConstraintSet, given: States, a: Array | None, mask: NDArray[np.bool_],

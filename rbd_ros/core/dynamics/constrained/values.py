@@ -17,7 +17,7 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import shaped, states
 from ..kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, forward_kinematics, node_motion
-from .rows import constraint_rows
+from .rows import Motion, constraint_rows
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, int64, "
@@ -33,8 +33,8 @@ def constraint_rows_entry(M, C, q, v, a, user, states, order, A, f, b):
     each = user.shape[0] // max(states, 1)
     for s in range(states):
         node_motion(M, q, s * nq, v, a, s * nv, order, W)
-        constraint_rows(M, C, q, s * nq, v, s * nv, a, s * nv, W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0,
-                        user, s * each, order, A, f, b, s * rows)
+        constraint_rows(M, C, (q, s * nq, v, s * nv, a, s * nv), Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0),
+                        (user, s * each), order, (A, f, b, s * rows))
     return all_finite(f) and (order < 1 or all_finite(A)) and (order < 2 or all_finite(b))
 
 
