@@ -73,15 +73,26 @@ def two(n):
     assert len(found) == 3
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_packed_model_is_b_and_m_the_mass_matrix(path):
+    """One letter, one meaning: docs/kernels.md."""
+    assert "M" not in {argument.arg for function in compiled(path.read_text(encoding="utf-8"))
+                       for argument in function.args.args}
+
+
 DECORATORS = {"kernel", "sweep", "routine", "entry", "quick_entry"}
 MOST = 12    # arguments: those of one thing (where external wrenches are, say) are one tuple, workspaces one array
 
 
+def compiled(source):
+    """The compiled functions of a file."""
+    return [item for item in ast.walk(ast.parse(source)) if isinstance(item, ast.FunctionDef)
+            and any(getattr(getattr(d, "func", d), "id", "") in DECORATORS for d in item.decorator_list)]
+
+
 def crowded(source):
-    """Names of the compiled functions of a file that take too many arguments."""
-    return [item.name for item in ast.walk(ast.parse(source)) if isinstance(item, ast.FunctionDef)
-            and any(getattr(getattr(d, "func", d), "id", "") in DECORATORS for d in item.decorator_list)
-            and len(item.args.args) > MOST]
+    """Names of those that take too many arguments."""
+    return [item.name for item in compiled(source) if len(item.args.args) > MOST]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -54,12 +54,12 @@ class ConstrainedInverseDerivatives(NamedTuple):
 
 @entry("void(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], "
        "float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1])", nogil=True)
-def constraint_slopes_entry(M, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_q):
+def constraint_slopes_entry(B, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_q):
     """Per state: ∂(A a + Ȧq̇)/∂q and /∂v (m, nv), ∂(Aᵀλ)/∂q (nv, nv), ∂(A y)/∂q (m, nv)."""
-    nq = size_q(M)
-    nv = size_v(M)
+    nq = size_q(B)
+    nv = size_v(B)
     rows = integer(C, ROWS)
-    complex_model = M.astype(np.complex128)
+    complex_model = B.astype(np.complex128)
     complex_rows = C.astype(np.complex128)
     x = np.empty(nq, dtype=np.complex128)
     rates = np.empty(nv, dtype=np.complex128)
@@ -67,14 +67,14 @@ def constraint_slopes_entry(M, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_
     A = np.empty(rows * nv, dtype=np.complex128)
     f = np.empty(rows, dtype=np.complex128)
     b = np.empty(rows, dtype=np.complex128)
-    W = np.empty(SIZE * node_count(M), dtype=np.complex128)
+    W = np.empty(SIZE * node_count(B), dtype=np.complex128)
     for s in range(lam.shape[0]):
         for i in range(nv):
             rates[i] = v[s * nv + i]
             acc[i] = a[s * nv + i]
         for c in range(2 * nv):
             d = c if c < nv else c - nv
-            step_positions(M, q, s * nq, c if c < nv else -1, x)
+            step_positions(B, q, s * nq, c if c < nv else -1, x)
             if c >= nv:
                 rates[d] += 1j * STEP
             node_motion(complex_model, x, 0, rates, acc, 0, 2, W)

@@ -67,7 +67,7 @@ def inertia_to_parent(W, w, x):
 
 
 @routine
-def articulated_directional(M, q, k, v, tau, j, prescribed, change, wrenches, W, zeros, out):
+def articulated_directional(B, q, k, v, tau, j, prescribed, change, wrenches, W, zeros, out):
     """One state; out[j:] takes ∂q̈, or ∂τ where the mask says that a[j:] is prescribed; 0, or the singular node + 1.
 
     prescribed: mask and a; change: dq[j:], dv[j:], da[j:], dtau[j:] and D; wrenches: with their derivatives, both from
@@ -76,35 +76,35 @@ def articulated_directional(M, q, k, v, tau, j, prescribed, change, wrenches, W,
     mask, a = prescribed
     dq, dv, da, dtau, D = change
     wrench, dwrench, e = wrenches
-    n = node_count(M)
+    n = node_count(B)
     hybrid = mask.shape[0] > 0
     for i in range(n):
         o = node(i)
         w = SIZE * i
         d = RECORD * i
-        eta, deta = motion_changes(M, q, k, v, zeros, j, (dq, dv, zeros, D), W, SIZE, i)
+        eta, deta = motion_changes(B, q, k, v, zeros, j, (dq, dv, zeros, D), W, SIZE, i)
         put_pair(W, w + ETA, eta[0], eta[1])
         put_pair(W, w + DETA, deta[0], deta[1])
-        f, df = velocity_wrench(M, o, D, d, pair(W, w + V), pair(W, w + DV), wrench, e + 6 * i, dwrench)
+        f, df = velocity_wrench(B, o, D, d, pair(W, w + V), pair(W, w + DV), wrench, e + 6 * i, dwrench)
         put_pair(W, w + F, f[0], f[1])
         put_pair(W, w + DF, df[0], df[1])
-        put_inertia(W, w + I, M[o + MASS], vector(M, o + MOMENT), six(M, o + BODY_INERTIA))
+        put_inertia(W, w + I, B[o + MASS], vector(B, o + MOMENT), six(B, o + BODY_INERTIA))
         put_inertia(W, w + DI, D[d + INERTIA], vector(D, d + INERTIA + 1), six(D, d + INERTIA + 4))
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iq = k + first_position(M, o)
-        iv = j + first_velocity(M, o)
+        iq = k + first_position(B, o)
+        iv = j + first_velocity(B, o)
         eta = pair(W, w + ETA)
         beta = plus(pair(W, w + F), matrix_times(W, w + I, eta))
         dbeta = plus(pair(W, w + DF), plus(matrix_times(W, w + DI, eta), matrix_times(W, w + I, pair(W, w + DETA))))
-        for c in range(dof(kind(M, o)) - 1, -1, -1):
+        for c in range(dof(kind(B, o)) - 1, -1, -1):
             u = w + COLUMNS + COLUMN * c
-            s = column_of(M, o, q, iq, c)
-            ds = column_change(M, o, q, iq, c, D, RECORD * i, dq, iv)
+            s = column_of(B, o, q, iq, c)
+            ds = column_change(B, o, q, iq, c, D, RECORD * i, dq, iv)
             U = matrix_times(W, w + I, s)
             dU = plus(matrix_times(W, w + DI, s), matrix_times(W, w + I, ds))
-            pivot = pairing(s, U) + M[o + ARMATURE + c]
+            pivot = pairing(s, U) + B[o + ARMATURE + c]
             dpivot = pairing(ds, U) + pairing(s, dU)
             left = tau[iv + c] - pairing(s, beta)
             dleft = dtau[iv + c] - pairing(ds, beta) - pairing(s, dbeta)
@@ -134,7 +134,7 @@ def articulated_directional(M, q, k, v, tau, j, prescribed, change, wrenches, W,
             add_product(W, w + I, -0.5 * psi, U, U)
             add_product(W, w + DI, -0.5 * dpsi, U, U)
             add_product(W, w + DI, -psi, U, dU)
-        h = parent(M, o)
+        h = parent(B, o)
         if h >= 0:
             x = SIZE * h
             E = matrix(W, w + R)
@@ -145,24 +145,24 @@ def articulated_directional(M, q, k, v, tau, j, prescribed, change, wrenches, W,
             f = plus(pair(W, x + DF), wrench_to_parent(E, p, dbeta))
             put_pair(W, x + DF, f[0], f[1])
             inertia_to_parent(W, w, x)
-    articulated_changes(M, a, da, j, mask, W, out)
+    articulated_changes(B, a, da, j, mask, W, out)
     return 0
 
 
 @routine
-def articulated_changes(M, a, da, j, mask, W, out):
+def articulated_changes(B, a, da, j, mask, W, out):
     """The last sweep, from the base on: ∂q̈, ∂τ."""
     hybrid = mask.shape[0] > 0
-    for i in range(node_count(M)):
+    for i in range(node_count(B)):
         o = node(i)
         w = SIZE * i
-        iv = j + first_velocity(M, o)
+        iv = j + first_velocity(B, o)
         E = matrix(W, w + R)
         p = vector(W, w + P)
-        acc, dacc = acceleration_before(M, parent(M, o), W, SIZE)
+        acc, dacc = acceleration_before(B, parent(B, o), W, SIZE)
         acc = to_child(E, p, acc)
         dacc = minus(to_child(E, p, dacc), lie(pair(W, w + DH), acc))
-        for c in range(dof(kind(M, o))):
+        for c in range(dof(kind(B, o))):
             u = w + COLUMNS + COLUMN * c
             s = pair(W, u)
             ds = pair(W, u + 6)
@@ -187,22 +187,22 @@ def articulated_changes(M, a, da, j, mask, W, out):
 
 @entry("int64(float64[::1], float64[::1], float64[:, ::1], boolean[::1], float64[:, ::1], float64[::1], float64[::1], "
        "float64[::1], int64, float64[::1])", nogil=True)
-def articulated_directional_entry(M, q, rates, mask, changes, D, wrench, dwrench, states, out):
+def articulated_directional_entry(B, q, rates, mask, changes, D, wrench, dwrench, states, out):
     """This many states, checked: 0, or -1 where the input is not what the model takes, or the singular node + 1.
 
     rates: rows v, a, tau; changes: rows dq, dv, da, dtau.
     """
     v, a, tau = rates[0], rates[1], rates[2]
     dq, dv, da, dtau = changes[0], changes[1], changes[2], changes[3]
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
-            and rates_valid(M, tau, states) and rates_valid(M, dq, states) and rates_valid(M, dv, states)
-            and rates_valid(M, da, states) and rates_valid(M, dtau, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
+            and rates_valid(B, tau, states) and rates_valid(B, dq, states) and rates_valid(B, dv, states)
+            and rates_valid(B, da, states) and rates_valid(B, dtau, states)):
         return -1
-    nodes = node_count(M)
+    nodes = node_count(B)
     W = np.empty(SIZE * nodes)
     zeros = np.zeros(v.shape[0])
     for s in range(states):
-        found = articulated_directional(M, q, s * size_q(M), v, tau, s * size_v(M), (mask, a), (dq, dv, da, dtau, D),
+        found = articulated_directional(B, q, s * size_q(B), v, tau, s * size_v(B), (mask, a), (dq, dv, da, dtau, D),
                                         (wrench, dwrench, 6 * nodes * s), W, zeros, out)
         if found != 0:
             return found

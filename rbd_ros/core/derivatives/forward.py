@@ -23,8 +23,8 @@ from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped
 from ..trying import trying
 from .columns import (
-    ACCEL, ALPHA, COLUMN, COMPOSITE, FORCE, MOMENT_O, MOMENTUM, NODE_SIZE, TOTAL, C, I, S, acceleration_columns,
-    count_columns, motion_sweep, put_pair,
+    ACCEL, ALPHA, COLUMN, COMPOSITE, FIRST_MOMENT, FORCE, MOMENTUM, MOMENT_O, NODE_SIZE, TOTAL, I, S,
+    acceleration_columns, count_columns, motion_sweep, put_pair,
 )
 from .factor import PARTS, RECORD, branches, factor, pitch, solve_rows, solve_vector, subtract_row
 from .inverse import derivative_columns, pair_dot
@@ -44,14 +44,14 @@ class ForwardDerivatives(NamedTuple):
 
 
 @sweep
-def mass_sweep(M, tau, j, mask, W, L, T, H, x):
+def mass_sweep(B, tau, j, mask, W, L, T, H, x):
     """Backward recursion: composite bodies in W, Î s in L, the mass matrix to H, and the efforts left over to x.
 
     Where prescribed, x holds the accelerations and keeps them.
     """
-    n = node_count(M)
-    nv = size_v(M)
-    z = zero(M, tau, j)
+    n = node_count(B)
+    nv = size_v(B)
+    z = zero(B, tau, j)
     hybrid = mask.shape[0] > 0
     for i in range(nv * nv):
         H[i] = z
@@ -63,12 +63,12 @@ def mass_sweep(M, tau, j, mask, W, L, T, H, x):
         o = node(i)
         w = NODE_SIZE * i
         m = W[w + TOTAL]
-        c = vector(W, w + C)
+        c = vector(W, w + FIRST_MOMENT)
         J = six(W, w + I)
         moment = vector(W, w + MOMENT_O)
         force = vector(W, w + FORCE)
         end = T[last + i]
-        begin = end - dof(kind(M, o)) + 1
+        begin = end - dof(kind(B, o)) + 1
         for y in range(begin, end + 1):
             ly = COLUMN * y
             iy = T[2 * y]
@@ -79,7 +79,7 @@ def mass_sweep(M, tau, j, mask, W, L, T, H, x):
             put_pair(L, ly + MOMENTUM, ma, ml)
             if not (hybrid and mask[iy]):
                 x[iy] -= dot(sa, moment) + dot(sl, force)
-            H[iy * nv + iy] += M[o + ARMATURE + y - begin] + dot(sa, ma) + dot(sl, ml)
+            H[iy * nv + iy] += B[o + ARMATURE + y - begin] + dot(sa, ma) + dot(sl, ml)
             u = T[2 * y + 1]
             while u >= 0:
                 mass = pair_dot(ma, ml, L, COLUMN * u + S)
@@ -87,7 +87,7 @@ def mass_sweep(M, tau, j, mask, W, L, T, H, x):
                 H[iy * nv + iu] += mass
                 H[iu * nv + iy] += mass
                 u = T[2 * u + 1]
-        h = parent(M, o)
+        h = parent(B, o)
         if h >= 0:
             h = NODE_SIZE * h + TOTAL
             for y in range(COMPOSITE):
@@ -95,11 +95,11 @@ def mass_sweep(M, tau, j, mask, W, L, T, H, x):
 
 
 @sweep
-def accelerate(M, x, mask, W, L, T, G):
+def accelerate(B, x, mask, W, L, T, G):
     """Add the accelerations x of free coordinates to W's accelerations and composite wrenches; G: 6 per node."""
-    n = node_count(M)
+    n = node_count(B)
     hybrid = mask.shape[0] > 0
-    z = zero(M, x, 0)
+    z = zero(B, x, 0)
     last = T.shape[0] - n
     for i in range(6 * n):
         G[i] = z
@@ -109,31 +109,31 @@ def accelerate(M, x, mask, W, L, T, G):
         end = T[last + i]
         a = vector(G, 6 * i)
         b = vector(G, 6 * i + 3)
-        for y in range(end - dof(kind(M, o)) + 1, end + 1):
+        for y in range(end - dof(kind(B, o)) + 1, end + 1):
             if not (hybrid and mask[T[2 * y]]):
                 rate = x[T[2 * y]]
                 a = add(a, scale(rate, vector(L, COLUMN * y + MOMENTUM)))
                 b = add(b, scale(rate, vector(L, COLUMN * y + MOMENTUM + 3)))
         put_add(W, w + MOMENT_O, a)
         put_add(W, w + FORCE, b)
-        h = parent(M, o)
+        h = parent(B, o)
         if h >= 0:
             put_add(G, 6 * h, a)
             put_add(G, 6 * h + 3, b)
     for i in range(n):
         o = node(i)
         w = NODE_SIZE * i
-        h = parent(M, o)
+        h = parent(B, o)
         alpha = (z, z, z)
         accel = (z, z, z)
         if h >= 0:    # what the ancestors add: Î δV̇
             alpha = vector(G, 6 * h)
             accel = vector(G, 6 * h + 3)
-            c = vector(W, w + C)
+            c = vector(W, w + FIRST_MOMENT)
             put_add(W, w + MOMENT_O, add(symmetric_times(six(W, w + I), alpha), cross(c, accel)))
             put_add(W, w + FORCE, sub(scale(W[w + TOTAL], accel), cross(c, alpha)))
         end = T[last + i]
-        for y in range(end - dof(kind(M, o)) + 1, end + 1):
+        for y in range(end - dof(kind(B, o)) + 1, end + 1):
             if not (hybrid and mask[T[2 * y]]):
                 rate = x[T[2 * y]]
                 alpha = add(alpha, scale(rate, vector(L, COLUMN * y + S)))
@@ -145,36 +145,36 @@ def accelerate(M, x, mask, W, L, T, G):
 
 
 @kernel
-def forward_derivatives(M, q, k, v, tau, j, prescribed, wrenches, work, out):
+def forward_derivatives(B, q, k, v, tau, j, prescribed, wrenches, work, out):
     """One state: ∂ by q, v and by what is given, (nv, nv) each; 0, or the coordinate + 1 that moves no inertia.
 
     prescribed: (mask, a), mask empty or per coordinate whether a[j:] is prescribed there and the effort sought.
-    wrenches as in `motion_sweep`. work: what that takes, and (B, H, X), with H of nv (nv + 2) + 6 nodes.
+    wrenches as in `motion_sweep`. work: what that takes, and (branch, H, X), with H of nv (nv + 2) + 6 nodes.
     """
     mask, a = prescribed
-    motion, (B, H, X) = work
+    motion, (branch, H, X) = work
     W, L, T = motion
     by_q, by_v, by_given = out
-    nv = size_v(M)
+    nv = size_v(B)
     hybrid = mask.shape[0] > 0
     x = H[nv * nv + nv:nv * nv + 2 * nv]
     for i in range(nv):
         x[i] = a[j + i] if hybrid and mask[i] else 0.0 * tau[j]
-    motion_sweep(M, q, k, v, j, x, 0, hybrid, wrenches, motion)
-    mass_sweep(M, tau, j, mask, W, L, T, H, x)
-    branches(M, T, mask, B)
-    found = factor(nv, mask, B, H)
+    motion_sweep(B, q, k, v, j, x, 0, hybrid, wrenches, motion)
+    mass_sweep(B, tau, j, mask, W, L, T, H, x)
+    branches(B, T, mask, branch)
+    found = factor(nv, mask, branch, H)
     if found != 0:
         return found
-    solve_vector(nv, mask, B, H, x)
-    accelerate(M, x, mask, W, L, T, H[nv * nv + 2 * nv:])
-    acceleration_columns(M, q, k, v, j, x, 0, W, L)
+    solve_vector(nv, mask, branch, H, x)
+    accelerate(B, x, mask, W, L, T, H[nv * nv + 2 * nv:])
+    acceleration_columns(B, q, k, v, j, x, 0, W, L)
     p = pitch(nv)
     for i in range(nv * p):
         X[i] = 0.0 * tau[j]
-    derivative_columns(M, q, k, motion, True, (X, X[1:], X), p, PARTS)
+    derivative_columns(B, q, k, motion, True, (X, X[1:], X), p, PARTS)
     given_columns(nv, mask, H, X)
-    solve_rows(nv, mask, B, H, X)
+    solve_rows(nv, mask, branch, H, X)
     if hybrid:
         effort_rows(nv, mask, H, X)
     for y in range(nv):
@@ -210,20 +210,20 @@ def effort_rows(nv, mask, H, X):
 
 
 @routine
-def forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out):
+def forward_derivatives_states(B, q, v, a, tau, mask, wrench, states, out):
     """Any number of states, in workspace of its own."""
-    nodes = node_count(M)
-    nv = size_v(M)
-    count = count_columns(M)
+    nodes = node_count(B)
+    nv = size_v(B)
+    count = count_columns(B)
     W = np.empty(NODE_SIZE * nodes, dtype=q.dtype)
     L = np.empty(COLUMN * count, dtype=q.dtype)
     H = np.empty(nv * nv + 2 * nv + 6 * nodes, dtype=q.dtype)
     X = np.empty(nv * pitch(nv), dtype=q.dtype)
     T = np.empty(2 * count + nodes, dtype=np.int64)
-    B = np.empty(RECORD * nv, dtype=np.int64)
+    branch = np.empty(RECORD * nv, dtype=np.int64)
     for s in range(states):
-        found = forward_derivatives(M, q, s * size_q(M), v, tau, s * nv, (mask, a), (wrench, 6 * nodes * s),
-                                    ((W, L, T), (B, H, X)), (out[3 * s], out[3 * s + 1], out[3 * s + 2]))
+        found = forward_derivatives(B, q, s * size_q(B), v, tau, s * nv, (mask, a), (wrench, 6 * nodes * s),
+                                    ((W, L, T), (branch, H, X)), (out[3 * s], out[3 * s + 1], out[3 * s + 2]))
         if found != 0:
             return found
     return 0
@@ -231,23 +231,23 @@ def forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out):
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
              "float64[:, ::1], float64[:, ::1], float64[:, ::1])")
-def hybrid_derivatives_entry(M, q, v, a, tau, mask, work, by_q, by_v, by_given):
+def hybrid_derivatives_entry(B, q, v, a, tau, mask, work, by_q, by_v, by_given):
     """One state, checked; mask empty: forward dynamics. Returns 0, or -1 where the input is not what the model takes
     or the result is not finite, or the singular coordinate + 1.
     """
-    nv = size_v(M)
+    nv = size_v(B)
     if mask.shape[0] not in (0, nv) or not (
-            positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1) and rates_valid(M, tau, 1)):
+            positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, a, 1) and rates_valid(B, tau, 1)):
         return -1
-    nodes = node_count(M)
-    count = count_columns(M)
+    nodes = node_count(B)
+    count = count_columns(B)
     L = work[NODE_SIZE * nodes:]
     H = L[COLUMN * count:]
     X = H[nv * nv + 2 * nv + 6 * nodes:]
     marks = X[nv * pitch(nv):]
     T = marks[:2 * count + nodes].view(np.int64)
-    B = marks[2 * count + nodes:].view(np.int64)
-    found = forward_derivatives(M, q, 0, v, tau, 0, (mask, a), (M[:0], 0), ((work, L, T), (B, H, X)),
+    branch = marks[2 * count + nodes:].view(np.int64)
+    found = forward_derivatives(B, q, 0, v, tau, 0, (mask, a), (B[:0], 0), ((work, L, T), (branch, H, X)),
                                 (by_q, by_v, by_given))
     finite = all_finite(by_q.reshape(-1)) and all_finite(by_v.reshape(-1)) and all_finite(by_given.reshape(-1))
     return found if found != 0 or finite else -1
@@ -255,12 +255,12 @@ def hybrid_derivatives_entry(M, q, v, a, tau, mask, work, by_q, by_v, by_given):
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
        "float64[:, :, ::1])", nogil=True)
-def hybrid_derivatives_batch(M, q, v, a, tau, mask, wrench, states, out):
+def hybrid_derivatives_batch(B, q, v, a, tau, mask, wrench, states, out):
     """This many states, checked; mask empty: forward dynamics; out (3·N, nv, nv). Returns as the entry."""
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
-            and rates_valid(M, tau, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
+            and rates_valid(B, tau, states)):
         return -1
-    found = forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out)
+    found = forward_derivatives_states(B, q, v, a, tau, mask, wrench, states, out)
     return found if found != 0 or all_finite(out.reshape(-1)) else -1
 
 

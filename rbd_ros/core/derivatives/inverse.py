@@ -22,8 +22,8 @@ from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
 from ..trying import trying
 from .columns import (
-    COLUMN, COMPOSITE, FORCE, MOMENT_O, NODE_SIZE, PSI, PSI2, TOTAL, XI, C, H, I, N, P, R, S, acceleration_columns,
-    count_columns, motion_sweep,
+    B_HAT, COLUMN, COMPOSITE, FIRST_MOMENT, FORCE, MOMENT_O, NODE_SIZE, PSI, PSI2, TOTAL, XI, H, I, P, R, S,
+    acceleration_columns, count_columns, motion_sweep,
 )
 
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
@@ -47,23 +47,23 @@ def pair_dot(x, y, A, k):
 
 
 @sweep
-def derivative_columns(M, q, k, work, composed, out, row, column):
+def derivative_columns(B, q, k, work, composed, out, row, column):
     """Backward recursion: add ∂τ/∂q, ∂τ/∂q̇ and, unless W is of composite bodies already, ∂τ/∂q̈ to the three of out.
 
     They are flat, their entry (i, j) at `row * i + column * j`. work: (W, L, T) of `motion_sweep`.
     """
     W, L, T = work
     by_q, by_v, by_a = out
-    n = node_count(M)
+    n = node_count(B)
     last = T.shape[0] - n
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = NODE_SIZE * i
-        t = kind(M, o)
+        t = kind(B, o)
         m = W[w + TOTAL]
-        c = vector(W, w + C)
+        c = vector(W, w + FIRST_MOMENT)
         J = six(W, w + I)
-        B = matrix(W, w + N)
+        B_hat = matrix(W, w + B_HAT)
         h = scale(2.0, vector(W, w + H))
         moment = vector(W, w + MOMENT_O)
         force = vector(W, w + FORCE)
@@ -76,18 +76,18 @@ def derivative_columns(M, q, k, work, composed, out, row, column):
             sl = vector(L, ly + S + 3)
             ma = add(symmetric_times(J, sa), cross(c, sl))    # Î s
             ml = sub(scale(m, sl), cross(c, sa))
-            g = add(rotate_back(B, sa), cross(h, sl))    # B̂ᵀ s
+            g = add(rotate_back(B_hat, sa), cross(h, sl))    # B̂ᵀ s
             x1 = vector(L, ly + XI)
             x2 = vector(L, ly + XI + 3)
-            va = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B, sa))    # Î Ξ + B̂ s
+            va = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B_hat, sa))    # Î Ξ + B̂ s
             vl = add(sub(scale(m, x2), cross(c, x1)), cross(sa, h))
             x1 = vector(L, ly + PSI2)
             x2 = vector(L, ly + PSI2 + 3)
             psi = vector(L, ly + PSI)
-            qa = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B, psi))    # Î Ψ̈ + B̂ Ψ̇
+            qa = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B_hat, psi))    # Î Ψ̈ + B̂ Ψ̇
             ql = add(sub(scale(m, x2), cross(c, x1)), cross(psi, h))
             if not composed:
-                by_a[row * iy + column * iy] += M[o + ARMATURE + y - begin]
+                by_a[row * iy + column * iy] += B[o + ARMATURE + y - begin]
             for x in range(begin, end + 1):
                 lx = COLUMN * x
                 ix = T[2 * x]
@@ -119,12 +119,12 @@ def derivative_columns(M, q, k, work, composed, out, row, column):
                 x = T[2 * x + 1]
             if varies(t):    # ∂Sᵀ times the wrench about the node's origin, in its axes
                 E = matrix(W, w + R)
-                iq = k + first_position(M, o)
-                f = slope_dual(M, o, q, iq, unit(y - begin, q[iq]), rotate_back(
+                iq = k + first_position(B, o)
+                f = slope_dual(B, o, q, iq, unit(y - begin, q[iq]), rotate_back(
                     E, sub(moment, cross(vector(W, w + P), force))), rotate_back(E, force))
                 for d in range(dof(t)):
                     by_q[row * T[2 * (begin + d)] + column * iy] += f[d]
-        b = parent(M, o)
+        b = parent(B, o)
         if b >= 0 and not composed:
             b = NODE_SIZE * b + TOTAL
             for x in range(COMPOSITE):
@@ -132,56 +132,56 @@ def derivative_columns(M, q, k, work, composed, out, row, column):
 
 
 @kernel
-def inverse_derivatives(M, q, k, v, a, j, wrenches, work, out):
+def inverse_derivatives(B, q, k, v, a, j, wrenches, work, out):
     """One state: three nv × nv matrices. wrenches and work as in `motion_sweep`."""
     by_q, by_v, by_a = out
-    nv = size_v(M)
-    z = 0.0 * M[0]
+    nv = size_v(B)
+    z = 0.0 * B[0]
     for y in range(nv):
         for x in range(nv):
             by_q[y, x] = z
             by_v[y, x] = z
             by_a[y, x] = z
-    motion_sweep(M, q, k, v, j, a, j, True, wrenches, work)
-    acceleration_columns(M, q, k, v, j, a, j, work[0], work[1])
-    derivative_columns(M, q, k, work, False, (by_q.reshape(-1), by_v.reshape(-1), by_a.reshape(-1)), nv, 1)
+    motion_sweep(B, q, k, v, j, a, j, True, wrenches, work)
+    acceleration_columns(B, q, k, v, j, a, j, work[0], work[1])
+    derivative_columns(B, q, k, work, False, (by_q.reshape(-1), by_v.reshape(-1), by_a.reshape(-1)), nv, 1)
 
 
 @routine
-def inverse_derivatives_states(M, q, v, a, wrench, states, out):
+def inverse_derivatives_states(B, q, v, a, wrench, states, out):
     """Any number of states, in workspace of its own."""
-    nodes = node_count(M)
-    nv = size_v(M)
-    count = count_columns(M)
+    nodes = node_count(B)
+    nv = size_v(B)
+    count = count_columns(B)
     W = np.empty(NODE_SIZE * nodes, dtype=q.dtype)
     L = np.empty(COLUMN * count, dtype=q.dtype)
     T = np.empty(2 * count + nodes, dtype=np.int64)
     for s in range(states):
-        inverse_derivatives(M, q, s * size_q(M), v, a, s * nv, (wrench, 6 * nodes * s), (W, L, T),
+        inverse_derivatives(B, q, s * size_q(B), v, a, s * nv, (wrench, 6 * nodes * s), (W, L, T),
                             (out[3 * s], out[3 * s + 1], out[3 * s + 2]))
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], "
              "float64[:, ::1], float64[:, ::1])")
-def inverse_derivatives_entry(M, q, v, a, work, by_q, by_v, by_a):
+def inverse_derivatives_entry(B, q, v, a, work, by_q, by_v, by_a):
     """One state, checked. False where the input is not what the model takes, or the result is not finite."""
-    if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)):
+    if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, a, 1)):
         return False
-    nodes = node_count(M)
-    count = count_columns(M)
+    nodes = node_count(B)
+    count = count_columns(B)
     L = work[NODE_SIZE * nodes:]
     T = L[COLUMN * count:(COLUMN + 2) * count + nodes].view(np.int64)
-    inverse_derivatives(M, q, 0, v, a, 0, (M[:0], 0), (work, L, T), (by_q, by_v, by_a))
+    inverse_derivatives(B, q, 0, v, a, 0, (B[:0], 0), (work, L, T), (by_q, by_v, by_a))
     return all_finite(by_q.reshape(-1)) and all_finite(by_v.reshape(-1)) and all_finite(by_a.reshape(-1))
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[:, :, ::1])",
        nogil=True)
-def inverse_derivatives_batch(M, q, v, a, wrench, states, out):
+def inverse_derivatives_batch(B, q, v, a, wrench, states, out):
     """This many states, checked; out (3·N, nv, nv). Returns as the entry."""
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
-    inverse_derivatives_states(M, q, v, a, wrench, states, out)
+    inverse_derivatives_states(B, q, v, a, wrench, states, out)
     return all_finite(out.reshape(-1))
 
 

@@ -20,26 +20,26 @@ from .mass_matrix import mass_matrix
 
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
-def forward_dynamics_entry(M, q, v, tau, W, out):
+def forward_dynamics_entry(B, q, v, tau, W, out):
     """One state, checked: 0, or -1 where the input is not what the model takes or the result is not finite, or the
     singular node + 1.
     """
-    if M[SHARED] > 0.0 or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
+    if B[SHARED] > 0.0 or not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, tau, 1)):
         return -1
-    found = articulated_recursion(M, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (W[:0], 0), W, out, out)
+    found = articulated_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (W[:0], 0), W, out, out)
     return found if found != 0 or all_finite(out) else -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
-def forward_dynamics_batch(M, q, v, tau, wrench, states, out):
+def forward_dynamics_batch(B, q, v, tau, wrench, states, out):
     """This many states one after another, checked, with wrenches (empty: none) in node frames; returns as the entry."""
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, tau, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, tau, states)):
         return -1
-    nodes = node_count(M)
+    nodes = node_count(B)
     W = np.empty(SIZE * nodes)
     prescribed = (np.empty(0, np.bool_), v)
     for s in range(states):
-        found = articulated_recursion(M, q, s * size_q(M), v, tau, s * size_v(M), prescribed, (wrench, 6 * nodes * s),
+        found = articulated_recursion(B, q, s * size_q(B), v, tau, s * size_v(B), prescribed, (wrench, 6 * nodes * s),
                                       W, out, out)
         if found != 0:
             return found

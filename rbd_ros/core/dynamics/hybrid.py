@@ -32,31 +32,31 @@ class Hybrid(NamedTuple):
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
              "float64[::1], float64[::1])")
-def hybrid_dynamics_entry(M, q, v, a, tau, mask, W, acceleration, effort):
+def hybrid_dynamics_entry(B, q, v, a, tau, mask, W, acceleration, effort):
     """One state, checked; returns as the batch."""
-    if M[SHARED] > 0.0 or mask.shape[0] != size_v(M) or not (
-            positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1) and rates_valid(M, tau, 1)):
+    if B[SHARED] > 0.0 or mask.shape[0] != size_v(B) or not (
+            positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, a, 1) and rates_valid(B, tau, 1)):
         return -1
-    found = articulated_recursion(M, q, 0, v, tau, 0, (mask, a), (W[:0], 0), W, acceleration, effort)
+    found = articulated_recursion(B, q, 0, v, tau, 0, (mask, a), (W[:0], 0), W, acceleration, effort)
     return found if found != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
        "float64[::1], float64[::1])", nogil=True)
-def hybrid_dynamics_batch(M, q, v, a, tau, mask, wrench, states, acceleration, effort):
+def hybrid_dynamics_batch(B, q, v, a, tau, mask, wrench, states, acceleration, effort):
     """This many states, checked: 0, or -1 where the input is not what the model takes or the result is not finite, or
     the singular node + 1.
     """
-    nq = size_q(M)
-    nv = size_v(M)
-    if M[SHARED] > 0.0 or mask.shape[0] != nv or not (
-            positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
-            and rates_valid(M, tau, states)):
+    nq = size_q(B)
+    nv = size_v(B)
+    if B[SHARED] > 0.0 or mask.shape[0] != nv or not (
+            positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
+            and rates_valid(B, tau, states)):
         return -1
-    nodes = node_count(M)
+    nodes = node_count(B)
     W = np.empty(SIZE * nodes)
     for s in range(states):
-        found = articulated_recursion(M, q, s * nq, v, tau, s * nv, (mask, a), (wrench, 6 * nodes * s), W,
+        found = articulated_recursion(B, q, s * nq, v, tau, s * nv, (mask, a), (wrench, 6 * nodes * s), W,
                                       acceleration, effort)
         if found != 0:
             return found

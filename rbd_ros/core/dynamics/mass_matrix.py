@@ -23,20 +23,20 @@ _R, _P, _MASS, _H, _I, SIZE = layout(R=9, p=3, mass=1, h=3, I=6)
 
 
 @kernel
-def composite_inertias(M, q, k, W):
+def composite_inertias(B, q, k, W):
     """Poses and, per node, mass, first moment and inertia about its origin of all that moves with it."""
-    n = node_count(M)
+    n = node_count(B)
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        R, p = joint_pose(M, o, q, k + first_position(M, o))
+        R, p = joint_pose(B, o, q, k + first_position(B, o))
         put_matrix(W, w + _R, R)
         put(W, w + _P, p)
-        W[w + _MASS] = M[o + MASS]
-        put(W, w + _H, vector(M, o + MOMENT))
-        put_six(W, w + _I, six(M, o + INERTIA))
+        W[w + _MASS] = B[o + MASS]
+        put(W, w + _H, vector(B, o + MOMENT))
+        put_six(W, w + _I, six(B, o + INERTIA))
     for i in range(n - 1, -1, -1):
-        h = parent(M, node(i))
+        h = parent(B, node(i))
         if h < 0:
             continue
         w = SIZE * i
@@ -61,31 +61,31 @@ def composite_inertias(M, q, k, W):
 
 
 @kernel
-def mass_matrix_recursion(M, q, k, W, H, at):
+def mass_matrix_recursion(B, q, k, W, H, at):
     """H[at:] takes the nv × nv matrix, row by row."""
-    n = node_count(M)
-    nv = size_v(M)
+    n = node_count(B)
+    nv = size_v(B)
     for i in range(nv * nv):
-        H[at + i] = 0.0 * M[0]
-    composite_inertias(M, q, k, W)
+        H[at + i] = 0.0 * B[0]
+    composite_inertias(B, q, k, W)
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iv = first_velocity(M, o)
-        for c in range(dof(kind(M, o))):
-            sa, sl = column(M, o, q, k + first_position(M, o), c)
+        iv = first_velocity(B, o)
+        for c in range(dof(kind(B, o))):
+            sa, sl = column(B, o, q, k + first_position(B, o), c)
             mass = W[w + _MASS]
             h = vector(W, w + _H)
             # momentum of the composite body moving with this column
             N = add(symmetric_times(six(W, w + _I), sa), cross(h, sl))
             F = sub(scale(mass, sl), cross(h, sa))
-            H[at + (iv + c) * nv + iv + c] += M[o + ARMATURE + c]
+            H[at + (iv + c) * nv + iv + c] += B[o + ARMATURE + c]
             j = i
             while j >= 0:
                 oj = node(j)
-                jv = first_velocity(M, oj)
-                for d in range(dof(kind(M, oj))):
-                    ta, tl = column(M, oj, q, k + first_position(M, oj), d)
+                jv = first_velocity(B, oj)
+                for d in range(dof(kind(B, oj))):
+                    ta, tl = column(B, oj, q, k + first_position(B, oj), d)
                     x = dot(ta, N) + dot(tl, F)
                     H[at + (iv + c) * nv + jv + d] += x
                     if j != i:
@@ -93,21 +93,21 @@ def mass_matrix_recursion(M, q, k, W, H, at):
                 R = matrix(W, SIZE * j + _R)
                 F = rotate(R, F)
                 N = add(rotate(R, N), cross(vector(W, SIZE * j + _P), F))
-                j = parent(M, oj)
+                j = parent(B, oj)
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1])")
-def mass_matrix_entry(M, q, W, H):
+def mass_matrix_entry(B, q, W, H):
     """Any number of states, checked; H is (N·nv, nv). False for wrong input, and where H is not finite."""
-    nq = size_q(M)
-    nv = size_v(M)
+    nq = size_q(B)
+    nv = size_v(B)
     states = H.shape[0] // max(nv, 1)
-    if not positions_valid(M, q, states):
+    if not positions_valid(B, q, states):
         return False
     flat = H.reshape(-1)
     finite = True
     for s in range(states):
-        mass_matrix_recursion(M, q, s * nq, W, flat, s * nv * nv)
+        mass_matrix_recursion(B, q, s * nq, W, flat, s * nv * nv)
         for i in range(nv):    # where these are, all are
             x = flat[s * nv * nv + i * (nv + 1)]
             finite &= x - x == 0.0

@@ -230,18 +230,18 @@ def finite_entry(x):
 
 
 @entry("void(float64[::1], float64[::1], float64[::1])")
-def gather_wrenches(M, wrenches, out):
+def gather_wrenches(B, wrenches, out):
     """Sum link wrenches into their nodes: `F_node = Ad*_{T⁻¹} F_link`."""
-    links = int(M[block.LINKS])
-    nodes = int(M[block.NODES])
-    start = int(M[block.LINK_START])
+    links = int(B[block.LINKS])
+    nodes = int(B[block.NODES])
+    start = int(B[block.LINK_START])
     for s in range(wrenches.shape[0] // (6 * links)):
         for i in range(links):
             o = start + block.LINK * i
-            n = int(M[o + block.LINK_NODE])
+            n = int(B[o + block.LINK_NODE])
             if n >= 0:
-                R = block.matrix(M, o + block.LINK_ROTATION)
-                p = block.vector(M, o + block.LINK_POSITION)
+                R = block.matrix(B, o + block.LINK_ROTATION)
+                p = block.vector(B, o + block.LINK_POSITION)
                 k = 6 * (s * links + i)
                 f = rotate(R, block.vector(wrenches, k + 3))
                 j = 6 * (s * nodes + n)

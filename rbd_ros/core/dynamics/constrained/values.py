@@ -22,18 +22,18 @@ from .rows import Motion, constraint_rows
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, int64, "
        "float64[::1], float64[::1], float64[::1])")
-def constraint_rows_entry(M, C, q, v, a, user, states, order, A, f, b):
+def constraint_rows_entry(B, C, q, v, a, user, states, order, A, f, b):
     """This many states, checked: f (order 0), A (1), A q̈ + Ȧq̇ (2), flat; user: the users' A, Ȧq̇, f."""
-    nq = size_q(M)
-    nv = size_v(M)
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
+    nq = size_q(B)
+    nv = size_v(B)
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
     rows = integer(C, ROWS)
-    W = np.empty(SIZE * node_count(M), dtype=q.dtype)
+    W = np.empty(SIZE * node_count(B), dtype=q.dtype)
     each = user.shape[0] // max(states, 1)
     for s in range(states):
-        node_motion(M, q, s * nq, v, a, s * nv, order, W)
-        constraint_rows(M, C, (q, s * nq, v, s * nv, a, s * nv), Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0),
+        node_motion(B, q, s * nq, v, a, s * nv, order, W)
+        constraint_rows(B, C, (q, s * nq, v, s * nv, a, s * nv), Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0),
                         (user, s * each), order, (A, f, b, s * rows))
     return all_finite(f) and (order < 1 or all_finite(A)) and (order < 2 or all_finite(b))
 
