@@ -11,9 +11,9 @@ from support.robots import random_states
 from support.trees import TYPES, random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core.derivatives import second_order
+from rbd_ros.core.derivatives import second_time_derivatives
 from rbd_ros.core.derivatives.columns import COLUMN, NODE_SIZE
-from rbd_ros.core.derivatives.factor import RECORD, pitch
+from rbd_ros.core.derivatives.mass_factors import RECORD, pitch
 from rbd_ros.core.dynamics import articulated, coriolis, energy, inverse, kinematics, mass_matrix
 from rbd_ros.core.dynamics.constrained import recursion
 
@@ -107,7 +107,7 @@ def needs(model):
     columns = sum(kind.nv for _, kind in model._kinds)
     marks = 2 * columns + nodes
     motion = NODE_SIZE * nodes + COLUMN * columns
-    return [inverse.SIZE * nodes, articulated.SIZE * nodes, second_order.SIZE * nodes, motion + marks,
+    return [inverse.SIZE * nodes, articulated.SIZE * nodes, second_time_derivatives.SIZE * nodes, motion + marks,
             (coriolis.SIZE + coriolis.EXTRA) * nodes, energy.SIZE * nodes, kinematics.SIZE * nodes,
             mass_matrix.SIZE * nodes,
             motion + model.nv * (model.nv + 2) + 6 * nodes + model.nv * pitch(model.nv) + marks + RECORD * model.nv]

@@ -27,7 +27,7 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import states
 from .inverse import inverse_dynamics_derivatives
-from .second import STEP, step_positions
+from .second_derivatives import STEP, step_positions
 
 
 class ConstrainedForwardDerivatives(NamedTuple):

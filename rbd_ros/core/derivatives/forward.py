@@ -26,7 +26,7 @@ from .columns import (
     ACCEL, ALPHA, COLUMN, COMPOSITE, FIRST_MOMENT, FORCE, MOMENTUM, MOMENT_O, NODE_SIZE, TOTAL, I, S,
     acceleration_columns, count_columns, motion_sweep, put_pair,
 )
-from .factor import PARTS, RECORD, branches, factor, pitch, solve_rows, solve_vector, subtract_row
+from .mass_factors import PARTS, RECORD, branches, factor, pitch, solve_rows, solve_vector, subtract_row
 from .inverse import derivative_columns, pair_dot
 
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long

@@ -1,8 +1,8 @@
 """Inverse dynamics along a motion, order by order, to any order N in O(n·N²): Leibniz rule on K Table 2.
 
 Everything is a series in time, kept as Taylor coefficients x_k = x⁽ᵏ⁾/k!, with which the Leibniz rule is a plain
-convolution, (f g)_k = Σ f_j g_{k−j}. As in `second_order`, vectors are differentiated as the world sees them and then
-written in the node's axes. With U_k the coefficients of RᵀR(t), w those of the angular velocity and w' those of the
+convolution, (f g)_k = Σ f_j g_{k−j}. As in `second_time_derivatives`, vectors are differentiated as the world sees
+them and then written in the node's axes. With U_k the coefficients of RᵀR(t), w those of the angular velocity and w' those of the
 parent's, s and l of the joint's angular and linear rate, d of the arm from the parent's origin:
 
     w_k = w'_k + Σ U_j s_{k−j},            (k+1) U_{k+1} = Σ w̃_j U_{k−j},
@@ -21,7 +21,7 @@ from ..model.block import (
     node_count, parent, put, put_add, put_matrix, six, size_v, vector,
 )
 from ..model.joint_kinds import dof, joint_pose, joint_twist, project, series_dual, series_rate, series_size, varies
-from .second_order import pseudo_inertia, times_symmetric
+from .second_time_derivatives import pseudo_inertia, times_symmetric
 
 # Workspace of one node: rotation; where its record for an S that varies starts; then the series of `offsets`,
 # with room for top + 3 coefficients each.

@@ -1,4 +1,4 @@
-"""Time derivatives of inverse and forward dynamics to any order, in O(n·N²): `second_order` and `taylor`."""
+"""Time derivatives of inverse and forward dynamics to any order, in O(n·N²): `second_time_derivatives` and `taylor`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from ..model.joint_kinds import varies
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, numbered, shaped
 from ..trying import trying
-from .second_order import SIZE, second_order_recursion
+from .second_time_derivatives import SIZE, second_order_recursion
 from .taylor import taylor_order, taylor_start, workspace_size
 
 _INDEFINITE = -2
@@ -30,7 +30,7 @@ _INDEFINITE = -2
 
 @kernel
 def has_varying(B):
-    """Whether S of a joint depends on q, which `second_order` does not know."""
+    """Whether S of a joint depends on q, which `second_time_derivatives` does not know."""
     found = False
     for i in range(node_count(B)):
         found |= varies(kind(B, node(i)))

@@ -12,7 +12,7 @@ from ..actuation.friction import Friction
 from ..dynamics.constrained.projection import ACCEPTED
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics
-from ..dynamics.inverse_mass import inverse_mass_matrix
+from ..dynamics.inverse_mass_matrix import inverse_mass_matrix
 from ..dynamics.mass_matrix import mass_matrix
 from ..errors import BeyondNumbers, RbdError, unknown_name
 from ..model.constraints import ConstraintSet

@@ -22,7 +22,7 @@ from ..model.joint_kinds import (
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped
 from .columns import put_pair
-from .pairs import inertia_times, lie, lie_dual, minus, pair, pairing, plus, times, to_child, wrench_to_parent
+from .twists import inertia_times, lie, lie_dual, minus, pair, pairing, plus, times, to_child, wrench_to_parent
 from .tangent import INERTIA, PLACEMENT, RECORD, SCREW, Tangent, parameter_tangents
 
 # workspace of one node: pose, V, ∂V, V̇, ∂V̇, F, ∂F, ∂h

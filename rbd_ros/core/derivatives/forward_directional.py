@@ -26,12 +26,12 @@ from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches
 from .columns import put_pair
-from .directional import (
+from .inverse_directional import (
     DA, DF, DH, DV, A, F, P, R, V, acceleration_before, column_change, column_of, inverse_dynamics_directional,
     motion_changes, velocity_wrench, with_tangent,
 )
-from .directional import SIZE as MOTION
-from .pairs import (
+from .inverse_directional import SIZE as MOTION
+from .twists import (
     add_product, lie, lie_dual, matrix_times, minus, pair, pairing, plus, put_inertia, times, to_child,
     wrench_to_parent,
 )
