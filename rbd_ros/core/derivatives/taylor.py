@@ -2,8 +2,8 @@
 
 Everything is a series in time, kept as Taylor coefficients x_k = x⁽ᵏ⁾/k!, with which the Leibniz rule is a plain
 convolution, (f g)_k = Σ f_j g_{k−j}. As in `second_time_derivatives`, vectors are differentiated as the world sees
-them and then written in the node's axes. With U_k the coefficients of RᵀR(t), w those of the angular velocity and w' those of the
-parent's, s and l of the joint's angular and linear rate, d of the arm from the parent's origin:
+them and then written in the node's axes. With U_k the coefficients of RᵀR(t), w those of the angular velocity and w'
+those of the parent's, s and l of the joint's angular and linear rate, d of the arm from the parent's origin:
 
     w_k = w'_k + Σ U_j s_{k−j},            (k+1) U_{k+1} = Σ w̃_j U_{k−j},
     (k+1) d_{k+1} = Σ w'_j × d_{k−j} + Σ U_j l_{k−j},     a_k = a'_k + (k+1)(k+2) d_{k+2},
