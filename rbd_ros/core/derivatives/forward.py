@@ -22,6 +22,7 @@ from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped
 from ..trying import trying
+from ..workspace import ONE_STATE
 from .columns import (
     ACCEL, ALPHA, COLUMN, COMPOSITE, FIRST_MOMENT, FORCE, MOMENTUM, MOMENT_O, NODE_SIZE, TOTAL, I, S,
     acceleration_columns, count_columns, motion_sweep, put_pair,
@@ -229,6 +230,12 @@ def forward_derivatives_states(B, q, v, a, tau, mask, wrench, states, out):
     return 0
 
 
+def work_size(nodes: int, columns: int, nv: int) -> int:
+    """Numbers of workspace that `hybrid_derivatives_entry` takes."""
+    motion = NODE_SIZE * nodes + COLUMN * columns
+    return motion + nv * (nv + 2) + 6 * nodes + nv * pitch(nv) + 2 * columns + nodes + RECORD * nv
+
+
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
              "float64[:, ::1], float64[:, ::1], float64[:, ::1])")
 def hybrid_derivatives_entry(B, q, v, a, tau, mask, work, by_q, by_v, by_given):
@@ -265,6 +272,9 @@ def hybrid_derivatives_batch(B, q, v, a, tau, mask, wrench, states, out):
 
 
 _NO_MASK = np.empty(0, dtype=np.bool_)
+
+
+ONE_STATE.takes(lambda nodes, columns, nv: work_size(nodes, columns, nv))
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, tau: Any) -> ForwardDerivatives | None:

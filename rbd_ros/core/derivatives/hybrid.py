@@ -12,7 +12,8 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
 from ..trying import trying
-from .forward import hybrid_derivatives_batch, hybrid_derivatives_entry, solved
+from ..workspace import ONE_STATE
+from .forward import hybrid_derivatives_batch, hybrid_derivatives_entry, solved, work_size
 
 
 class HybridDerivatives(NamedTuple):
@@ -25,6 +26,9 @@ class HybridDerivatives(NamedTuple):
     q: Array
     v: Array
     given: Array
+
+
+ONE_STATE.takes(lambda nodes, columns, nv: work_size(nodes, columns, nv))
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, prescribed: Any) -> HybridDerivatives | None:

@@ -21,6 +21,7 @@ from ..model.joint_kinds import dof, slope_dual, varies
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
 from ..trying import trying
+from ..workspace import ONE_STATE
 from .columns import (
     B_HAT, COLUMN, COMPOSITE, FIRST_MOMENT, FORCE, MOMENT_O, NODE_SIZE, PSI, PSI2, TOTAL, XI, H, I, P, R, S,
     acceleration_columns, count_columns, motion_sweep,
@@ -183,6 +184,9 @@ def inverse_derivatives_batch(B, q, v, a, wrench, states, out):
         return False
     inverse_derivatives_states(B, q, v, a, wrench, states, out)
     return all_finite(out.reshape(-1))
+
+
+ONE_STATE.takes(lambda nodes, columns, nv: (NODE_SIZE + 1) * nodes + (COLUMN + 2) * columns)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> InverseDerivatives | None:

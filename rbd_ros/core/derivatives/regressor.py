@@ -22,6 +22,7 @@ from ..model.joint_kinds import column, dof
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 from ..trying import trying
+from ..workspace import ONE_STATE
 
 PARAMETERS = 10
 
@@ -88,6 +89,9 @@ def regressor_entry(B, q, v, a, states, W, out):
         node_motion(B, q, s * nq, v, a, s * nv, 2, W)
         regressor_rows(B, q, s * nq, W, out, s * PARAMETERS * integer(B, LINKS) * nv)
     return all_finite(out)
+
+
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> Array | None:

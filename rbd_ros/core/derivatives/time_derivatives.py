@@ -22,6 +22,7 @@ from ..model.joint_kinds import varies
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, numbered, shaped
 from ..trying import trying
+from ..workspace import ONE_STATE
 from .second_time_derivatives import SIZE, second_order_recursion
 from .taylor import taylor_order, taylor_start, workspace_size
 
@@ -172,6 +173,9 @@ def forward_time_derivatives_batch(B, q, v, tau, wrench, orders, top, states, ou
             if m < top:
                 taylor_order(B, q, s * nq, x, wrench, 6 * nodes * orders * s, orders, m, top, W, rest)
     return 0 if all_finite(out) else -1
+
+
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, a: Any, higher: tuple[Any, ...]) -> Array | None:

@@ -30,6 +30,7 @@ from ..model.joint_kinds import column, dof, joint_twist, slope_along, varies
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 from ..trying import trying
+from ..workspace import ONE_STATE
 from .mass_matrix import _H, _I, _MASS, _P, _R, SIZE, composite_inertias
 
 # beside the composite inertia, per node: twist, and the blocks of −ad_Vᵀ M: [[A, G], [C, d̃]]
@@ -174,6 +175,9 @@ def coriolis_entry(B, q, v, W, H):
     for s in range(states):
         coriolis_recursion(B, q, s * nq, v, s * nv, W, X, flat, s * nv * nv)
     return all_finite(flat)
+
+
+ONE_STATE.takes(lambda nodes, columns, nv: (SIZE + EXTRA) * nodes)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any) -> Array | None:

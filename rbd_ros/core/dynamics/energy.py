@@ -19,6 +19,7 @@ from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 from ..trying import trying
+from ..workspace import ONE_STATE
 from .kinematics import _OMEGA, _P, _R, _V, SIZE, node_motion
 
 # results of one state: kinetic, potential, mass, first moment (3), momentum: angular about the centre of mass, linear
@@ -79,6 +80,9 @@ def totals_entry(B, q, v, W, out):
     for s in range(states):
         totals(B, q, s * nq, v, s * nv, W, flat, RESULTS * s)
     return all_finite(flat)
+
+
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, part: int | slice) -> Any:

@@ -14,6 +14,7 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import Model, States, node_wrenches, shaped
 from ..trying import trying
+from ..workspace import ONE_STATE
 from .articulated import SINGULAR, SIZE, articulated_recursion
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
@@ -44,6 +45,9 @@ def forward_dynamics_batch(B, q, v, tau, wrench, states, out):
         if found != 0:
             return found
     return 0 if all_finite(out) else -1
+
+
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, tau: Any) -> Array | None:

@@ -15,6 +15,7 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, not_a_model, shaped
 from ..trying import trying
+from ..workspace import ONE_STATE
 from .articulated import SIZE, articulated_recursion
 from .forward import solve_mass_matrix, solved
 from .inverse import bias_effort
@@ -61,6 +62,9 @@ def hybrid_dynamics_batch(B, q, v, a, tau, mask, wrench, states, acceleration, e
         if found != 0:
             return found
     return 0 if all_finite(acceleration) and all_finite(effort) else -1
+
+
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, prescribed: Any) -> Hybrid | None:

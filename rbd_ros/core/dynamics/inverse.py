@@ -23,6 +23,7 @@ from ..model.joint_kinds import dof, is_revolute, joint_bias, joint_pose, joint_
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
 from ..trying import trying
+from ..workspace import ONE_STATE
 
 # workspace of one node
 _R, _P, _OMEGA, _ALPHA, _ACCEL, _N, _F, SIZE = layout(R=9, p=3, omega=3, alpha=3, accel=3, n=3, f=3)
@@ -122,6 +123,9 @@ def inverse_dynamics_batch(B, q, v, a, wrench, states, tau):
     for s in range(states):
         inverse_dynamics_recursion(B, q, s * size_q(B), v, a, s * size_v(B), wrench, 6 * nodes * s, W, tau)
     return all_finite(tau)
+
+
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> Array | None:

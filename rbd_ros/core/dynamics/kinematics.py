@@ -19,6 +19,7 @@ from ..model.joint_kinds import column, dof, joint_bias, joint_pose, joint_twist
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 from ..trying import trying
+from ..workspace import ONE_STATE
 
 # per node: world pose; twist (ω, v), angular acceleration and acceleration of the origin, in node axes
 _R, _P, _OMEGA, _V, _ALPHA, _ACCEL, SIZE = layout(R=9, p=3, omega=3, v=3, alpha=3, accel=3)
@@ -187,6 +188,9 @@ def jacobian_entry(B, q, link, frame, J):
     for s in range(states):
         jacobian_recursion(B, q, s * nq, link, frame, flat, s * 6 * nv)
     return all_finite(flat)
+
+
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
 def _poses_of_one(model: RobotModel, q: Any) -> Array | None:

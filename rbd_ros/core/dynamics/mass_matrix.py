@@ -18,6 +18,7 @@ from ..model.joint_kinds import column, dof, joint_pose
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 from ..trying import trying
+from ..workspace import ONE_STATE
 
 _R, _P, _MASS, _H, _I, SIZE = layout(R=9, p=3, mass=1, h=3, I=6)
 
@@ -112,6 +113,9 @@ def mass_matrix_entry(B, q, W, H):
             x = flat[s * nv * nv + i * (nv + 1)]
             finite &= x - x == 0.0
     return finite
+
+
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
 def _one_state(model: RobotModel, q: Any) -> Array | None:

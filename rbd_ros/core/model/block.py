@@ -26,9 +26,6 @@ NODES, NQ, NV, GRAVITY, LINKS, SHARED, LINK_START, _, HEADER = layout(
 # of a link: node (−1: the world), pose in the node's frame
 LINK_NODE, LINK_ROTATION, LINK_POSITION, LINK = layout(node=1, rotation=9, position=3)
 
-# scratch memory of a call with one state (`RobotModel._work`): per node, per column of S, per coordinate
-WORK_NODE, WORK_COLUMN, WORK_COORDINATE = 102, 32, 13
-
 ZERO = (0.0, 0.0, 0.0)
 
 

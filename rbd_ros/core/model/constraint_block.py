@@ -25,8 +25,6 @@ CONSTANT, TERMS, FIRST_TERM = 3, 4, 5
 TERM_Q, TERM_V, TERM_RATIO, TERM_OFFSET, TERM_COUNT, TERM_FIRST = 0, 1, 2, 3, 4, 5
 COUNT, USER_START, USER_SIZE = 3, 4, 5
 
-WORK_NODE = 114    # scratch memory of a call with one state (`Bound.work`) per node, beside 6 numbers for each row
-
 
 def _frame(model: RobotModel, end: str, link: str | None, pose: Array) -> tuple[int, list[float]]:
     """The node that carries this link (None: the world), and the frame's pose in it."""

@@ -19,6 +19,7 @@ from ...model.block import (
 from ...model.configuration import positions_valid
 from ...model.constraint_block import ROWS
 from ...model.joint_kinds import column, dof, is_revolute
+from ...workspace import CONSTRAINED
 from ..articulated import _ACCEL, _ALPHA, _OMEGA, _U, SIZE, articulated_accelerations, articulated_factors
 from .minimum_norm import minimum_norm
 from .rows import POSES, Motion, constraint_rows, world_poses
@@ -230,6 +231,9 @@ def constrained_forward_entry(B, C, q, v, tau, options, work, out):
 def work_size(nodes, nv, m):
     """Numbers of workspace that one state takes."""
     return (SIZE + POSES + 6 * m) * nodes + 3 * m * nv + 4 * m + 2 * m * m + nv
+
+
+CONSTRAINED.takes(lambda nodes, nv, rows: work_size(nodes, nv, rows))
 
 
 @sweep
