@@ -27,7 +27,7 @@ from .columns import (
     ACCEL, ALPHA, COLUMN, COMPOSITE, FIRST_MOMENT, FORCE, MOMENTUM, MOMENT_O, NODE_SIZE, TOTAL, I, S,
     acceleration_columns, count_columns, motion_sweep, put_pair,
 )
-from .mass_factors import PARTS, RECORD, branches, factor, pitch, solve_rows, solve_vector, subtract_row
+from .mass_factors import PARTS, RECORD, branches, factor, pitch, row_length, solve_rows, solve_vector, subtract_row
 from .inverse import derivative_columns, pair_dot
 
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
@@ -233,7 +233,7 @@ def forward_derivatives_states(B, q, v, a, tau, mask, wrench, states, out):
 def work_size(nodes: int, columns: int, nv: int) -> int:
     """Numbers of workspace that `hybrid_derivatives_entry` takes."""
     motion = NODE_SIZE * nodes + COLUMN * columns
-    return motion + nv * (nv + 2) + 6 * nodes + nv * pitch(nv) + 2 * columns + nodes + RECORD * nv
+    return motion + nv * (nv + 2) + 6 * nodes + nv * row_length(nv) + 2 * columns + nodes + RECORD * nv
 
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
@@ -274,7 +274,7 @@ def hybrid_derivatives_batch(B, q, v, a, tau, mask, wrench, states, out):
 _NO_MASK = np.empty(0, dtype=np.bool_)
 
 
-ONE_STATE.takes(lambda nodes, columns, nv: work_size(nodes, columns, nv))
+ONE_STATE.takes(work_size)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, tau: Any) -> ForwardDerivatives | None:

@@ -28,7 +28,7 @@ class HybridDerivatives(NamedTuple):
     given: Array
 
 
-ONE_STATE.takes(lambda nodes, columns, nv: work_size(nodes, columns, nv))
+ONE_STATE.takes(work_size)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, prescribed: Any) -> HybridDerivatives | None:

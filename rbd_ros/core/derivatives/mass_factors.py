@@ -93,10 +93,12 @@ def solve_vector(nv, mask, branch, H, x):
 PARTS, PAD = 3, 8
 
 
-@kernel
-def pitch(nv):
+def row_length(nv: int) -> int:
     """Length of a row."""
     return (PARTS * nv + PAD - 1) // PAD * PAD
+
+
+pitch = kernel(row_length)
 
 
 @kernel

@@ -203,7 +203,7 @@ def constrained_entry(B, C, q, v, a, tau, mask, wrench, user, options, states, o
         return -1
     if hybrid and not (mask.shape[0] == nv and rates_valid(B, a, states)):
         return -1
-    work = np.empty(work_size(node_count(B), nv, m))
+    work = np.empty(_size(node_count(B), nv, m))
     efforts = states * nv
     multipliers = 2 * efforts
     info = multipliers + states * m
@@ -227,13 +227,13 @@ def constrained_forward_entry(B, C, q, v, tau, options, work, out):
     return found if found != 0 or all_finite(out[:nv + m]) else -1
 
 
-@kernel
-def work_size(nodes, nv, m):
+def work_size(nodes: int, nv: int, m: int) -> int:
     """Numbers of workspace that one state takes."""
     return (SIZE + POSES + 6 * m) * nodes + 3 * m * nv + 4 * m + 2 * m * m + nv
 
 
-CONSTRAINED.takes(lambda nodes, nv, rows: work_size(nodes, nv, rows))
+_size = kernel(work_size)
+CONSTRAINED.takes(work_size)
 
 
 @sweep
