@@ -68,6 +68,8 @@ def constraint_slopes_entry(B, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_
     f = np.empty(rows, dtype=np.complex128)
     b = np.empty(rows, dtype=np.complex128)
     W = np.empty(SIZE * node_count(B), dtype=np.complex128)
+    state, no_users, values = (x, 0, rates, 0, acc, 0), (W[:0], 0), (A, f, b, 0)
+    motion = Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0)
     for s in range(lam.shape[0]):
         for i in range(nv):
             rates[i] = v[s * nv + i]
@@ -78,8 +80,7 @@ def constraint_slopes_entry(B, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_
             if c >= nv:
                 rates[d] += 1j * STEP
             node_motion(complex_model, x, 0, rates, acc, 0, 2, W)
-            constraint_rows(complex_model, complex_rows, (x, 0, rates, 0, acc, 0),
-                            Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0), (W[:0], 0), 2, (A, f, b, 0))
+            constraint_rows(complex_model, complex_rows, state, motion, no_users, 2, values)
             if c >= nv:
                 rates[d] = v[s * nv + d]
                 for r in range(rows):

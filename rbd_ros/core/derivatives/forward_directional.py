@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import entry, routine
+from ..compile import entry, sweep
 from ..dynamics.articulated import SINGULAR
 from ..dynamics.forward import forward_dynamics, solve_mass_matrix, solved
 from ..dynamics.hybrid import hybrid_dynamics, prescribed_mask
@@ -43,7 +43,7 @@ COLUMN = 28
 SIZE = COLUMNS + 6 * COLUMN
 
 
-@routine
+@sweep
 def inertia_to_parent(W, w, x):
     """Add `Ad* Π Ad` and `Ad* {∂Π − Π ad_∂h − (Π ad_∂h)ᵀ} Ad` of node record w to Î and ∂Î of record x."""
     E = matrix(W, w + R)
@@ -66,7 +66,7 @@ def inertia_to_parent(W, w, x):
             W[x + DI + 6 * (i + 3) + j] += df[1][i]
 
 
-@routine
+@sweep
 def articulated_directional(B, q, k, v, tau, j, prescribed, change, wrenches, W, zeros, out):
     """One state; out[j:] takes ∂q̈, or ∂τ where the mask says that a[j:] is prescribed; 0, or the singular node + 1.
 
@@ -78,11 +78,12 @@ def articulated_directional(B, q, k, v, tau, j, prescribed, change, wrenches, W,
     wrench, dwrench, e = wrenches
     n = node_count(B)
     hybrid = mask.shape[0] > 0
+    still = (dq, dv, zeros, D)    # η is of no acceleration
     for i in range(n):
         o = node(i)
         w = SIZE * i
         d = RECORD * i
-        eta, deta = motion_changes(B, q, k, v, zeros, j, (dq, dv, zeros, D), W, SIZE, i)
+        eta, deta = motion_changes(B, q, k, v, zeros, j, still, W, SIZE, i)
         put_pair(W, w + ETA, eta[0], eta[1])
         put_pair(W, w + DETA, deta[0], deta[1])
         f, df = velocity_wrench(B, o, D, d, pair(W, w + V), pair(W, w + DV), wrench, e + 6 * i, dwrench)
@@ -149,7 +150,7 @@ def articulated_directional(B, q, k, v, tau, j, prescribed, change, wrenches, W,
     return 0
 
 
-@routine
+@sweep
 def articulated_changes(B, a, da, j, mask, W, out):
     """The last sweep, from the base on: ∂q̈, ∂τ."""
     hybrid = mask.shape[0] > 0
@@ -185,15 +186,17 @@ def articulated_changes(B, a, da, j, mask, W, out):
         put_pair(W, w + DA, dacc[0], dacc[1])
 
 
-@entry("int64(float64[::1], float64[::1], float64[:, ::1], boolean[::1], float64[:, ::1], float64[::1], float64[::1], "
-       "float64[::1], int64, float64[::1])", nogil=True)
-def articulated_directional_entry(B, q, rates, mask, changes, D, wrench, dwrench, states, out):
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
+       "float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
+def articulated_directional_entry(B, q, v, a, tau, mask, changes, D, wrench, dwrench, states, out):
     """This many states, checked: 0, or -1 where the input is not what the model takes, or the singular node + 1.
 
-    rates: rows v, a, tau; changes: rows dq, dv, da, dtau.
+    changes: dq of all states, dv of all, da, dtau.
     """
-    v, a, tau = rates[0], rates[1], rates[2]
-    dq, dv, da, dtau = changes[0], changes[1], changes[2], changes[3]
+    n = states * size_v(B)
+    if changes.shape[0] != 4 * n:
+        return -1
+    dq, dv, da, dtau = changes[:n], changes[n:2 * n], changes[2 * n:3 * n], changes[3 * n:]
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
             and rates_valid(B, tau, states) and rates_valid(B, dq, states) and rates_valid(B, dv, states)
             and rates_valid(B, da, states) and rates_valid(B, dtau, states)):
@@ -267,13 +270,8 @@ def _run(model: RobotModel, given: States, inputs: tuple[Array, ...], mask: NDAr
          changes: tuple[Array, ...], tangent: Tangent, external_wrenches: Any) -> Array:
     out = given.empty(model.nv)
     found = articulated_directional_entry.call(
-        model._block, inputs[0].reshape(-1), _rows(inputs[1:]), mask, _rows(changes),
+        model._block, *(x.reshape(-1) for x in inputs), mask, np.concatenate(changes, axis=None),
         parameter_tangents(model, tangent), node_wrenches(model, external_wrenches, given.batch),
         node_wrenches(model, tangent.external_wrenches, given.batch), given.count, out.reshape(-1))
     solved(found, given, derivative=out)
     return out
-
-
-def _rows(arrays: tuple[Array, ...]) -> Array:
-    """Arrays of a state or of a batch as rows of one."""
-    return np.stack([array.reshape(-1) for array in arrays])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel, quick_entry, routine, sweep
+from ..compile import entry, kernel, quick_entry, sweep
 from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times, unit
 from ..model.block import (
     ARMATURE, all_finite, first_position, kind, matrix, node, node_count, parent, rates_valid, six, size_q, size_v,
@@ -148,17 +148,13 @@ def inverse_derivatives(B, q, k, v, a, j, wrenches, work, out):
     derivative_columns(B, q, k, work, False, (by_q.reshape(-1), by_v.reshape(-1), by_a.reshape(-1)), nv, 1)
 
 
-@routine
-def inverse_derivatives_states(B, q, v, a, wrench, states, out):
-    """Any number of states, in workspace of its own."""
+@sweep
+def inverse_derivatives_states(B, q, v, a, wrench, states, work, out):
+    """This many states one after another."""
     nodes = node_count(B)
     nv = size_v(B)
-    count = count_columns(B)
-    W = np.empty(NODE_SIZE * nodes, dtype=q.dtype)
-    L = np.empty(COLUMN * count, dtype=q.dtype)
-    T = np.empty(2 * count + nodes, dtype=np.int64)
     for s in range(states):
-        inverse_derivatives(B, q, s * size_q(B), v, a, s * nv, (wrench, 6 * nodes * s), (W, L, T),
+        inverse_derivatives(B, q, s * size_q(B), v, a, s * nv, (wrench, 6 * nodes * s), work,
                             (out[3 * s], out[3 * s + 1], out[3 * s + 2]))
 
 
@@ -182,7 +178,10 @@ def inverse_derivatives_batch(B, q, v, a, wrench, states, out):
     """This many states, checked; out (3·N, nv, nv). Returns as the entry."""
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
-    inverse_derivatives_states(B, q, v, a, wrench, states, out)
+    nodes = node_count(B)
+    count = count_columns(B)
+    work = (np.empty(NODE_SIZE * nodes), np.empty(COLUMN * count), np.empty(2 * count + nodes, np.int64))
+    inverse_derivatives_states(B, q, v, a, wrench, states, work, out)
     return all_finite(out.reshape(-1))
 
 

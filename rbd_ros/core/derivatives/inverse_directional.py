@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel, routine
+from ..compile import entry, kernel, routine, sweep
 from ..errors import RbdError
 from ..lie.spatial import compose, cross, rotate_back, scale, sub, unit
 from ..model.block import (
@@ -136,7 +136,7 @@ def acceleration_before(B, h, W, stride):
     return pair(W, stride * h + A), pair(W, stride * h + DA)
 
 
-@routine
+@sweep
 def motion_changes(B, q, k, v, a, j, change, W, stride, i):
     """Forward recursion at node i: pose, V, ∂V, ∂h to W; returns η with the joint's own acceleration, and ∂η."""
     dq, dv, da, D = change
@@ -168,7 +168,7 @@ def motion_changes(B, q, k, v, a, j, change, W, stride, i):
             plus(plus(dacceleration, lie(dtwist, rate)), lie(twist, drate)))
 
 
-@routine
+@sweep
 def velocity_wrench(B, o, D, d, twist, dtwist, wrench, e, dwrench):
     """`− ad*_V I V − F_ext` of a body, and its derivative."""
     m = B[o + MASS]
@@ -186,7 +186,7 @@ def velocity_wrench(B, o, D, d, twist, dtwist, wrench, e, dwrench):
     return f, df
 
 
-@routine
+@sweep
 def inverse_directional_recursion(B, q, k, v, a, j, change, wrenches, W, out):
     """One state: K Table 5; out[j:] takes ∂τ. change: dq[j:], dv[j:], da[j:] and D; wrenches: with their derivatives,
     both from e on.

@@ -68,6 +68,7 @@ def second_derivatives_entry(B, q, v, a, states, out):
     L = np.empty(COLUMN * count, dtype=np.complex128)
     T = np.empty(2 * count + nodes, dtype=np.int64)
     D = np.empty((3, nv, nv), dtype=np.complex128)
+    none, work, parts = (W[:0], 0), (W, L, T), (D[0], D[1], D[2])
     square = nv * nv
     cube = square * nv
     for s in range(states):
@@ -77,7 +78,7 @@ def second_derivatives_entry(B, q, v, a, states, out):
         at = 4 * cube * s
         for c in range(nv):
             step_positions(B, q, s * size_q(B), c, x)
-            inverse_derivatives(complex_model, x, 0, rates, accelerations, 0, (W[:0], 0), (W, L, T), (D[0], D[1], D[2]))
+            inverse_derivatives(complex_model, x, 0, rates, accelerations, 0, none, work, parts)
             for i in range(nv):
                 for j in range(nv):
                     out[at + i * square + j * nv + c] = D[0, i, j].imag / STEP
@@ -86,7 +87,7 @@ def second_derivatives_entry(B, q, v, a, states, out):
         step_positions(B, q, s * size_q(B), -1, x)
         for c in range(nv):
             rates[c] += 1j * STEP
-            inverse_derivatives(complex_model, x, 0, rates, accelerations, 0, (W[:0], 0), (W, L, T), (D[0], D[1], D[2]))
+            inverse_derivatives(complex_model, x, 0, rates, accelerations, 0, none, work, parts)
             rates[c] = v[s * nv + c]
             for i in range(nv):
                 for j in range(nv):

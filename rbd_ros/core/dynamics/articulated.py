@@ -9,13 +9,13 @@ symmetric. As in `inverse`, linear accelerations are those of the node's origin:
 """
 from __future__ import annotations
 
-from ..compile import kernel
+from ..compile import kernel, sweep
 from ..lie.spatial import (
     add, cross, dot, hat_times, rotate, rotate_back, rotate_matrix, rotate_symmetric, scale, symmetric_times,
 )
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, first_position, first_velocity, kind, layout, matrix, node,
-    node_count, parent, put, put_add, put_matrix, put_six, six, vector, zero,
+    node_count, parent, put, put_add, put_matrix, put_six, six, size_q, size_v, vector, zero,
 )
 from ..model.joint_kinds import column, dof, is_revolute, joint_bias, joint_pose, joint_twist
 
@@ -43,6 +43,18 @@ def articulated_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, out, effo
     if found == 0:
         articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort)
     return found
+
+
+@sweep
+def articulated_states(B, q, v, tau, prescribed, wrench, states, W, out, effort):
+    """This many states one after another; returns as `articulated_recursion`."""
+    nodes = node_count(B)
+    for s in range(states):
+        found = articulated_recursion(B, q, s * size_q(B), v, tau, s * size_v(B), prescribed, (wrench, 6 * nodes * s),
+                                      W, out, effort)
+        if found != 0:
+            return found
+    return 0
 
 
 @kernel

@@ -8,14 +8,14 @@ from numpy.typing import ArrayLike
 
 from ..compile import entry, quick_entry
 from ..errors import RbdError
-from ..model.block import IV, SHARED, all_finite, node, node_count, rates_valid, size_q, size_v
+from ..model.block import IV, SHARED, all_finite, node, node_count, rates_valid
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import Model, States, node_wrenches, shaped
 from ..trying import trying
 from ..workspace import ONE_STATE
-from .articulated import SINGULAR, SIZE, articulated_recursion
+from .articulated import SINGULAR, SIZE, articulated_recursion, articulated_states
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 
@@ -36,15 +36,9 @@ def forward_dynamics_batch(B, q, v, tau, wrench, states, out):
     """This many states one after another, checked, with wrenches (empty: none) in node frames; returns as the entry."""
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, tau, states)):
         return -1
-    nodes = node_count(B)
-    W = np.empty(SIZE * nodes)
-    prescribed = (np.empty(0, np.bool_), v)
-    for s in range(states):
-        found = articulated_recursion(B, q, s * size_q(B), v, tau, s * size_v(B), prescribed, (wrench, 6 * nodes * s),
-                                      W, out, out)
-        if found != 0:
-            return found
-    return 0 if all_finite(out) else -1
+    W = np.empty(SIZE * node_count(B))
+    found = articulated_states(B, q, v, tau, (np.empty(0, np.bool_), v), wrench, states, W, out, out)
+    return found if found != 0 or all_finite(out) else -1
 
 
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)

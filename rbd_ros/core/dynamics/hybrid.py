@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..compile import entry, quick_entry
 from ..errors import RbdError, shown
-from ..model.block import SHARED, all_finite, node_count, rates_valid, size_q, size_v
+from ..model.block import SHARED, all_finite, node_count, rates_valid, size_v
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, not_a_model, shaped
 from ..trying import trying
 from ..workspace import ONE_STATE
-from .articulated import SIZE, articulated_recursion
+from .articulated import SIZE, articulated_recursion, articulated_states
 from .forward import solve_mass_matrix, solved
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
@@ -48,20 +48,13 @@ def hybrid_dynamics_batch(B, q, v, a, tau, mask, wrench, states, acceleration, e
     """This many states, checked: 0, or -1 where the input is not what the model takes or the result is not finite, or
     the singular node + 1.
     """
-    nq = size_q(B)
-    nv = size_v(B)
-    if B[SHARED] > 0.0 or mask.shape[0] != nv or not (
+    if B[SHARED] > 0.0 or mask.shape[0] != size_v(B) or not (
             positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
             and rates_valid(B, tau, states)):
         return -1
-    nodes = node_count(B)
-    W = np.empty(SIZE * nodes)
-    for s in range(states):
-        found = articulated_recursion(B, q, s * nq, v, tau, s * nv, (mask, a), (wrench, 6 * nodes * s), W,
-                                      acceleration, effort)
-        if found != 0:
-            return found
-    return 0 if all_finite(acceleration) and all_finite(effort) else -1
+    W = np.empty(SIZE * node_count(B))
+    found = articulated_states(B, q, v, tau, (mask, a), wrench, states, W, acceleration, effort)
+    return found if found != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
 
 
 ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
