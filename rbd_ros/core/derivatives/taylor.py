@@ -14,6 +14,8 @@ One order is one sweep forth and back, and needs the lower ones only: forward dy
 """
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ..compile import kernel, routine
 from ..lie.spatial import add, add_matrix, cross, dot, hat_times, rotate, rotate_back, scale, sub
 from ..model.block import (
@@ -23,7 +25,7 @@ from ..model.block import (
 from ..model.joint_kinds import dof, joint_pose, joint_twist, project, series_dual, series_rate, series_size, varies
 from .second_time_derivatives import pseudo_inertia, times_symmetric
 
-# Workspace of one node: rotation; where its record for an S that varies starts; then the series of `offsets`,
+# Workspace of one node: rotation; where its record for an S that varies starts; then those of `Series`,
 # with room for top + 3 coefficients each.
 _R, _RECORD, _SERIES = layout(R=9, record=1)
 
@@ -34,13 +36,28 @@ def node_size(top):
     return _SERIES + 42 * (top + 3)
 
 
+class Series(NamedTuple):
+    """Where the series of a node start in its record, by their letters above."""
+
+    U: int
+    UJ: int
+    d: int
+    a: int
+    n: int
+    f: int
+    s: int
+    l: int
+    above: int    # w'
+    w: int
+
+
 @kernel
-def offsets(top):
-    """Where the series U, U J, d, a, n, f, s, l, w', w of a node start."""
+def series(top):
+    """Of efforts to order `top`."""
     n = top + 3
     b = _SERIES + 18 * n
-    return (_SERIES, _SERIES + 9 * n, b, b + 3 * n, b + 6 * n, b + 9 * n, b + 12 * n, b + 15 * n, b + 18 * n,
-            b + 21 * n)
+    return Series(_SERIES, _SERIES + 9 * n, b, b + 3 * n, b + 6 * n, b + 9 * n, b + 12 * n, b + 15 * n, b + 18 * n,
+                  b + 21 * n)
 
 
 @kernel
@@ -111,8 +128,9 @@ def set_matrix(W, U, K, J, A):
 @kernel
 def motion_order(B, o, q, iq, v, iv, m, top, W, w, x):
     """From coefficient m of the joint's rate: w_m, U_{m+1}, d_{m+1} of the node at w with parent at x (−1: none)."""
-    U, K, D = offsets(top)[:3]
-    S, L, P, V = offsets(top)[6:]
+    at = series(top)
+    U, K, D = at.U, at.UJ, at.d
+    S, L, P, V = at.s, at.l, at.above, at.w
     nv = size_v(B)
     z = 0.0 * W[w]
     if varies(kind(B, o)):
@@ -139,7 +157,8 @@ def motion_order(B, o, q, iq, v, iv, m, top, W, w, x):
 def taylor_start(B, q, k, v, top, W):
     """What order 0 needs of every node: poses at q[k:], angular velocity. v: coefficient after coefficient, nv each."""
     n = node_count(B)
-    U, K, D = offsets(top)[:3]
+    at = series(top)
+    U, K, D = at.U, at.UJ, at.d
     size = node_size(top)
     record = n * size
     z = 0.0 * B[0]
@@ -166,7 +185,9 @@ def taylor_order(B, q, k, v, wrench, e, orders, order, top, W, tau):
     """
     n = node_count(B)
     nv = size_v(B)
-    U, K, D, A, N, F = offsets(top)[:6]
+    at = series(top)
+    U, K, D = at.U, at.UJ, at.d
+    A, N, F = at.a, at.n, at.f
     size = node_size(top)
     factor = (order + 1.0) * (order + 2.0)
     for i in range(n):
