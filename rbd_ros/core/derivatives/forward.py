@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel, quick_entry, sweep
+from ..compile import entry, kernel, quick_entry, routine, sweep
 from ..dynamics.forward import singular_coordinate
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
 from ..model.block import (
@@ -210,11 +210,15 @@ def effort_rows(nv, mask, H, X):
                     subtract_row(X, y, i, -H[y * nv + i], nv)
 
 
-@sweep
-def forward_derivatives_states(B, q, v, tau, prescribed, wrench, states, work, out):
-    """This many states one after another; returns as `forward_derivatives`."""
+@routine
+def forward_derivatives_states(B, q, v, tau, prescribed, wrench, states, out):
+    """This many states one after another, in workspace of its own; returns as `forward_derivatives`."""
     nodes = node_count(B)
     nv = size_v(B)
+    count = count_columns(B)
+    motion = (np.empty(NODE_SIZE * nodes), np.empty(COLUMN * count), np.empty(2 * count + nodes, np.int64))
+    solution = (np.empty(RECORD * nv, np.int64), np.empty(nv * nv + 2 * nv + 6 * nodes), np.empty(nv * pitch(nv)))
+    work = (motion, solution)
     for s in range(states):
         found = forward_derivatives(B, q, s * size_q(B), v, tau, s * nv, prescribed, (wrench, 6 * nodes * s), work,
                                     (out[3 * s], out[3 * s + 1], out[3 * s + 2]))
@@ -260,12 +264,7 @@ def hybrid_derivatives_batch(B, q, v, a, tau, mask, wrench, states, out):
     if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
             and rates_valid(B, tau, states)):
         return -1
-    nodes = node_count(B)
-    nv = size_v(B)
-    count = count_columns(B)
-    motion = (np.empty(NODE_SIZE * nodes), np.empty(COLUMN * count), np.empty(2 * count + nodes, np.int64))
-    solution = (np.empty(RECORD * nv, np.int64), np.empty(nv * nv + 2 * nv + 6 * nodes), np.empty(nv * pitch(nv)))
-    found = forward_derivatives_states(B, q, v, tau, (mask, a), wrench, states, (motion, solution), out)
+    found = forward_derivatives_states(B, q, v, tau, (mask, a), wrench, states, out)
     return found if found != 0 or all_finite(out.reshape(-1)) else -1
 
 
