@@ -136,7 +136,7 @@ def test_no_function_takes_a_kind_that_is_none(kind):
     with pytest.raises(rbd.RbdError, match="a step of kind 17"):
         dataclasses.replace(model, _block=broken).neutral()
     bad = dataclasses.replace(model, _block=model._block.copy())
-    assert bad._kinds == model._kinds    # which are kept, so that kernels are asked
+    assert len(bad._kinds) == len(model._kinds)    # which are kept, so that kernels are asked
     bad._block[:] = broken
     q, v = model.neutral(), np.ones(model.nv)
     for name, call in {
