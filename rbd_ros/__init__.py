@@ -19,13 +19,13 @@ from .core.derivatives.constrained import (
     ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
     constrained_inverse_dynamics_derivatives,
 )
-from .core.derivatives.directional import inverse_dynamics_directional
-from .core.derivatives.directional_articulated import forward_dynamics_directional, hybrid_dynamics_directional
+from .core.derivatives.inverse_directional import inverse_dynamics_directional
+from .core.derivatives.forward_directional import forward_dynamics_directional, hybrid_dynamics_directional
 from .core.derivatives.forward import ForwardDerivatives, forward_dynamics_derivatives
 from .core.derivatives.hybrid import HybridDerivatives, hybrid_dynamics_derivatives
 from .core.derivatives.inverse import InverseDerivatives, inverse_dynamics_derivatives
 from .core.derivatives.regressor import inertial_regressor
-from .core.derivatives.second import SecondDerivatives, inverse_dynamics_second_derivatives
+from .core.derivatives.second_derivatives import SecondDerivatives, inverse_dynamics_second_derivatives
 from .core.derivatives.tangent import Tangent
 from .core.derivatives.time_derivatives import forward_dynamics_time_derivatives, inverse_dynamics_time_derivatives
 from .core.dynamics.constrained.forward import ConstrainedForward, constrained_forward_dynamics

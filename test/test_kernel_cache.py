@@ -85,3 +85,10 @@ def test_kernels_do_not_depend_on_what_decides():
     for path in kernels:
         folders = {file.relative_to(CORE).parts[0] for file in kernel_cache.dependencies(path)}
         assert folders.isdisjoint({"motion", "actuation"}), path
+
+
+def test_the_inside_of_numba_is_leant_on_in_one_file():
+    words = ("numba.core", "numba import", "llvmlite", "_nrt\"", "dispatcher._")
+    texts = {path.name: path.read_text(encoding="utf-8") for path in CORE.rglob("*.py")}
+    found = {name for name, text in texts.items() if any(word in text for word in words)}
+    assert found == {"numba_inside.py"}

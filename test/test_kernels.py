@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,9 @@ from support.robots import random_states
 from support.trees import TYPES, random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core.derivatives import second_order
-from rbd_ros.core.derivatives.columns import COLUMN, NODE_SIZE
-from rbd_ros.core.derivatives.factor import RECORD, pitch
-from rbd_ros.core.dynamics import articulated, coriolis, energy, inverse, kinematics, mass_matrix
-from rbd_ros.core.dynamics.constrained import recursion
+from rbd_ros.core import workspace
+from rbd_ros.core.kept import MOST as MOST_KEPT
+from rbd_ros.core.kept import kept
 
 CORE = Path(__file__).parents[1] / "rbd_ros" / "core"
 # not `reshape(-1)`, which makes a view of the arrays that entries take
@@ -48,7 +48,7 @@ def complaints(function):
                     yield f"{function.name}:{item.lineno} returns the array {result.id}"
 
 
-FILES = sorted(path for path in CORE.rglob("*.py") if bare(path.read_text(encoding="utf-8")))
+FILES = sorted(path for path in CORE.rglob("*.py") if "compile import" in path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -73,31 +73,97 @@ def two(n):
     assert len(found) == 3
 
 
-def needs(model):
-    """Floats of the workspace that each `quick_entry` uses."""
-    nodes = len(model._node_rows)
-    columns = sum(kind.nv for _, kind in model._kinds)
-    marks = 2 * columns + nodes
-    motion = NODE_SIZE * nodes + COLUMN * columns
-    return [inverse.SIZE * nodes, articulated.SIZE * nodes, second_order.SIZE * nodes, motion + marks,
-            (coriolis.SIZE + coriolis.EXTRA) * nodes, energy.SIZE * nodes, kinematics.SIZE * nodes,
-            mass_matrix.SIZE * nodes,
-            motion + model.nv * (model.nv + 2) + 6 * nodes + model.nv * pitch(model.nv) + marks + RECORD * model.nv]
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_packed_model_is_b_and_m_the_mass_matrix(path):
+    """One letter, one meaning: docs/kernels.md."""
+    assert "M" not in {argument.arg for function in compiled(path.read_text(encoding="utf-8"))
+                       for argument in function.args.args}
 
 
+DECORATORS = {"kernel", "sweep", "routine", "entry", "quick_entry"}
+MOST = 12    # arguments: those of one thing (where external wrenches are, say) are one tuple, workspaces one array
+
+
+def compiled(source):
+    """The compiled functions of a file."""
+    return [item for item in ast.walk(ast.parse(source)) if isinstance(item, ast.FunctionDef)
+            and any(getattr(getattr(d, "func", d), "id", "") in DECORATORS for d in item.decorator_list)]
+
+
+def crowded(source):
+    """Names of those that take too many arguments."""
+    return [item.name for item in compiled(source) if len(item.args.args) > MOST]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_kernel_has_few_arguments(path):
+    assert crowded(path.read_text(encoding="utf-8")) == []
+    assert crowded("@kernel\ndef f(a, b, c, d, e, f, g, h, i, j, k, l, m):\n    return a") == ["f"]
+
+
+def guarded(work):
+    """An array that takes the place of a workspace, with a border behind it; and the border."""
+    room = np.full(work.size + 64, np.nan)
+    return room[:work.size], room[work.size:]
+
+
+BORDER = 12345.0
+
+
+@pytest.mark.skipif(not rbd.COMPILED, reason="in plain Python each call takes its own workspace, and arrays have ends")
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("root", ["fixed", "floating"])
 @pytest.mark.parametrize("count", [1, 9])
 def test_the_workspace_of_a_model_is_large_enough(kind, root, count):
     model = random_tree(5, [kind] * count, root=root)
-    assert max(needs(model)) <= model._work.size
+    work, border = guarded(model._work)
+    border[:] = BORDER
+    object.__setattr__(model, "_work", work)
+    q, v, a = (np.ascontiguousarray(x[0]) for x in random_states(model, 1, 1))
+    body = model.body_names[-1]
+    held = np.arange(model.nv) % 2 == 0
+    for call in (rbd.inverse_dynamics, rbd.forward_dynamics, rbd.inverse_dynamics_derivatives, rbd.inertial_regressor,
+                 rbd.forward_dynamics_derivatives, rbd.body_accelerations):
+        call(model, q, v, a)
+    for call in (rbd.hybrid_dynamics, rbd.hybrid_dynamics_derivatives):
+        call(model, q, v, a, a, held)
+    rbd.mass_matrix(model, q), rbd.coriolis_matrix(model, q, v), rbd.kinetic_energy(model, q, v)
+    rbd.forward_kinematics(model, q), rbd.jacobian(model, q, body)
+    rbd.inverse_dynamics_time_derivatives(model, q, v, a, a, a)
+    assert (border == BORDER).all() and not np.isnan(work).all()
 
 
+@pytest.mark.skipif(not rbd.COMPILED, reason="in plain Python each call takes its own workspace, and arrays have ends")
 @pytest.mark.parametrize("name", rbd.sample_names())
 def test_the_workspace_of_constraints_is_large_enough(name):
     model = rbd.sample(name)
-    bound = rbd.sample_constraints(name, model).bound(model)
-    assert recursion.work_size(len(model._node_rows), model.nv, bound.size) == bound.work.size
+    constraints = rbd.sample_constraints(name, model)
+    bound = constraints.bound(model)
+    work, border = guarded(bound.work)
+    border[:] = BORDER
+    object.__setattr__(bound, "work", work)
+    q = model.neutral()
+    rbd.constrained_forward_dynamics(model, constraints, q, np.zeros(model.nv), np.zeros(model.nv), damping=1e-3)
+    assert (border == BORDER).all() and (model.nv == 0 or not np.isnan(work).all())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_who_uses_a_workspace_says_how_much(path):
+    text = path.read_text(encoding="utf-8")
+    assert ("model._work" in text) <= ("ONE_STATE.takes(" in text)
+
+
+def test_nobody_asks_for_workspace_after_it_was_made():
+    rbd.sample("two_link")
+    with pytest.raises(RuntimeError, match="imported after"):
+        workspace.ONE_STATE.takes(lambda nodes, columns, nv: 10**9)
+
+
+def test_attributes_of_a_model_are_quick_to_read():
+    """`functools.cached_property`, or too many of them, would make each cost six times as much (`core/kept.py`)."""
+    parts = vars(rbd.RobotModel)
+    assert not any(isinstance(item, cached_property) for item in parts.values())
+    assert len(dataclasses.fields(rbd.RobotModel)) + sum(isinstance(item, kept) for item in parts.values()) <= MOST_KEPT
 
 
 def test_threads_may_share_a_model():

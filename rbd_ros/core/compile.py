@@ -16,15 +16,17 @@ import warnings
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, NoReturn
 
 from .errors import RbdWarning
-from .kernel_cache import folder_of, keep, prune
+from .kernel_cache import folder_of, prune
 
 try:
     if os.environ.get("RBD_DISABLE_COMPILE"):
         raise ImportError("RBD_DISABLE_COMPILE is set")
     import numba
+
+    from . import numba_inside
 except ImportError as reason:
     numba = None
     warnings.warn(f"numba is not used ({reason}): rbd_ros computes in plain Python, "
@@ -34,16 +36,10 @@ COMPILED = numba is not None
 # What the call of an entry raises for arguments it has no version for: numba cannot type an empty list, for one,
 # and plain Python finds no `shape` in any list. Public functions then look at the arguments more closely.
 UNSUITED: tuple[type[Exception], ...] = (TypeError, ValueError, AttributeError)
-if numba is not None:
-    UNSUITED += (numba.core.errors.NumbaError,)
+if COMPILED:
+    UNSUITED += (numba_inside.UNTYPED,)
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
-
-
-# Kernels leave out numba's counting of references to arrays, which costs as much as their arithmetic, where this numba
-# can: such code may neither allocate nor return an array (test/test_kernels.py).
-_BARE: dict[str, Any] = {}
-if numba is not None and hasattr(numba.core.cpu.CPUTargetOptions, "_nrt"):
-    _BARE = {"_nrt": False}
+_BARE: dict[str, Any] = numba_inside.BARE if COMPILED else {}    # without references to arrays being counted
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -91,7 +87,7 @@ class Entry:
 
     def cached(self) -> bool:
         """Whether machine code for this entry lies in the cache."""
-        return COMPILED and any(folder_of(self.module).glob(f"*.{self.name}-*.nbc"))
+        return COMPILED and numba_inside.is_kept(self.name, folder_of(self.module))
 
     def compile(self) -> None:
         """Compile, or load from the cache."""
@@ -101,12 +97,10 @@ class Entry:
             warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
             dispatcher = numba.njit(**self._options)(self.python)
             with contextlib.suppress(RuntimeError):    # no writable cache: compile in each process
-                keep(dispatcher, self.module)
+                numba_inside.keep(dispatcher, folder_of(self.module))
             dispatcher.compile(self._signature)
         dispatcher.disable_compile()
-        # For other argument types numba would look for conversions and word a message, which takes 60 µs.
-        dispatcher._search_new_conversions = lambda *arguments, **keywords: False
-        dispatcher._explain_matching_error = _no_match
+        numba_inside.refuse_at_once(dispatcher, _no_match)
         self.call = dispatcher
 
 
@@ -124,7 +118,7 @@ def _strict(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
     return call
 
 
-def _no_match(*arguments: Any, **keywords: Any) -> None:
+def _no_match(*arguments: Any, **keywords: Any) -> NoReturn:
     raise TypeError("no compiled version for these argument types")
 
 

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +59,8 @@ def _key(path: Path) -> str:
 
 @functools.cache
 def _machine() -> str:
-    import numba
-    from llvmlite import binding
-    features = sorted(name for name, present in binding.get_host_cpu_features().items() if present)
-    return f"{sys.version_info[:3]} {numba.__version__} {binding.get_host_cpu_name()} {features}"
+    from .numba_inside import version
+    return f"{sys.version_info[:3]} {version()}"
 
 
 @functools.cache
@@ -86,48 +83,6 @@ def _imports(path: Path) -> tuple[Path, ...]:
 def _file(base: Path, parts: list[str]) -> Any:
     path = base.joinpath(*parts)
     return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
-
-
-def keep(dispatcher: Any, module: str) -> None:
-    """Let a numba dispatcher find and leave its machine code in `folder_of(module)`, if that is writable.
-
-    numba 0.59 to 0.68 have no public way for a cache that does not know paths; one without these classes uses its own.
-    """
-    try:
-        from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
-    except ImportError:
-        dispatcher.enable_caching()
-        return
-
-    class Locator(_CacheLocator):    # type: ignore[misc]
-        def __init__(self, py_file: str) -> None:
-            self._py_file = py_file
-
-        def get_cache_path(self) -> str:
-            return str(folder_of(module))
-
-        def get_source_stamp(self) -> str:    # the folder's name has it
-            return "content"
-
-        def get_disambiguator(self) -> str:
-            return "entry"
-
-        @classmethod
-        def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Any:
-            locator = cls(py_file)
-            try:
-                locator.ensure_cache_path()
-            except OSError:
-                return None
-            return locator
-
-    class Implementation(CompileResultCacheImpl):    # type: ignore[misc]
-        _locator_classes = [Locator]    # noqa: RUF012
-
-    class Cache(FunctionCache):    # type: ignore[misc]
-        _impl_class = Implementation
-
-    dispatcher._cache = Cache(dispatcher.py_func)
 
 
 def prune() -> None:

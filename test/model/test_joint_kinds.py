@@ -133,10 +133,11 @@ def test_no_function_takes_a_kind_that_is_none(kind):
     model = random_tree(4, [kind])
     broken = model._block.copy()
     broken[block.HEADER + block.TYPE] = UNKNOWN
-    bad = dataclasses.replace(model, _block=broken)
     with pytest.raises(rbd.RbdError, match="a step of kind 17"):
-        bad.neutral()
-    bad.__dict__["_kinds"] = model._kinds    # so that kernels are asked
+        dataclasses.replace(model, _block=broken).neutral()
+    bad = dataclasses.replace(model, _block=model._block.copy())
+    assert len(bad._kinds) == len(model._kinds)    # which are kept, so that kernels are asked
+    bad._block[:] = broken
     q, v = model.neutral(), np.ones(model.nv)
     for name, call in {
             "inverse": lambda: rbd.inverse_dynamics(bad, q, v, v),

@@ -27,14 +27,15 @@ def _inverse(M, q, v, a, wrench, W, tau):
 
 @compiled
 def _articulated(M, q, v, tau, mask, a, wrench, W, out, effort):
-    articulated.articulated_recursion(M, q, 0, v, tau, 0, mask, a, wrench, 0, W, out, effort)
+    articulated.articulated_recursion(M, q, 0, v, tau, 0, (mask, a), (wrench, 0), W, out, effort)
 
 
 @compiled
 def _rows(M, C, q, v, a, W, A, f, b):
     kinematics.node_motion(M, q, 0, v, a, 0, 2, W)
-    rows.constraint_rows(M, C, q, 0, v, 0, a, 0, W, kinematics.SIZE, W, kinematics.SIZE, kinematics._OMEGA,
-                         kinematics._ALPHA, kinematics._ACCEL, 0.0, W[:0], 0, 2, A, f, b, 0)
+    motion = rows.Motion(W, kinematics.SIZE, W, kinematics.SIZE, kinematics._OMEGA, kinematics._ALPHA,
+                         kinematics._ACCEL, 0.0)
+    rows.constraint_rows(M, C, (q, 0, v, 0, a, 0), motion, (W[:0], 0), 2, (A, f, b, 0))
 
 
 def nodes(model):

@@ -59,7 +59,7 @@ def feedback_linearization(actuation: Actuation, gains: FeedbackGains, q: ArrayL
     torque and stiffness cannot be set independently in this state.
     """
     nv, nm = actuation.nv, actuation.nm
-    given = states(actuation.model, q=q, v=v)
+    given = states(actuation.model, positions={"q": q}, rates={"v": v})
     if given.batch is not None:
         raise RbdError("feedback linearisation takes one measured state, not a batch")
     q, v = given.arrays

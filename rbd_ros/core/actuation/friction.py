@@ -66,7 +66,7 @@ def friction_effort(model: RobotModel, v: ArrayLike, smoothing: float = SMOOTHIN
     which 76 % of the Coulomb friction acts. breakaway: friction near rest, a number or (nv,), at least `friction`;
     without it `g = friction`. Add the result to inverse dynamics, subtract it in forward dynamics.
     """
-    given = shaped(model, v=v)
+    given = shaped(model, rates={"v": v})
     effort = _of(model, smoothing, breakaway, stribeck_velocity).effort(given.arrays[0])
     if not finite_entry.call(effort.reshape(-1)):    # which it is not either where v is not
         given.refuse(effort=effort)
@@ -80,7 +80,7 @@ def friction_effort_derivatives(model: RobotModel, v: ArrayLike, a: ArrayLike, j
 
     v, a, jerk: velocity, acceleration and jerk of the joints, (nv,) or (N, nv).
     """
-    given = states(model, v=v, a=a, jerk=jerk)
+    given = states(model, rates={"v": v, "a": a, "jerk": jerk})
     speed, rate, rate_dot = given.arrays
     law = _of(model, smoothing, breakaway, stribeck_velocity)
     slope, curvature = law._expanded(speed)

@@ -51,7 +51,7 @@ def motor_reference(actuation: Actuation, q: ArrayLike, v: ArrayLike, a: ArrayLi
     the `stiffness` of their drives. deflection (nd,) or (N, nd): of the springs with damping, see `DampedDeflection`;
     by default that of the steady motion. Raises `RbdError` naming the input, or the joint whose spring cannot do it.
     """
-    given = states(actuation.model, q=q, v=v, a=a)
+    given = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a})
     lead = () if given.batch is None else (given.batch,)
     tau = _shaped("efforts", efforts, (3, actuation.nv), lead)
     k = stiffness_motion(actuation, stiffness, lead)
@@ -74,7 +74,7 @@ def link_efforts(actuation: Actuation, q: ArrayLike, v: ArrayLike, a: ArrayLike,
     tau = inverse_dynamics_time_derivatives(model, q, v, a, jerk, snap, external_wrenches=external_wrenches)
     if actuation.rubs:
         tau = tau + np.stack([friction_effort(model, v), *friction_effort_derivatives(model, v, a, jerk)], axis=-2)
-        states(model, q=q, v=v, a=a, jerk=jerk, snap=snap).finite(effort=tau)
+        states(model, positions={"q": q}, rates={"v": v, "a": a, "jerk": jerk, "snap": snap}).finite(effort=tau)
     return tau
 
 

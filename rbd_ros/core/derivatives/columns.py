@@ -21,8 +21,8 @@ from ..model.joint_kinds import (
 )
 
 # workspace of one node: pose, twist, acceleration; composite mass, moment, inertia, N, momentum; wrench about O
-R, P, OMEGA, U, ALPHA, ACCEL, TOTAL, C, I, N, H, MOMENT_O, FORCE, NODE_SIZE = layout(
-    R=9, p=3, omega=3, u=3, alpha=3, accel=3, total=1, c=3, I=6, n=9, h=3, moment_o=3, force=3)
+R, P, OMEGA, U, ALPHA, ACCEL, TOTAL, FIRST_MOMENT, I, B_HAT, H, MOMENT_O, FORCE, NODE_SIZE = layout(
+    R=9, p=3, omega=3, u=3, alpha=3, accel=3, total=1, first_moment=3, I=6, b_hat=9, h=3, moment_o=3, force=3)
 COMPOSITE = 28    # numbers from TOTAL on that are summed up the tree
 # workspace of one column: s (6), Ψ̇ (6), Ξ (6), Ψ̈ (6), Î s (6)
 S, PSI, XI, PSI2, MOMENTUM, COLUMN = layout(s=6, psi=6, xi=6, psi2=6, momentum=6)
@@ -54,48 +54,50 @@ def put_pair_add(A, k, x, y):
 
 
 @sweep
-def column_slopes(M, o, q, k, v, j, a, x, c):
+def column_slopes(B, o, q, k, v, j, a, x, c):
     """Where S varies, by coordinate c of q: ∂(S q̇) and ∂(S q̈ + Ṡ q̇); by that of q̇: ∂(Ṡ q̇). q̈ at a[x:]."""
-    t = kind(M, o)
+    t = kind(B, o)
     rate = rates(t, v, j)
     e = unit(c, q[k])
-    sigma, sigma_l = slope(M, o, q, k, e, rate)
-    rho, rho_l = slope(M, o, q, k, e, rates(t, a, x))
-    second, second_l = second_slope(M, o, q, k, e, rate)
-    xi, xi_l = slope(M, o, q, k, rate, e)
+    sigma, sigma_l = slope(B, o, q, k, e, rate)
+    rho, rho_l = slope(B, o, q, k, e, rates(t, a, x))
+    second, second_l = second_slope(B, o, q, k, e, rate)
+    xi, xi_l = slope(B, o, q, k, rate, e)
     return (sigma, sigma_l), (add(rho, second), add(rho_l, second_l)), (add(sigma, xi), add(sigma_l, xi_l))
 
 
 @kernel
-def count_columns(M):
+def count_columns(B):
     """Columns of S of all nodes: nv, or more where bodies share coordinates."""
     count = 0
-    for i in range(node_count(M)):
-        count += dof(kind(M, node(i)))
+    for i in range(node_count(B)):
+        count += dof(kind(B, node(i)))
     return count
 
 
 @sweep
-def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
+def motion_sweep(B, q, k, v, j, a, ja, moving, wrenches, work):
     """Forward recursion, to W by node and L by column: all but Ψ̈. v[j:], a[ja:]; if not `moving`, q̈ counts as zero.
 
-    T takes per column its coordinate and the column before it on the way to the root (−1: none), and per node its
-    last column.
+    wrenches: (wrench, e), those of this state from wrench[e:] (empty: none). work: (W, L, T). T takes per column its
+    coordinate and the column before it on the way to the root (−1: none), and per node its last column.
     """
-    n = node_count(M)
-    z = zero(M, v, j)
+    wrench, e = wrenches
+    W, L, T = work
+    n = node_count(B)
+    z = zero(B, v, j)
     O = (z, z, z)
     found = False
     for i in range(n):
         o = node(i)
         w = NODE_SIZE * i
-        E, p = joint_pose(M, o, q, k + first_position(M, o))
-        h = parent(M, o)
+        E, p = joint_pose(B, o, q, k + first_position(B, o))
+        h = parent(B, o)
         if h >= 0:
             E_h = matrix(W, NODE_SIZE * h + R)
             p = add(rotate(E_h, p), vector(W, NODE_SIZE * h + P))
             E = compose(E_h, E)
-        if not found and M[o + MASS].real > 0.0:
+        if not found and B[o + MASS].real > 0.0:
             found = True
             O = p
         put_matrix(W, w + R, E)
@@ -105,18 +107,18 @@ def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
     for i in range(n):
         o = node(i)
         w = NODE_SIZE * i
-        iq = k + first_position(M, o)
-        iv = j + first_velocity(M, o)
-        t = kind(M, o)
+        iq = k + first_position(B, o)
+        iv = j + first_velocity(B, o)
+        t = kind(B, o)
         E = matrix(W, w + R)
         p = sub(vector(W, w + P), O)
         put(W, w + P, p)
-        h = parent(M, o)
+        h = parent(B, o)
         if h < 0:
             omega_p = (z, z, z)
             u_p = (z, z, z)
             alpha = (z, z, z)
-            accel = (z - M[GRAVITY], z - M[GRAVITY + 1], z - M[GRAVITY + 2])
+            accel = (z - B[GRAVITY], z - B[GRAVITY + 1], z - B[GRAVITY + 2])
             before = -1
         else:
             x = NODE_SIZE * h
@@ -126,7 +128,7 @@ def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
             accel = vector(W, x + ACCEL)
             before = T[last + h]
         if is_revolute(t):
-            ratio = M[o + RATIO]
+            ratio = B[o + RATIO]
             sa = (ratio * E[2], ratio * E[5], ratio * E[8])
             sl = cross(p, sa)
             put_pair(L, COLUMN * at + S, sa, sl)
@@ -139,7 +141,7 @@ def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
             omega_r = (z, z, z)
             u_r = (z, z, z)
             for c in range(dof(t)):
-                sa, sl = column(M, o, q, iq, c)
+                sa, sl = column(B, o, q, iq, c)
                 sa, sl = about_origin(E, p, (sa, sl))
                 put_pair(L, COLUMN * (at + c) + S, sa, sl)
                 omega_r = add(omega_r, scale(v[iv + c], sa))
@@ -148,7 +150,7 @@ def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
                     alpha = add(alpha, scale(a[ja + iv - j + c], sa))
                     accel = add(accel, scale(a[ja + iv - j + c], sl))
             if varies(t):
-                x, y = about_origin(E, p, joint_bias(M, o, q, iq, v, iv))
+                x, y = about_origin(E, p, joint_bias(B, o, q, iq, v, iv))
                 alpha = add(alpha, x)
                 accel = add(accel, y)
         omega = add(omega_p, omega_r)
@@ -177,7 +179,7 @@ def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
                 x, y = ad(add(omega_p, omega), add(u_p, u), sa, sl)
                 put_pair(L, l + XI, x, y)
                 if varies(t):
-                    sigma, _, xi = column_slopes(M, o, q, iq, v, iv, v, iv, c)
+                    sigma, _, xi = column_slopes(B, o, q, iq, v, iv, v, iv, c)
                     x, y = about_origin(E, p, sigma)
                     put_pair_add(L, l + PSI, x, y)
                     x, y = about_origin(E, p, xi)
@@ -191,15 +193,15 @@ def motion_sweep(M, q, k, v, j, a, ja, moving, wrench, e, W, L, T):
         put(W, w + ALPHA, alpha)
         put(W, w + ACCEL, accel)
         T[last + i] = before
-        put_body(M, o, W, w, E, p, omega, u, alpha, accel, wrench, e + 6 * i)
+        put_body(B, o, W, w, E, p, omega, u, alpha, accel, wrench, e + 6 * i)
 
 
 @kernel
-def put_body(M, o, W, w, E, p, omega, u, alpha, accel, wrench, e):
+def put_body(B, o, W, w, E, p, omega, u, alpha, accel, wrench, e):
     """The body's own inertia about O, momentum and N, and the wrench `I V̇ − ad*_V I V − F_ext`."""
-    m = M[o + MASS]
-    b = rotate(E, vector(M, o + MOMENT))
-    J = rotate_symmetric(E, six(M, o + INERTIA))
+    m = B[o + MASS]
+    b = rotate(E, vector(B, o + MOMENT))
+    J = rotate_symmetric(E, six(B, o + INERTIA))
     g = add(scale(2.0, b), scale(m, p))
     s = dot(p, g)
     c = add(b, scale(m, p))
@@ -214,7 +216,7 @@ def put_body(M, o, W, w, E, p, omega, u, alpha, accel, wrench, e):
         force = sub(force, f)
         moment = sub(moment, add(rotate(E, vector(wrench, e)), cross(p, f)))
     W[w + TOTAL] = m
-    put(W, w + C, c)
+    put(W, w + FIRST_MOMENT, c)
     put_six(W, w + I, J)
     put(W, w + H, h)
     put(W, w + MOMENT_O, moment)
@@ -225,43 +227,43 @@ def put_body(M, o, W, w, E, p, omega, u, alpha, accel, wrench, e):
     x = scale(-2.0, omega)
     y = scale(-2.0, u)
     cu = dot(c, y)
-    W[w + N] = x[2] * J[1] - x[1] * J[2] + y[0] * c[0] - cu
-    W[w + N + 1] = -x[2] * d[1] - x[1] * J[4] + y[0] * c[1]
-    W[w + N + 2] = x[2] * J[4] + x[1] * d[2] + y[0] * c[2]
-    W[w + N + 3] = x[2] * d[0] + x[0] * J[2] + y[1] * c[0]
-    W[w + N + 4] = -x[2] * J[1] + x[0] * J[4] + y[1] * c[1] - cu
-    W[w + N + 5] = -x[2] * J[2] - x[0] * d[2] + y[1] * c[2]
-    W[w + N + 6] = -x[1] * d[0] - x[0] * J[1] + y[2] * c[0]
-    W[w + N + 7] = x[1] * J[1] + x[0] * d[1] + y[2] * c[1]
-    W[w + N + 8] = x[1] * J[2] - x[0] * J[4] + y[2] * c[2] - cu
+    W[w + B_HAT] = x[2] * J[1] - x[1] * J[2] + y[0] * c[0] - cu
+    W[w + B_HAT + 1] = -x[2] * d[1] - x[1] * J[4] + y[0] * c[1]
+    W[w + B_HAT + 2] = x[2] * J[4] + x[1] * d[2] + y[0] * c[2]
+    W[w + B_HAT + 3] = x[2] * d[0] + x[0] * J[2] + y[1] * c[0]
+    W[w + B_HAT + 4] = -x[2] * J[1] + x[0] * J[4] + y[1] * c[1] - cu
+    W[w + B_HAT + 5] = -x[2] * J[2] - x[0] * d[2] + y[1] * c[2]
+    W[w + B_HAT + 6] = -x[1] * d[0] - x[0] * J[1] + y[2] * c[0]
+    W[w + B_HAT + 7] = x[1] * J[1] + x[0] * d[1] + y[2] * c[1]
+    W[w + B_HAT + 8] = x[1] * J[2] - x[0] * J[4] + y[2] * c[2] - cu
 
 
 @sweep
-def acceleration_columns(M, q, k, v, j, a, x, W, L):
+def acceleration_columns(B, q, k, v, j, a, x, W, L):
     """Ψ̈ of every column, from the accelerations in W; v[j:], a[x:]."""
-    z = zero(M, v, j)
+    z = zero(B, v, j)
     at = 0
-    for i in range(node_count(M)):
+    for i in range(node_count(B)):
         o = node(i)
-        t = kind(M, o)
-        h = parent(M, o)
+        t = kind(B, o)
+        h = parent(B, o)
         b = NODE_SIZE * h
         for c in range(dof(t)):
             l = COLUMN * at
             sa = vector(L, l + S)
             sl = vector(L, l + S + 3)
             if h < 0:
-                put_pair(L, l + PSI2, (z, z, z), cross((z - M[GRAVITY], z - M[GRAVITY + 1], z - M[GRAVITY + 2]), sa))
+                put_pair(L, l + PSI2, (z, z, z), cross((z - B[GRAVITY], z - B[GRAVITY + 1], z - B[GRAVITY + 2]), sa))
             else:
                 d, r = ad(vector(W, b + ALPHA), vector(W, b + ACCEL), sa, sl)
                 f, g = ad(vector(W, b + OMEGA), vector(W, b + U), vector(L, l + PSI), vector(L, l + PSI + 3))
                 put_pair(L, l + PSI2, add(d, f), add(r, g))
             if varies(t):
                 w = NODE_SIZE * i
-                iv = first_velocity(M, o)
+                iv = first_velocity(B, o)
                 E = matrix(W, w + R)
                 p = vector(W, w + P)
-                sigma, rho, _ = column_slopes(M, o, q, k + first_position(M, o), v, j + iv, a, x + iv, c)
+                sigma, rho, _ = column_slopes(B, o, q, k + first_position(B, o), v, j + iv, a, x + iv, c)
                 sa, sl = about_origin(E, p, sigma)
                 d, r = ad(vector(W, w + OMEGA), vector(W, w + U), sa, sl)
                 f, g = about_origin(E, p, rho)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ..compile import entry
 from ..dynamics.constrained.forward import constrained_forward_dynamics
 from ..dynamics.constrained.inverse import RANK_TOLERANCE, constrained_inverse_dynamics
-from ..dynamics.constrained.rows import constraint_rows
+from ..dynamics.constrained.rows import Motion, constraint_rows
 from ..dynamics.constrained.values import evaluate
 from ..dynamics.hybrid import prescribed_mask
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
@@ -27,7 +27,7 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import states
 from .inverse import inverse_dynamics_derivatives
-from .second import STEP, step_positions
+from .second_derivatives import STEP, step_positions
 
 
 class ConstrainedForwardDerivatives(NamedTuple):
@@ -54,12 +54,12 @@ class ConstrainedInverseDerivatives(NamedTuple):
 
 @entry("void(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], "
        "float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1])", nogil=True)
-def constraint_slopes_entry(M, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_q):
+def constraint_slopes_entry(B, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_q):
     """Per state: ∂(A a + Ȧq̇)/∂q and /∂v (m, nv), ∂(Aᵀλ)/∂q (nv, nv), ∂(A y)/∂q (m, nv)."""
-    nq = size_q(M)
-    nv = size_v(M)
+    nq = size_q(B)
+    nv = size_v(B)
     rows = integer(C, ROWS)
-    complex_model = M.astype(np.complex128)
+    complex_model = B.astype(np.complex128)
     complex_rows = C.astype(np.complex128)
     x = np.empty(nq, dtype=np.complex128)
     rates = np.empty(nv, dtype=np.complex128)
@@ -67,19 +67,20 @@ def constraint_slopes_entry(M, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_
     A = np.empty(rows * nv, dtype=np.complex128)
     f = np.empty(rows, dtype=np.complex128)
     b = np.empty(rows, dtype=np.complex128)
-    W = np.empty(SIZE * node_count(M), dtype=np.complex128)
+    W = np.empty(SIZE * node_count(B), dtype=np.complex128)
+    state, no_users, values = (x, 0, rates, 0, acc, 0), (W[:0], 0), (A, f, b, 0)
+    motion = Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0)
     for s in range(lam.shape[0]):
         for i in range(nv):
             rates[i] = v[s * nv + i]
             acc[i] = a[s * nv + i]
         for c in range(2 * nv):
             d = c if c < nv else c - nv
-            step_positions(M, q, s * nq, c if c < nv else -1, x)
+            step_positions(B, q, s * nq, c if c < nv else -1, x)
             if c >= nv:
                 rates[d] += 1j * STEP
             node_motion(complex_model, x, 0, rates, acc, 0, 2, W)
-            constraint_rows(complex_model, complex_rows, x, 0, rates, 0, acc, 0, W, SIZE, W, SIZE, _OMEGA, _ALPHA,
-                            _ACCEL, 0.0, W[:0], 0, 2, A, f, b, 0)
+            constraint_rows(complex_model, complex_rows, state, motion, no_users, 2, values)
             if c >= nv:
                 rates[d] = v[s * nv + d]
                 for r in range(rows):
@@ -129,7 +130,7 @@ def constrained_forward_dynamics_derivatives(
     `[M −Aᵀ; A 0] (∂a, ∂λ) = (∂τ − ∂ID + ∂(Aᵀ)λ, −∂(A a + Ȧq̇))`. By q on the tangent space, off the manifold too: the
     constraints are asked of the accelerations only. Not for a `UserConstraint`.
     """
-    given = states(model, q=q, v=v, tau=tau)
+    given = states(model, positions={"q": q}, rates={"v": v, "tau": tau})
     result = constrained_forward_dynamics(model, constraints, *given.arrays, external_wrenches=external_wrenches)
     q, v, tau, a, lam = (np.atleast_2d(x) for x in (*given.arrays, result.acceleration, result.multipliers))
     A = evaluate(model, constraints, q, v, a, 1).jacobian
@@ -171,7 +172,7 @@ def constrained_inverse_dynamics_derivatives(
     motions of the mechanism, that keeps A a + Ȧq̇ = 0, it is the derivative of the efforts.
     """
     mask = prescribed_mask(model, actuated)
-    given = states(model, q=q, v=v, a=a)
+    given = states(model, positions={"q": q}, rates={"v": v, "a": a})
     q, v, a = given.arrays
     result = constrained_inverse_dynamics(model, constraints, q, v, a, mask, external_wrenches=external_wrenches)
     if given.count and int(np.min(result.rank)) < constraints.size:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
+from ..compile import entry, kernel, quick_entry, routine, sweep
 from ..dynamics.forward import singular_coordinate
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
 from ..model.block import (
@@ -20,12 +20,14 @@ from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, shaped, states
+from ..model.state import States, node_wrenches, shaped
+from ..trying import trying
+from ..workspace import ONE_STATE
 from .columns import (
-    ACCEL, ALPHA, COLUMN, COMPOSITE, FORCE, MOMENT_O, MOMENTUM, NODE_SIZE, TOTAL, C, I, S, acceleration_columns,
-    count_columns, motion_sweep, put_pair,
+    ACCEL, ALPHA, COLUMN, COMPOSITE, FIRST_MOMENT, FORCE, MOMENTUM, MOMENT_O, NODE_SIZE, TOTAL, I, S,
+    acceleration_columns, count_columns, motion_sweep, put_pair,
 )
-from .factor import PARTS, RECORD, branches, factor, pitch, solve_rows, solve_vector, subtract_row
+from .mass_factors import PARTS, RECORD, branches, factor, pitch, row_length, solve_rows, solve_vector, subtract_row
 from .inverse import derivative_columns, pair_dot
 
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
@@ -43,14 +45,14 @@ class ForwardDerivatives(NamedTuple):
 
 
 @sweep
-def mass_sweep(M, tau, j, mask, W, L, T, H, x):
+def mass_sweep(B, tau, j, mask, W, L, T, H, x):
     """Backward recursion: composite bodies in W, Î s in L, the mass matrix to H, and the efforts left over to x.
 
     Where prescribed, x holds the accelerations and keeps them.
     """
-    n = node_count(M)
-    nv = size_v(M)
-    z = zero(M, tau, j)
+    n = node_count(B)
+    nv = size_v(B)
+    z = zero(B, tau, j)
     hybrid = mask.shape[0] > 0
     for i in range(nv * nv):
         H[i] = z
@@ -62,12 +64,12 @@ def mass_sweep(M, tau, j, mask, W, L, T, H, x):
         o = node(i)
         w = NODE_SIZE * i
         m = W[w + TOTAL]
-        c = vector(W, w + C)
+        c = vector(W, w + FIRST_MOMENT)
         J = six(W, w + I)
         moment = vector(W, w + MOMENT_O)
         force = vector(W, w + FORCE)
         end = T[last + i]
-        begin = end - dof(kind(M, o)) + 1
+        begin = end - dof(kind(B, o)) + 1
         for y in range(begin, end + 1):
             ly = COLUMN * y
             iy = T[2 * y]
@@ -78,7 +80,7 @@ def mass_sweep(M, tau, j, mask, W, L, T, H, x):
             put_pair(L, ly + MOMENTUM, ma, ml)
             if not (hybrid and mask[iy]):
                 x[iy] -= dot(sa, moment) + dot(sl, force)
-            H[iy * nv + iy] += M[o + ARMATURE + y - begin] + dot(sa, ma) + dot(sl, ml)
+            H[iy * nv + iy] += B[o + ARMATURE + y - begin] + dot(sa, ma) + dot(sl, ml)
             u = T[2 * y + 1]
             while u >= 0:
                 mass = pair_dot(ma, ml, L, COLUMN * u + S)
@@ -86,7 +88,7 @@ def mass_sweep(M, tau, j, mask, W, L, T, H, x):
                 H[iy * nv + iu] += mass
                 H[iu * nv + iy] += mass
                 u = T[2 * u + 1]
-        h = parent(M, o)
+        h = parent(B, o)
         if h >= 0:
             h = NODE_SIZE * h + TOTAL
             for y in range(COMPOSITE):
@@ -94,11 +96,11 @@ def mass_sweep(M, tau, j, mask, W, L, T, H, x):
 
 
 @sweep
-def accelerate(M, x, mask, W, L, T, G):
+def accelerate(B, x, mask, W, L, T, G):
     """Add the accelerations x of free coordinates to W's accelerations and composite wrenches; G: 6 per node."""
-    n = node_count(M)
+    n = node_count(B)
     hybrid = mask.shape[0] > 0
-    z = zero(M, x, 0)
+    z = zero(B, x, 0)
     last = T.shape[0] - n
     for i in range(6 * n):
         G[i] = z
@@ -108,31 +110,31 @@ def accelerate(M, x, mask, W, L, T, G):
         end = T[last + i]
         a = vector(G, 6 * i)
         b = vector(G, 6 * i + 3)
-        for y in range(end - dof(kind(M, o)) + 1, end + 1):
+        for y in range(end - dof(kind(B, o)) + 1, end + 1):
             if not (hybrid and mask[T[2 * y]]):
                 rate = x[T[2 * y]]
                 a = add(a, scale(rate, vector(L, COLUMN * y + MOMENTUM)))
                 b = add(b, scale(rate, vector(L, COLUMN * y + MOMENTUM + 3)))
         put_add(W, w + MOMENT_O, a)
         put_add(W, w + FORCE, b)
-        h = parent(M, o)
+        h = parent(B, o)
         if h >= 0:
             put_add(G, 6 * h, a)
             put_add(G, 6 * h + 3, b)
     for i in range(n):
         o = node(i)
         w = NODE_SIZE * i
-        h = parent(M, o)
+        h = parent(B, o)
         alpha = (z, z, z)
         accel = (z, z, z)
         if h >= 0:    # what the ancestors add: Î δV̇
             alpha = vector(G, 6 * h)
             accel = vector(G, 6 * h + 3)
-            c = vector(W, w + C)
+            c = vector(W, w + FIRST_MOMENT)
             put_add(W, w + MOMENT_O, add(symmetric_times(six(W, w + I), alpha), cross(c, accel)))
             put_add(W, w + FORCE, sub(scale(W[w + TOTAL], accel), cross(c, alpha)))
         end = T[last + i]
-        for y in range(end - dof(kind(M, o)) + 1, end + 1):
+        for y in range(end - dof(kind(B, o)) + 1, end + 1):
             if not (hybrid and mask[T[2 * y]]):
                 rate = x[T[2 * y]]
                 alpha = add(alpha, scale(rate, vector(L, COLUMN * y + S)))
@@ -144,32 +146,36 @@ def accelerate(M, x, mask, W, L, T, G):
 
 
 @kernel
-def forward_derivatives(M, q, k, v, a, tau, j, mask, wrench, e, W, L, T, B, H, X, by_q, by_v,
-                        by_given):
+def forward_derivatives(B, q, k, v, tau, j, prescribed, wrenches, work, out):
     """One state: ∂ by q, v and by what is given, (nv, nv) each; 0, or the coordinate + 1 that moves no inertia.
 
-    mask: empty, or per coordinate whether a[j:] is prescribed there and the effort sought. H: nv (nv + 2) + 6 nodes.
+    prescribed: (mask, a), mask empty or per coordinate whether a[j:] is prescribed there and the effort sought.
+    wrenches as in `motion_sweep`. work: what that takes, and (branch, H, X), with H of nv (nv + 2) + 6 nodes.
     """
-    nv = size_v(M)
+    mask, a = prescribed
+    motion, (branch, H, X) = work
+    W, L, T = motion
+    by_q, by_v, by_given = out
+    nv = size_v(B)
     hybrid = mask.shape[0] > 0
     x = H[nv * nv + nv:nv * nv + 2 * nv]
     for i in range(nv):
         x[i] = a[j + i] if hybrid and mask[i] else 0.0 * tau[j]
-    motion_sweep(M, q, k, v, j, x, 0, hybrid, wrench, e, W, L, T)
-    mass_sweep(M, tau, j, mask, W, L, T, H, x)
-    branches(M, T, mask, B)
-    found = factor(nv, mask, B, H)
+    motion_sweep(B, q, k, v, j, x, 0, hybrid, wrenches, motion)
+    mass_sweep(B, tau, j, mask, W, L, T, H, x)
+    branches(B, T, mask, branch)
+    found = factor(nv, mask, branch, H)
     if found != 0:
         return found
-    solve_vector(nv, mask, B, H, x)
-    accelerate(M, x, mask, W, L, T, H[nv * nv + 2 * nv:])
-    acceleration_columns(M, q, k, v, j, x, 0, W, L)
+    solve_vector(nv, mask, branch, H, x)
+    accelerate(B, x, mask, W, L, T, H[nv * nv + 2 * nv:])
+    acceleration_columns(B, q, k, v, j, x, 0, W, L)
     p = pitch(nv)
     for i in range(nv * p):
         X[i] = 0.0 * tau[j]
-    derivative_columns(M, q, k, W, L, T, True, X, X[1:], X, p, PARTS)
+    derivative_columns(B, q, k, motion, True, (X, X[1:], X), p, PARTS)
     given_columns(nv, mask, H, X)
-    solve_rows(nv, mask, B, H, X)
+    solve_rows(nv, mask, branch, H, X)
     if hybrid:
         effort_rows(nv, mask, H, X)
     for y in range(nv):
@@ -205,62 +211,77 @@ def effort_rows(nv, mask, H, X):
 
 
 @routine
-def forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out):
-    """Any number of states, in workspace of its own."""
-    nodes = node_count(M)
-    nv = size_v(M)
-    count = count_columns(M)
-    W = np.empty(NODE_SIZE * nodes, dtype=q.dtype)
-    L = np.empty(COLUMN * count, dtype=q.dtype)
-    H = np.empty(nv * nv + 2 * nv + 6 * nodes, dtype=q.dtype)
-    X = np.empty(nv * pitch(nv), dtype=q.dtype)
-    T = np.empty(2 * count + nodes, dtype=np.int64)
-    B = np.empty(RECORD * nv, dtype=np.int64)
+def forward_derivatives_states(B, q, v, tau, prescribed, wrench, states, out):
+    """This many states one after another, in workspace of its own; returns as `forward_derivatives`."""
+    nodes = node_count(B)
+    nv = size_v(B)
+    count = count_columns(B)
+    motion = (np.empty(NODE_SIZE * nodes), np.empty(COLUMN * count), np.empty(2 * count + nodes, np.int64))
+    solution = (np.empty(RECORD * nv, np.int64), np.empty(nv * nv + 2 * nv + 6 * nodes), np.empty(nv * pitch(nv)))
+    work = (motion, solution)
     for s in range(states):
-        found = forward_derivatives(M, q, s * size_q(M), v, a, tau, s * nv, mask, wrench, 6 * nodes * s, W, L, T,
-                                    B, H, X, out[3 * s], out[3 * s + 1], out[3 * s + 2])
+        found = forward_derivatives(B, q, s * size_q(B), v, tau, s * nv, prescribed, (wrench, 6 * nodes * s), work,
+                                    (out[3 * s], out[3 * s + 1], out[3 * s + 2]))
         if found != 0:
             return found
     return 0
 
 
+def work_size(nodes: int, columns: int, nv: int) -> int:
+    """Numbers of workspace that `hybrid_derivatives_entry` takes."""
+    motion = NODE_SIZE * nodes + COLUMN * columns
+    return motion + nv * (nv + 2) + 6 * nodes + nv * row_length(nv) + 2 * columns + nodes + RECORD * nv
+
+
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
              "float64[:, ::1], float64[:, ::1], float64[:, ::1])")
-def hybrid_derivatives_entry(M, q, v, a, tau, mask, work, by_q, by_v, by_given):
+def hybrid_derivatives_entry(B, q, v, a, tau, mask, work, by_q, by_v, by_given):
     """One state, checked; mask empty: forward dynamics. Returns 0, or -1 where the input is not what the model takes
     or the result is not finite, or the singular coordinate + 1.
     """
-    nv = size_v(M)
+    nv = size_v(B)
     if mask.shape[0] not in (0, nv) or not (
-            positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1) and rates_valid(M, tau, 1)):
+            positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, a, 1) and rates_valid(B, tau, 1)):
         return -1
-    nodes = node_count(M)
-    count = count_columns(M)
+    nodes = node_count(B)
+    count = count_columns(B)
     L = work[NODE_SIZE * nodes:]
     H = L[COLUMN * count:]
     X = H[nv * nv + 2 * nv + 6 * nodes:]
     marks = X[nv * pitch(nv):]
     T = marks[:2 * count + nodes].view(np.int64)
-    B = marks[2 * count + nodes:].view(np.int64)
-    found = forward_derivatives(M, q, 0, v, a, tau, 0, mask, M[:0], 0, work, L, T, B, H, X, by_q, by_v, by_given)
+    branch = marks[2 * count + nodes:].view(np.int64)
+    found = forward_derivatives(B, q, 0, v, tau, 0, (mask, a), (B[:0], 0), ((work, L, T), (branch, H, X)),
+                                (by_q, by_v, by_given))
     finite = all_finite(by_q.reshape(-1)) and all_finite(by_v.reshape(-1)) and all_finite(by_given.reshape(-1))
     return found if found != 0 or finite else -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
        "float64[:, :, ::1])", nogil=True)
-def hybrid_derivatives_batch(M, q, v, a, tau, mask, wrench, states, out):
+def hybrid_derivatives_batch(B, q, v, a, tau, mask, wrench, states, out):
     """This many states, checked; mask empty: forward dynamics; out (3·N, nv, nv). Returns as the entry."""
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
-            and rates_valid(M, tau, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
+            and rates_valid(B, tau, states)):
         return -1
-    found = forward_derivatives_states(M, q, v, a, tau, mask, wrench, states, out)
+    found = forward_derivatives_states(B, q, v, tau, (mask, a), wrench, states, out)
     return found if found != 0 or all_finite(out.reshape(-1)) else -1
 
 
 _NO_MASK = np.empty(0, dtype=np.bool_)
 
 
+ONE_STATE.takes(work_size)
+
+
+def _one_state(model: RobotModel, q: Any, v: Any, tau: Any) -> ForwardDerivatives | None:
+    shape = (model.nv, model.nv)
+    by_q, by_v, by_tau = np.empty(shape), np.empty(shape), np.empty(shape)    # faster than views of one array
+    found = hybrid_derivatives_entry.call(model._block, q, v, v, tau, _NO_MASK, model._work, by_q, by_v, by_tau)
+    return _new(ForwardDerivatives, (by_q, by_v, by_tau)) if found == 0 else None
+
+
+@trying(_one_state)
 def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
                                  external_wrenches: Any = None) -> ForwardDerivatives:
     """Derivatives (nv, nv) or (N, nv, nv) of `forward_dynamics` by q, v and tau, by q on the tangent space.
@@ -268,30 +289,18 @@ def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     `−M⁻¹ ∂ID` at the accelerations that tau gives, M factored along the branches: what K Table 6 gives for every
     coordinate. Arguments and errors as of `forward_dynamics`; external wrenches stay what they are in their links.
     """
-    if external_wrenches is None:
-        try:
-            shape = (model.nv, model.nv)
-            by_q, by_v, by_tau = np.empty(shape), np.empty(shape), np.empty(shape)    # faster than views of one array
-            found = hybrid_derivatives_entry.call(model._block, q, v, v, tau, _NO_MASK, model._work, by_q, by_v,
-                                                  by_tau)
-        except UNSUITED:
-            found = -1    # not float64 arrays of one state: looked at below
-        if found == 0:
-            return _new(ForwardDerivatives, (by_q, by_v, by_tau))
-        if found > 0:
-            raise states(model, q=q, v=v, tau=tau).beyond_numbers() or singular_coordinate(model, found - 1)
-    given = shaped(model, q=q, v=v, tau=tau)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     q, v, tau = given.flat
     out = given.empty(3, model.nv, model.nv)
-    solved(model, hybrid_derivatives_batch.call(
+    solved(hybrid_derivatives_batch.call(
         model._block, q, v, v, tau, _NO_MASK, node_wrenches(model, external_wrenches, given.batch), given.count,
         out.reshape(3 * given.count, model.nv, model.nv)), given, out)
     return ForwardDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])
 
 
-def solved(model: RobotModel, found: int, given: States, out: Array) -> None:
+def solved(found: int, given: States, out: Array) -> None:
     """Raise `RbdError` unless the kernel returned 0."""
     if found > 0:
-        raise given.beyond_numbers() or singular_coordinate(model, found - 1)
+        raise given.beyond_numbers() or singular_coordinate(given.model, found - 1)
     if found < 0:
         given.refuse(derivatives=out)

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED
-from ..dynamics.forward import singular_coordinate
 from ..dynamics.hybrid import prescribed_mask
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import node_wrenches, shaped, states
-from .forward import hybrid_derivatives_batch, hybrid_derivatives_entry, solved
+from ..model.state import node_wrenches, shaped
+from ..trying import trying
+from ..workspace import ONE_STATE
+from .forward import hybrid_derivatives_batch, hybrid_derivatives_entry, solved, work_size
 
 
 class HybridDerivatives(NamedTuple):
@@ -28,28 +28,29 @@ class HybridDerivatives(NamedTuple):
     given: Array
 
 
+ONE_STATE.takes(work_size)
+
+
+def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, prescribed: Any) -> HybridDerivatives | None:
+    shape = (model.nv, model.nv)
+    by_q, by_v, by_given = np.empty(shape), np.empty(shape), np.empty(shape)
+    found = hybrid_derivatives_entry.call(model._block, q, v, a, tau, prescribed, model._work, by_q, by_v, by_given)
+    if found == 0 and np.size(prescribed) == model.nv:    # empty, the kernel takes it for forward dynamics
+        return HybridDerivatives(by_q, by_v, by_given)
+    return None
+
+
+@trying(_one_state)
 def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
                                 prescribed: ArrayLike | Sequence[str],
                                 external_wrenches: Any = None) -> HybridDerivatives:
     """Derivatives (nv, nv) or (N, nv, nv) of `hybrid_dynamics`, whose arguments and errors these are; by q on the
     tangent space. With nothing prescribed those of forward dynamics, with everything those of inverse dynamics.
     """
-    if external_wrenches is None:
-        try:
-            shape = (model.nv, model.nv)
-            by_q, by_v, by_given = np.empty(shape), np.empty(shape), np.empty(shape)
-            found = hybrid_derivatives_entry.call(model._block, q, v, a, tau, prescribed, model._work, by_q, by_v,
-                                                  by_given)
-        except UNSUITED:
-            found = -1    # not float64 arrays of one state and a mask: looked at below
-        if found == 0 and np.size(prescribed) == model.nv:    # empty, the kernel takes it for forward dynamics
-            return HybridDerivatives(by_q, by_v, by_given)
-        if found > 0:
-            raise states(model, q=q, v=v, a=a, tau=tau).beyond_numbers() or singular_coordinate(model, found - 1)
     mask = prescribed_mask(model, prescribed)
-    given = shaped(model, q=q, v=v, a=a, tau=tau)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
     out = given.empty(3, model.nv, model.nv)
-    solved(model, hybrid_derivatives_batch.call(
+    solved(hybrid_derivatives_batch.call(
         model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
         out.reshape(3 * given.count, model.nv, model.nv)), given, out)
     return HybridDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel, quick_entry, routine, sweep
+from ..compile import entry, kernel, quick_entry, sweep
 from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times, unit
 from ..model.block import (
     ARMATURE, all_finite, first_position, kind, matrix, node, node_count, parent, rates_valid, six, size_q, size_v,
@@ -20,9 +20,11 @@ from ..model.inertia import Array
 from ..model.joint_kinds import dof, slope_dual, varies
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
+from ..trying import trying
+from ..workspace import ONE_STATE
 from .columns import (
-    COLUMN, COMPOSITE, FORCE, MOMENT_O, NODE_SIZE, PSI, PSI2, TOTAL, XI, C, H, I, N, P, R, S, acceleration_columns,
-    count_columns, motion_sweep,
+    B_HAT, COLUMN, COMPOSITE, FIRST_MOMENT, FORCE, MOMENT_O, NODE_SIZE, PSI, PSI2, TOTAL, XI, H, I, P, R, S,
+    acceleration_columns, count_columns, motion_sweep,
 )
 
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
@@ -46,21 +48,23 @@ def pair_dot(x, y, A, k):
 
 
 @sweep
-def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a, row, column):
-    """Backward recursion: add ∂τ/∂q, ∂τ/∂q̇ and, unless W is of composite bodies already, ∂τ/∂q̈ to flat arrays.
+def derivative_columns(B, q, k, work, composed, out, row, column):
+    """Backward recursion: add ∂τ/∂q, ∂τ/∂q̇ and, unless W is of composite bodies already, ∂τ/∂q̈ to the three of out.
 
-    Their entry (i, j) is at `row * i + column * j`.
+    They are flat, their entry (i, j) at `row * i + column * j`. work: (W, L, T) of `motion_sweep`.
     """
-    n = node_count(M)
+    W, L, T = work
+    by_q, by_v, by_a = out
+    n = node_count(B)
     last = T.shape[0] - n
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = NODE_SIZE * i
-        t = kind(M, o)
+        t = kind(B, o)
         m = W[w + TOTAL]
-        c = vector(W, w + C)
+        c = vector(W, w + FIRST_MOMENT)
         J = six(W, w + I)
-        B = matrix(W, w + N)
+        B_hat = matrix(W, w + B_HAT)
         h = scale(2.0, vector(W, w + H))
         moment = vector(W, w + MOMENT_O)
         force = vector(W, w + FORCE)
@@ -73,18 +77,18 @@ def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a, row, column
             sl = vector(L, ly + S + 3)
             ma = add(symmetric_times(J, sa), cross(c, sl))    # Î s
             ml = sub(scale(m, sl), cross(c, sa))
-            g = add(rotate_back(B, sa), cross(h, sl))    # B̂ᵀ s
+            g = add(rotate_back(B_hat, sa), cross(h, sl))    # B̂ᵀ s
             x1 = vector(L, ly + XI)
             x2 = vector(L, ly + XI + 3)
-            va = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B, sa))    # Î Ξ + B̂ s
+            va = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B_hat, sa))    # Î Ξ + B̂ s
             vl = add(sub(scale(m, x2), cross(c, x1)), cross(sa, h))
             x1 = vector(L, ly + PSI2)
             x2 = vector(L, ly + PSI2 + 3)
             psi = vector(L, ly + PSI)
-            qa = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B, psi))    # Î Ψ̈ + B̂ Ψ̇
+            qa = add(add(symmetric_times(J, x1), cross(c, x2)), rotate(B_hat, psi))    # Î Ψ̈ + B̂ Ψ̇
             ql = add(sub(scale(m, x2), cross(c, x1)), cross(psi, h))
             if not composed:
-                by_a[row * iy + column * iy] += M[o + ARMATURE + y - begin]
+                by_a[row * iy + column * iy] += B[o + ARMATURE + y - begin]
             for x in range(begin, end + 1):
                 lx = COLUMN * x
                 ix = T[2 * x]
@@ -116,12 +120,12 @@ def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a, row, column
                 x = T[2 * x + 1]
             if varies(t):    # ∂Sᵀ times the wrench about the node's origin, in its axes
                 E = matrix(W, w + R)
-                iq = k + first_position(M, o)
-                f = slope_dual(M, o, q, iq, unit(y - begin, q[iq]), rotate_back(
+                iq = k + first_position(B, o)
+                f = slope_dual(B, o, q, iq, unit(y - begin, q[iq]), rotate_back(
                     E, sub(moment, cross(vector(W, w + P), force))), rotate_back(E, force))
                 for d in range(dof(t)):
                     by_q[row * T[2 * (begin + d)] + column * iy] += f[d]
-        b = parent(M, o)
+        b = parent(B, o)
         if b >= 0 and not composed:
             b = NODE_SIZE * b + TOTAL
             for x in range(COMPOSITE):
@@ -129,58 +133,70 @@ def derivative_columns(M, q, k, W, L, T, composed, by_q, by_v, by_a, row, column
 
 
 @kernel
-def inverse_derivatives(M, q, k, v, a, j, wrench, e, W, L, T, by_q, by_v, by_a):
-    """One state: three nv × nv matrices."""
-    nv = size_v(M)
-    z = 0.0 * M[0]
+def inverse_derivatives(B, q, k, v, a, j, wrenches, work, out):
+    """One state: three nv × nv matrices. wrenches and work as in `motion_sweep`."""
+    by_q, by_v, by_a = out
+    nv = size_v(B)
+    z = 0.0 * B[0]
     for y in range(nv):
         for x in range(nv):
             by_q[y, x] = z
             by_v[y, x] = z
             by_a[y, x] = z
-    motion_sweep(M, q, k, v, j, a, j, True, wrench, e, W, L, T)
-    acceleration_columns(M, q, k, v, j, a, j, W, L)
-    derivative_columns(M, q, k, W, L, T, False, by_q.reshape(-1), by_v.reshape(-1), by_a.reshape(-1), nv, 1)
+    motion_sweep(B, q, k, v, j, a, j, True, wrenches, work)
+    acceleration_columns(B, q, k, v, j, a, j, work[0], work[1])
+    derivative_columns(B, q, k, work, False, (by_q.reshape(-1), by_v.reshape(-1), by_a.reshape(-1)), nv, 1)
 
 
-@routine
-def inverse_derivatives_states(M, q, v, a, wrench, states, out):
-    """Any number of states, in workspace of its own."""
-    nodes = node_count(M)
-    nv = size_v(M)
-    count = count_columns(M)
-    W = np.empty(NODE_SIZE * nodes, dtype=q.dtype)
-    L = np.empty(COLUMN * count, dtype=q.dtype)
-    T = np.empty(2 * count + nodes, dtype=np.int64)
+@sweep
+def inverse_derivatives_states(B, q, v, a, wrench, states, work, out):
+    """This many states one after another."""
+    nodes = node_count(B)
+    nv = size_v(B)
     for s in range(states):
-        inverse_derivatives(M, q, s * size_q(M), v, a, s * nv, wrench, 6 * nodes * s, W, L, T,
-                            out[3 * s], out[3 * s + 1], out[3 * s + 2])
+        inverse_derivatives(B, q, s * size_q(B), v, a, s * nv, (wrench, 6 * nodes * s), work,
+                            (out[3 * s], out[3 * s + 1], out[3 * s + 2]))
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], "
              "float64[:, ::1], float64[:, ::1])")
-def inverse_derivatives_entry(M, q, v, a, work, by_q, by_v, by_a):
+def inverse_derivatives_entry(B, q, v, a, work, by_q, by_v, by_a):
     """One state, checked. False where the input is not what the model takes, or the result is not finite."""
-    if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)):
+    if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, a, 1)):
         return False
-    nodes = node_count(M)
-    count = count_columns(M)
+    nodes = node_count(B)
+    count = count_columns(B)
     L = work[NODE_SIZE * nodes:]
     T = L[COLUMN * count:(COLUMN + 2) * count + nodes].view(np.int64)
-    inverse_derivatives(M, q, 0, v, a, 0, M[:0], 0, work, L, T, by_q, by_v, by_a)
+    inverse_derivatives(B, q, 0, v, a, 0, (B[:0], 0), (work, L, T), (by_q, by_v, by_a))
     return all_finite(by_q.reshape(-1)) and all_finite(by_v.reshape(-1)) and all_finite(by_a.reshape(-1))
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[:, :, ::1])",
        nogil=True)
-def inverse_derivatives_batch(M, q, v, a, wrench, states, out):
+def inverse_derivatives_batch(B, q, v, a, wrench, states, out):
     """This many states, checked; out (3·N, nv, nv). Returns as the entry."""
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
-    inverse_derivatives_states(M, q, v, a, wrench, states, out)
+    nodes = node_count(B)
+    count = count_columns(B)
+    work = (np.empty(NODE_SIZE * nodes), np.empty(COLUMN * count), np.empty(2 * count + nodes, np.int64))
+    inverse_derivatives_states(B, q, v, a, wrench, states, work, out)
     return all_finite(out.reshape(-1))
 
 
+ONE_STATE.takes(lambda nodes, columns, nv: (NODE_SIZE + 1) * nodes + (COLUMN + 2) * columns)
+
+
+def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> InverseDerivatives | None:
+    shape = (model.nv, model.nv)
+    by_q, by_v, by_a = np.empty(shape), np.empty(shape), np.empty(shape)    # faster than views of one array
+    if inverse_derivatives_entry.call(model._block, q, v, a, model._work, by_q, by_v, by_a):
+        return _new(InverseDerivatives, (by_q, by_v, by_a))
+    return None
+
+
+@trying(_one_state)
 def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                                  external_wrenches: Any = None) -> InverseDerivatives:
     """Derivatives (nv, nv) or (N, nv, nv) of `inverse_dynamics` by q, v and a: K Table 5 for p = q, q̇, q̈.
@@ -188,15 +204,7 @@ def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     By q on the tangent space: column j is the derivative of τ(integrate(q, δ e_j), v, a) at δ = 0 (N m/rad, N/m, …).
     Arguments and errors as of `inverse_dynamics`; external wrenches stay what they are in the frames of their links.
     """
-    if external_wrenches is None:
-        try:
-            shape = (model.nv, model.nv)
-            by_q, by_v, by_a = np.empty(shape), np.empty(shape), np.empty(shape)    # faster than views of one array
-            if inverse_derivatives_entry.call(model._block, q, v, a, model._work, by_q, by_v, by_a):
-                return _new(InverseDerivatives, (by_q, by_v, by_a))
-        except UNSUITED:
-            pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v, a=a)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     nv = model.nv
     out = given.empty(3, nv, nv)
     if not inverse_derivatives_batch.call(

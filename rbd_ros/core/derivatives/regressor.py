@@ -4,10 +4,12 @@ Per body, in its link frame about that frame's origin: mass m, first moment m c 
 """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, kernel, quick_entry
+from ..compile import kernel, quick_entry
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, _P, _R, SIZE, node_motion
 from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, sub
 from ..model.block import (
@@ -19,6 +21,8 @@ from ..model.inertia import Array
 from ..model.joint_kinds import column, dof
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
+from ..trying import trying
+from ..workspace import ONE_STATE
 
 PARAMETERS = 10
 
@@ -38,24 +42,24 @@ def add_row(out, at, x, u, omega, alpha, accel):
 
 
 @kernel
-def regressor_rows(M, q, k, W, out, at):
+def regressor_rows(B, q, k, W, out, at):
     """From the motion in W: efforts per parameter, nv × (10 · links) to out[at:]."""
-    links = integer(M, LINKS)
-    for i in range(size_v(M) * PARAMETERS * links):
+    links = integer(B, LINKS)
+    for i in range(size_v(B) * PARAMETERS * links):
         out[at + i] = 0.0
     for i in range(links):
-        o = integer(M, LINK_START) + LINK * i
-        n = integer(M, o + LINK_NODE)
+        o = integer(B, LINK_START) + LINK * i
+        n = integer(B, o + LINK_NODE)
         if n < 0:
             continue
-        E = matrix(M, o + LINK_ROTATION)
-        r = vector(M, o + LINK_POSITION)
+        E = matrix(B, o + LINK_ROTATION)
+        r = vector(B, o + LINK_POSITION)
         w = SIZE * n
         R = matrix(W, w + _R)
         omega = vector(W, w + _OMEGA)
         alpha = vector(W, w + _ALPHA)
         accel = add(vector(W, w + _ACCEL), add(cross(alpha, r), cross(omega, cross(omega, r))))
-        accel = rotate_back(E, sub(accel, rotate_back(R, vector(M, GRAVITY))))
+        accel = rotate_back(E, sub(accel, rotate_back(R, vector(B, GRAVITY))))
         omega = rotate_back(E, omega)
         alpha = rotate_back(E, alpha)
         p = add(vector(W, w + _P), rotate(R, r))
@@ -65,28 +69,37 @@ def regressor_rows(M, q, k, W, out, at):
             o = node(j)
             R = matrix(W, SIZE * j + _R)
             arm = sub(p, vector(W, SIZE * j + _P))
-            for c in range(dof(kind(M, o))):
-                sa, sl = column(M, o, q, k + first_position(M, o), c)
+            for c in range(dof(kind(B, o))):
+                sa, sl = column(B, o, q, k + first_position(B, o), c)
                 sa = rotate(R, sa)
                 sl = add(rotate(R, sl), cross(sa, arm))
-                add_row(out, at + ((first_velocity(M, o) + c) * links + i) * PARAMETERS, rotate_back(E, sa),
+                add_row(out, at + ((first_velocity(B, o) + c) * links + i) * PARAMETERS, rotate_back(E, sa),
                         rotate_back(E, sl), omega, alpha, accel)
-            j = parent(M, o)
+            j = parent(B, o)
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1])")
-def regressor_entry(M, q, v, a, states, W, out):
+def regressor_entry(B, q, v, a, states, W, out):
     """This many states, checked; out flat. False where the input is not what the model takes, or out is not finite."""
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
-    nq = size_q(M)
-    nv = size_v(M)
+    nq = size_q(B)
+    nv = size_v(B)
     for s in range(states):
-        node_motion(M, q, s * nq, v, a, s * nv, 2, W)
-        regressor_rows(M, q, s * nq, W, out, s * PARAMETERS * integer(M, LINKS) * nv)
+        node_motion(B, q, s * nq, v, a, s * nv, 2, W)
+        regressor_rows(B, q, s * nq, W, out, s * PARAMETERS * integer(B, LINKS) * nv)
     return all_finite(out)
 
 
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
+
+
+def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> Array | None:
+    out = np.empty((model.nv, PARAMETERS * len(model.body_names)))
+    return out if regressor_entry.call(model._block, q, v, a, 1, model._work, out.reshape(-1)) else None
+
+
+@trying(_one_state)
 def inertial_regressor(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     """Y (nv, 10·nb) or (N, nv, 10·nb) with `inverse_dynamics(model, q, v, a) = Y π + armature · a`, to which rotors of
     mimic joints would add theirs, by the square of the ratio.
@@ -96,13 +109,7 @@ def inertial_regressor(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
     Bodies fixed to the world have columns of zeros. q (nq,) or (N, nq), v, a (nv,) or (N, nv); errors as of
     `inverse_dynamics`. Y is the derivative of the efforts by π, and exact: they are linear in it.
     """
-    try:
-        out = np.empty((model.nv, PARAMETERS * len(model.body_names)))
-        if regressor_entry.call(model._block, q, v, a, 1, model._work, out.reshape(-1)):
-            return out
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v, a=a)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     out = given.empty(model.nv, PARAMETERS * len(model.body_names))
     if not regressor_entry.call(model._block, *given.flat, given.count, model._work, out.reshape(-1)):
         given.refuse(regressor=out)

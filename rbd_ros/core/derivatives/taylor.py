@@ -1,9 +1,9 @@
 """Inverse dynamics along a motion, order by order, to any order N in O(n·N²): Leibniz rule on K Table 2.
 
 Everything is a series in time, kept as Taylor coefficients x_k = x⁽ᵏ⁾/k!, with which the Leibniz rule is a plain
-convolution, (f g)_k = Σ f_j g_{k−j}. As in `second_order`, vectors are differentiated as the world sees them and then
-written in the node's axes. With U_k the coefficients of RᵀR(t), w those of the angular velocity and w' those of the
-parent's, s and l of the joint's angular and linear rate, d of the arm from the parent's origin:
+convolution, (f g)_k = Σ f_j g_{k−j}. As in `second_time_derivatives`, vectors are differentiated as the world sees
+them and then written in the node's axes. With U_k the coefficients of RᵀR(t), w those of the angular velocity and w'
+those of the parent's, s and l of the joint's angular and linear rate, d of the arm from the parent's origin:
 
     w_k = w'_k + Σ U_j s_{k−j},            (k+1) U_{k+1} = Σ w̃_j U_{k−j},
     (k+1) d_{k+1} = Σ w'_j × d_{k−j} + Σ U_j l_{k−j},     a_k = a'_k + (k+1)(k+2) d_{k+2},
@@ -14,6 +14,8 @@ One order is one sweep forth and back, and needs the lower ones only: forward dy
 """
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ..compile import kernel, routine
 from ..lie.spatial import add, add_matrix, cross, dot, hat_times, rotate, rotate_back, scale, sub
 from ..model.block import (
@@ -21,36 +23,51 @@ from ..model.block import (
     node_count, parent, put, put_add, put_matrix, six, size_v, vector,
 )
 from ..model.joint_kinds import dof, joint_pose, joint_twist, project, series_dual, series_rate, series_size, varies
-from .second_order import pseudo_inertia, times_symmetric
+from .second_time_derivatives import pseudo_inertia, times_symmetric
 
-# Workspace of one node: rotation; where its record for an S that varies starts; then the series of `offsets`,
-# with room for N + 3 coefficients each.
+# Workspace of one node: rotation; where its record for an S that varies starts; then those of `Series`,
+# with room for top + 3 coefficients each.
 _R, _RECORD, _SERIES = layout(R=9, record=1)
 
 
 @kernel
-def node_size(N):
-    """Numbers per node for efforts to order N."""
-    return _SERIES + 42 * (N + 3)
+def node_size(top):
+    """Numbers per node for efforts to order `top`."""
+    return _SERIES + 42 * (top + 3)
+
+
+class Series(NamedTuple):
+    """Where the series of a node start in its record, by their letters above."""
+
+    U: int
+    UJ: int
+    d: int
+    a: int
+    n: int
+    f: int
+    s: int
+    l: int
+    above: int    # w'
+    w: int
 
 
 @kernel
-def offsets(N):
-    """Where the series U, U J, d, a, n, f, s, l, w', w of a node start."""
-    n = N + 3
+def series(top):
+    """Of efforts to order `top`."""
+    n = top + 3
     b = _SERIES + 18 * n
-    return (_SERIES, _SERIES + 9 * n, b, b + 3 * n, b + 6 * n, b + 9 * n, b + 12 * n, b + 15 * n, b + 18 * n,
-            b + 21 * n)
+    return Series(_SERIES, _SERIES + 9 * n, b, b + 3 * n, b + 6 * n, b + 9 * n, b + 12 * n, b + 15 * n, b + 18 * n,
+                  b + 21 * n)
 
 
 @kernel
-def workspace_size(M, N):
+def workspace_size(B, top):
     """Numbers for all nodes, records included."""
-    n = node_count(M)
+    n = node_count(B)
     records = 0
     for i in range(n):
-        records += series_size(M, node(i), N + 1)
-    return n * node_size(N) + records
+        records += series_size(B, node(i), top + 1)
+    return n * node_size(top) + records
 
 
 @kernel
@@ -109,16 +126,17 @@ def set_matrix(W, U, K, J, A):
 
 
 @kernel
-def motion_order(M, o, q, iq, v, iv, m, N, W, w, x):
+def motion_order(B, o, q, iq, v, iv, m, top, W, w, x):
     """From coefficient m of the joint's rate: w_m, U_{m+1}, d_{m+1} of the node at w with parent at x (−1: none)."""
-    U, K, D = offsets(N)[:3]
-    S, L, P, V = offsets(N)[6:]
-    nv = size_v(M)
+    at = series(top)
+    U, K, D = at.U, at.UJ, at.d
+    S, L, P, V = at.s, at.l, at.above, at.w
+    nv = size_v(B)
     z = 0.0 * W[w]
-    if varies(kind(M, o)):
-        s, l = series_rate(M, o, q, iq, v, iv, nv, m, N + 1, W, integer(W, w + _RECORD))
+    if varies(kind(B, o)):
+        s, l = series_rate(B, o, q, iq, v, iv, nv, m, top + 1, W, integer(W, w + _RECORD))
     else:
-        s, l = joint_twist(M, o, q, iq, v, m * nv + iv)
+        s, l = joint_twist(B, o, q, iq, v, m * nv + iv)
     above = (z, z, z)
     if x >= 0:
         above = rotate_back(matrix(W, w + _R), vector(W, x + V + 3 * m))
@@ -131,92 +149,95 @@ def motion_order(M, o, q, iq, v, iv, m, N, W, w, x):
         A = add_matrix(A, hat_times(vector(W, w + V + 3 * j), matrix(W, w + U + 9 * (m - j))))
     t = 1.0 / (m + 1)
     A = (t * A[0], t * A[1], t * A[2], t * A[3], t * A[4], t * A[5], t * A[6], t * A[7], t * A[8])
-    set_matrix(W, w + U + 9 * (m + 1), w + K + 9 * (m + 1), pseudo_inertia(six(M, o + INERTIA)), A)
+    set_matrix(W, w + U + 9 * (m + 1), w + K + 9 * (m + 1), pseudo_inertia(six(B, o + INERTIA)), A)
     put(W, w + D + 3 * (m + 1), scale(t, add(cross_sum(W, w + P, w + D, m), turned_sum(W, w + U, w + L, m))))
 
 
 @routine
-def taylor_start(M, q, k, v, N, W):
+def taylor_start(B, q, k, v, top, W):
     """What order 0 needs of every node: poses at q[k:], angular velocity. v: coefficient after coefficient, nv each."""
-    n = node_count(M)
-    U, K, D = offsets(N)[:3]
-    size = node_size(N)
+    n = node_count(B)
+    at = series(top)
+    U, K, D = at.U, at.UJ, at.d
+    size = node_size(top)
     record = n * size
-    z = 0.0 * M[0]
+    z = 0.0 * B[0]
     for i in range(n):
         o = node(i)
         w = size * i
-        iq = k + first_position(M, o)
-        R, p = joint_pose(M, o, q, iq)
+        iq = k + first_position(B, o)
+        R, p = joint_pose(B, o, q, iq)
         put_matrix(W, w + _R, R)
         W[w + _RECORD] = z + record
-        record += series_size(M, o, N + 1)
+        record += series_size(B, o, top + 1)
         one = (z + 1.0, z, z, z, z + 1.0, z, z, z, z + 1.0)
-        set_matrix(W, w + U, w + K, pseudo_inertia(six(M, o + INERTIA)), one)
+        set_matrix(W, w + U, w + K, pseudo_inertia(six(B, o + INERTIA)), one)
         put(W, w + D, rotate_back(R, p))
-        h = parent(M, o)
-        motion_order(M, o, q, iq, v, first_velocity(M, o), 0, N, W, w, size * h if h >= 0 else -1)
+        h = parent(B, o)
+        motion_order(B, o, q, iq, v, first_velocity(B, o), 0, top, W, w, size * h if h >= 0 else -1)
 
 
 @routine
-def taylor_order(M, q, k, v, wrench, e, orders, order, N, W, tau):
+def taylor_order(B, q, k, v, wrench, e, orders, order, top, W, tau):
     """Coefficient `order` of the efforts to tau, from those of q̇ up to order + 1 and all lower orders in W.
 
     wrench[e:]: external wrenches on the nodes, `orders` coefficients one after another (empty: none).
     """
-    n = node_count(M)
-    nv = size_v(M)
-    U, K, D, A, NN, F = offsets(N)[:6]
-    size = node_size(N)
+    n = node_count(B)
+    nv = size_v(B)
+    at = series(top)
+    U, K, D = at.U, at.UJ, at.d
+    A, N, F = at.a, at.n, at.f
+    size = node_size(top)
     factor = (order + 1.0) * (order + 2.0)
     for i in range(n):
         o = node(i)
         w = size * i
-        h = parent(M, o)
+        h = parent(B, o)
         x = size * h if h >= 0 else -1
-        iq = k + first_position(M, o)
-        motion_order(M, o, q, iq, v, first_velocity(M, o), order + 1, N, W, w, x)
+        iq = k + first_position(B, o)
+        motion_order(B, o, q, iq, v, first_velocity(B, o), order + 1, top, W, w, x)
         z = 0.0 * W[w]
         if h >= 0:
             accel = vector(W, x + A + 3 * order)
         elif order == 0:
-            accel = (z - M[GRAVITY], z - M[GRAVITY + 1], z - M[GRAVITY + 2])
+            accel = (z - B[GRAVITY], z - B[GRAVITY + 1], z - B[GRAVITY + 2])
         else:
             accel = (z, z, z)
         accel = add(rotate_back(matrix(W, w + _R), accel), scale(factor, vector(W, w + D + 3 * (order + 2))))
         put(W, w + A + 3 * order, accel)
-        c = vector(M, o + MOMENT)
-        force = add(scale(M[o + MASS], accel), scale(factor, rotate(matrix(W, w + U + 9 * (order + 2)), c)))
+        c = vector(B, o + MOMENT)
+        force = add(scale(B[o + MASS], accel), scale(factor, rotate(matrix(W, w + U + 9 * (order + 2)), c)))
         moment = scale(order + 1.0, angular_momentum(W, w + U, w + K, order + 1))
         for j in range(order + 1):
             moment = add(moment, cross(rotate(matrix(W, w + U + 9 * j), c), vector(W, w + A + 3 * (order - j))))
         if wrench.shape[0] > 0:
             for j in range(max(0, order - orders + 1), order + 1):
-                B = matrix(W, w + U + 9 * j)
+                U_j = matrix(W, w + U + 9 * j)
                 b = e + 6 * (n * (order - j) + i)
-                moment = sub(moment, rotate(B, vector(wrench, b)))
-                force = sub(force, rotate(B, vector(wrench, b + 3)))
-        put(W, w + NN + 3 * order, moment)
+                moment = sub(moment, rotate(U_j, vector(wrench, b)))
+                force = sub(force, rotate(U_j, vector(wrench, b + 3)))
+        put(W, w + N + 3 * order, moment)
         put(W, w + F + 3 * order, force)
     for i in range(nv):
         tau[i] = 0.0 * v[i]
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = size * i
-        iv = first_velocity(M, o)
-        t = kind(M, o)
-        moment = turned_back_sum(W, w + U, w + NN, order)
+        iv = first_velocity(B, o)
+        t = kind(B, o)
+        moment = turned_back_sum(W, w + U, w + N, order)
         force = turned_back_sum(W, w + U, w + F, order)
         if varies(t):
-            series_dual(M, o, moment, force, order, N + 1, W, integer(W, w + _RECORD), tau, iv)
+            series_dual(B, o, moment, force, order, top + 1, W, integer(W, w + _RECORD), tau, iv)
         else:
-            project(M, o, q, k + first_position(M, o), moment, force, tau, iv)
+            project(B, o, q, k + first_position(B, o), moment, force, tau, iv)
         for c in range(dof(t)):
-            tau[iv + c] += (order + 1.0) * M[o + ARMATURE + c] * v[(order + 1) * nv + iv + c]
-        h = parent(M, o)
+            tau[iv + c] += (order + 1.0) * B[o + ARMATURE + c] * v[(order + 1) * nv + iv + c]
+        h = parent(B, o)
         if h >= 0:
             x = size * h
             R = matrix(W, w + _R)
             put_add(W, x + F + 3 * order, rotate(R, vector(W, w + F + 3 * order)))
-            put_add(W, x + NN + 3 * order, rotate(R, add(vector(W, w + NN + 3 * order),
+            put_add(W, x + N + 3 * order, rotate(R, add(vector(W, w + N + 3 * order),
                                                          cross_sum(W, w + D, w + F, order))))

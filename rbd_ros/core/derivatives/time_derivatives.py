@@ -1,4 +1,4 @@
-"""Time derivatives of inverse and forward dynamics to any order, in O(n·N²): `second_order` and `taylor`."""
+"""Time derivatives of inverse and forward dynamics to any order, in O(n·N²): `second_time_derivatives` and `taylor`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel, quick_entry, routine
+from ..compile import entry, kernel, quick_entry, routine
 from ..dynamics.articulated import SINGULAR, articulated_recursion
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
-from ..dynamics.forward import singular
+from ..dynamics.forward import solved
 from ..dynamics.mass_matrix import SIZE as COMPOSITE_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..errors import RbdError
@@ -20,76 +20,78 @@ from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.joint_kinds import varies
 from ..model.robot_model import RobotModel
-from ..model.state import node_wrenches, shaped
-from .second_order import SIZE, second_order_recursion
+from ..model.state import node_wrenches, numbered, shaped
+from ..trying import trying
+from ..workspace import ONE_STATE
+from .second_time_derivatives import SIZE, second_order_recursion
 from .taylor import taylor_order, taylor_start, workspace_size
 
 _INDEFINITE = -2
 
 
 @kernel
-def has_varying(M):
-    """Whether S of a joint depends on q, which `second_order` does not know."""
+def has_varying(B):
+    """Whether S of a joint depends on q, which `second_time_derivatives` does not know."""
     found = False
-    for i in range(node_count(M)):
-        found |= varies(kind(M, node(i)))
+    for i in range(node_count(B)):
+        found |= varies(kind(B, node(i)))
     return found
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
              "float64[::1], float64[:, ::1])")
-def second_order_entry(M, q, v, a, jerk, snap, W, out):
+def second_order_entry(B, q, v, a, jerk, snap, W, out):
     """τ, τ̇, τ̈ of one state, checked; False where the input is not what the model takes, or not this model's case,
     or the result is not finite.
     """
-    if has_varying(M) or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)
-                                  and rates_valid(M, jerk, 1) and rates_valid(M, snap, 1)):
+    if has_varying(B) or not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, a, 1)
+                                  and rates_valid(B, jerk, 1) and rates_valid(B, snap, 1)):
         return False
-    second_order_recursion(M, q, 0, v, 0, a, 0, jerk, 0, snap, 0, W, out)
+    second_order_recursion(B, q, 0, (v, a, jerk, snap), (0, 0, 0, 0), W, out)
     return all_finite(out.reshape(-1))
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, int64, int64, float64[::1])", nogil=True)
-def inverse_time_derivatives_batch(M, q, rates, wrench, orders, N, states, out):
-    """Efforts to order N of this many states, checked. rates: v, a, … (N + 2 rows of nv per state).
+def inverse_time_derivatives_batch(B, q, rates, wrench, orders, top, states, out):
+    """Efforts to order `top` of this many states, checked. rates: v, a, … (top + 2 rows of nv per state).
 
     wrench: in node frames, Taylor coefficients (`orders` per state; empty: none).
     """
-    nq = size_q(M)
-    nv = size_v(M)
-    nodes = node_count(M)
-    if not (positions_valid(M, q, states) and rates_valid(M, rates, states * (N + 2))):
+    nq = size_q(B)
+    nv = size_v(B)
+    nodes = node_count(B)
+    if not (positions_valid(B, q, states) and rates_valid(B, rates, states * (top + 2))):
         return False
-    if N <= 2 and wrench.shape[0] == 0 and not has_varying(M):
+    if top <= 2 and wrench.shape[0] == 0 and not has_varying(B):
         W = np.empty(SIZE * nodes)
         x = np.zeros(4 * nv)
         y = np.empty((3, nv))
         for s in range(states):
-            for i in range((N + 2) * nv):
-                x[i] = rates[s * (N + 2) * nv + i]
-            second_order_recursion(M, q, s * nq, x, 0, x, nv, x, 2 * nv, x, 3 * nv, W, y)
-            for m in range(N + 1):
+            for i in range((top + 2) * nv):
+                x[i] = rates[s * (top + 2) * nv + i]
+            second_order_recursion(B, q, s * nq, (x, x, x, x), (0, nv, 2 * nv, 3 * nv), W, y)
+            for m in range(top + 1):
                 for i in range(nv):
-                    out[(s * (N + 1) + m) * nv + i] = y[m, i]
+                    out[(s * (top + 1) + m) * nv + i] = y[m, i]
         return all_finite(out)
-    W = np.empty(workspace_size(M, N))
-    x = np.empty((N + 2) * nv)
+    W = np.empty(workspace_size(B, top))
+    x = np.empty((top + 2) * nv)
     tau = np.empty(nv)
     for s in range(states):
         scale = 1.0
-        for m in range(N + 2):
+        for m in range(top + 2):
             if m > 0:
                 scale /= m
             for i in range(nv):
-                x[m * nv + i] = scale * rates[(s * (N + 2) + m) * nv + i]
-        taylor_start(M, q, s * nq, x, N, W)
+                x[m * nv + i] = scale * rates[(s * (top + 2) + m) * nv + i]
+        taylor_start(B, q, s * nq, x, top, W)
         scale = 1.0
-        for m in range(N + 1):
+        for m in range(top + 1):
             if m > 0:
                 scale *= m
-            taylor_order(M, q, s * nq, x, wrench, 6 * nodes * orders * s, orders, m, N, W, tau)
+            taylor_order(B, q, s * nq, x, wrench, 6 * nodes * orders * s, orders, m, top, W, tau)
             for i in range(nv):
-                out[(s * (N + 1) + m) * nv + i] = scale * tau[i]
+                out[(s * (top + 1) + m) * nv + i] = scale * tau[i]
     return all_finite(out)
 
 
@@ -121,58 +123,70 @@ def cholesky_solve(H, n, b):
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, int64, int64, float64[::1])",
        nogil=True)
-def forward_time_derivatives_batch(M, q, v, tau, wrench, orders, N, states, out):
-    """Accelerations and their derivatives to order N from τ, τ̇, … (N + 1 rows of nv per state), order by order.
+def forward_time_derivatives_batch(B, q, v, tau, wrench, orders, top, states, out):
+    """Accelerations and their derivatives to order `top` from τ, τ̇, … (top + 1 rows of nv per state), order by order.
 
     0, or -1 where the input is not what the model takes, the singular node + 1, or -2: no positive definite M(q).
     """
-    nq = size_q(M)
-    nv = size_v(M)
-    nodes = node_count(M)
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, tau, states * (N + 1))):
+    nq = size_q(B)
+    nv = size_v(B)
+    nodes = node_count(B)
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, tau, states * (top + 1))):
         return -1
-    still = M.copy()    # without gravity, at rest: `articulated_recursion` then is M⁻¹
+    still = B.copy()    # without gravity, at rest: `articulated_recursion` then is M⁻¹
     for c in range(3):
         still[GRAVITY + c] = 0.0
-    shared = M[SHARED] > 0.0
-    W = np.empty(workspace_size(M, N))
+    shared = B[SHARED] > 0.0
+    W = np.empty(workspace_size(B, top))
     W2 = np.empty(max(ARTICULATED_SIZE, COMPOSITE_SIZE) * nodes)
     H = np.empty(nv * nv if shared else 0)
-    mask = np.empty(0, np.bool_)
     zeros = np.zeros(nv)
-    x = np.empty((N + 2) * nv)
+    none = (np.empty(0, np.bool_), zeros)    # of accelerations that are prescribed
+    x = np.empty((top + 2) * nv)
     rest = np.empty(nv)
     y = np.empty(nv)
     for s in range(states):
         for i in range(nv):
             x[i] = v[s * nv + i]
-        taylor_start(M, q, s * nq, x, N, W)
+        taylor_start(B, q, s * nq, x, top, W)
         scale = 1.0
-        for m in range(N + 1):
+        for m in range(top + 1):
             if m > 0:
                 scale *= m
             for i in range(nv):
                 x[(m + 1) * nv + i] = 0.0
-            taylor_order(M, q, s * nq, x, wrench, 6 * nodes * orders * s, orders, m, N, W, rest)
+            taylor_order(B, q, s * nq, x, wrench, 6 * nodes * orders * s, orders, m, top, W, rest)
             for i in range(nv):
-                rest[i] = tau[(s * (N + 1) + m) * nv + i] / scale - rest[i]
+                rest[i] = tau[(s * (top + 1) + m) * nv + i] / scale - rest[i]
             if shared:
-                mass_matrix_recursion(M, q, s * nq, W2, H, 0)
+                mass_matrix_recursion(B, q, s * nq, W2, H, 0)
                 if not cholesky_solve(H, nv, rest):
                     return _INDEFINITE
                 y[:] = rest
             else:
-                found = articulated_recursion(still, q, s * nq, zeros, rest, 0, mask, zeros, W2[:0], 0, W2, y, y)
+                found = articulated_recursion(still, q, s * nq, zeros, rest, 0, none, (W2[:0], 0), W2, y, y)
                 if found != 0:
                     return found
             for i in range(nv):
                 x[(m + 1) * nv + i] = y[i] / (m + 1.0)
-                out[(s * (N + 1) + m) * nv + i] = scale * y[i]
-            if m < N:
-                taylor_order(M, q, s * nq, x, wrench, 6 * nodes * orders * s, orders, m, N, W, rest)
+                out[(s * (top + 1) + m) * nv + i] = scale * y[i]
+            if m < top:
+                taylor_order(B, q, s * nq, x, wrench, 6 * nodes * orders * s, orders, m, top, W, rest)
     return 0 if all_finite(out) else -1
 
 
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
+
+
+def _one_state(model: RobotModel, q: Any, v: Any, a: Any, higher: tuple[Any, ...]) -> Array | None:
+    if len(higher) != 2:
+        return None
+    jerk, snap = higher
+    out = np.empty((3, model.nv))
+    return out if second_order_entry.call(model._block, q, v, a, jerk, snap, model._work, out) else None
+
+
+@trying(_one_state)
 def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *higher: ArrayLike,
                                       external_wrenches: Any = None) -> Array:
     """Efforts and their time derivatives τ, τ̇, τ̈, …: (K, nv) or (N, K, nv), K = 1 + len(higher).
@@ -182,14 +196,7 @@ def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
     tuple or list W, Ẇ, Ẅ, …, each as in `inverse_dynamics`; the derivatives are those of the components in the link's
     axes, and those not given are zero. A mapping or an array alone is W. Raises `RbdError` as `inverse_dynamics` does.
     """
-    if external_wrenches is None and len(higher) == 2:
-        try:
-            out = np.empty((3, model.nv))
-            if second_order_entry.call(model._block, q, v, a, *higher, model._work, out):
-                return out
-        except UNSUITED:
-            pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v, a=a, **{f"higher[{i}]": x for i, x in enumerate(higher)})
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
     count = 1 + len(higher)
     out = given.empty(count, model.nv)
     wrench, orders = wrench_series(model, external_wrenches, given.batch, count)
@@ -207,7 +214,7 @@ def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
     The inverse of `inverse_dynamics_time_derivatives`, solved order by order through the articulated bodies, or with
     mimic joints through the mass matrix; external_wrenches as there. Raises `RbdError` as `forward_dynamics` does.
     """
-    given = shaped(model, q=q, v=v, tau=tau, **{f"higher[{i}]": x for i, x in enumerate(higher)})
+    given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau, **numbered(higher)})
     count = 1 + len(higher)
     out = given.empty(count, model.nv)
     wrench, orders = wrench_series(model, external_wrenches, given.batch, count)
@@ -218,10 +225,7 @@ def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
         raise given.beyond_numbers() or RbdError(
             f"model '{model.name}': the mass matrix is singular or indefinite; a body without inertia or with a broken "
             "one moves freely (`rbd doctor` names it)")
-    if found > 0:
-        raise given.beyond_numbers() or singular(model, found - 1)
-    if found < 0:
-        given.refuse(acceleration=out)
+    solved(found, given, acceleration=out)
     return out
 
 

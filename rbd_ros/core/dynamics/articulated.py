@@ -4,81 +4,96 @@ A joint of several coordinates is eliminated one column of S at a time (the arti
 through a chain of massless bodies at the same place), so a single boolean per velocity coordinate says
 whether its acceleration is prescribed (K's set u) or its effort (K's set v), also inside one joint.
 
-Articulated inertia: `(m, f) = [[A, B], [Bᵀ, C]] (α, a) + bias` about the node's origin, with A and C
+Articulated inertia: `(m, f) = [[A, G], [Gᵀ, C]] (α, a) + bias` about the node's origin, with A and C
 symmetric. As in `inverse`, linear accelerations are those of the node's origin: `a = v̇ + ω × v`.
 """
 from __future__ import annotations
 
-from ..compile import kernel
+from ..compile import kernel, sweep
 from ..lie.spatial import (
     add, cross, dot, hat_times, rotate, rotate_back, rotate_matrix, rotate_symmetric, scale, symmetric_times,
 )
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, first_position, first_velocity, kind, layout, matrix, node,
-    node_count, parent, put, put_add, put_matrix, put_six, six, vector, zero,
+    node_count, parent, put, put_add, put_matrix, put_six, six, size_q, size_v, vector, zero,
 )
 from ..model.joint_kinds import column, dof, is_revolute, joint_bias, joint_pose, joint_twist
 
 # workspace of one node; per column of S: U = Î s (6), 1/D (D where the acceleration is prescribed), effort left over
-_R, _P, _OMEGA, _ALPHA, _ACCEL, _ETA_A, _ETA_L, _N, _F, _A, _B, _C, _U, SIZE = layout(
-    R=9, p=3, omega=3, alpha=3, accel=3, eta_a=3, eta_l=3, n=3, f=3, a=6, b=9, c=6, u=48)
+_R, _P, _OMEGA, _ALPHA, _ACCEL, _ETA_A, _ETA_L, _N, _F, _A, _G, _C, _U, SIZE = layout(
+    R=9, p=3, omega=3, alpha=3, accel=3, eta_a=3, eta_l=3, n=3, f=3, a=6, g=9, c=6, u=48)
 SINGULAR = 1e-14
 
 
 @kernel
-def articulated_times(A, B, C, a, b):
+def articulated_times(A, G, C, a, b):
     """The articulated inertia times (angular a, linear b)."""
-    return (add(symmetric_times(A, a), rotate(B, b)), add(rotate_back(B, a), symmetric_times(C, b)))
+    return (add(symmetric_times(A, a), rotate(G, b)), add(rotate_back(G, a), symmetric_times(C, b)))
 
 
 @kernel
-def articulated_recursion(M, q, k, v, tau, j, mask, acc, wrench, e, W, out, effort):
+def articulated_recursion(B, q, k, v, tau, j, prescribed, wrenches, W, out, effort):
     """One state; returns 0, or the node + 1 whose pivot vanishes: its joint moves no inertia.
 
-    mask: empty, or per velocity coordinate whether acc[j:] is prescribed there. out[j:] takes the accelerations, and
+    prescribed: (mask, acc), mask empty or per velocity coordinate whether acc[j:] is prescribed there. wrenches:
+    (wrench, e), those of this state from wrench[e:], empty where there are none. out[j:] takes the accelerations, and
     with a mask effort[j:] the efforts, prescribed ones copied.
     """
-    found = articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W)
+    found = articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W)
     if found == 0:
-        articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort)
+        articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort)
     return found
 
 
+@sweep
+def articulated_states(B, q, v, tau, prescribed, wrench, states, W, out, effort):
+    """This many states one after another; returns as `articulated_recursion`."""
+    nodes = node_count(B)
+    for s in range(states):
+        found = articulated_recursion(B, q, s * size_q(B), v, tau, s * size_v(B), prescribed, (wrench, 6 * nodes * s),
+                                      W, out, effort)
+        if found != 0:
+            return found
+    return 0
+
+
 @kernel
-def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
+def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
     """The first two sweeps, to W: articulated inertias, their columns U and pivots, and the efforts left over."""
-    n = node_count(M)
-    z = zero(M, v, j)
+    mask, acc = prescribed
+    wrench, e = wrenches
+    n = node_count(B)
+    z = zero(B, v, j)
     hybrid = mask.shape[0] > 0
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iq = k + first_position(M, o)
-        iv = j + first_velocity(M, o)
-        R, p = joint_pose(M, o, q, iq)
-        h = parent(M, o)
+        iq = k + first_position(B, o)
+        iv = j + first_velocity(B, o)
+        R, p = joint_pose(B, o, q, iq)
+        h = parent(B, o)
         if h < 0:
             omega_p = (z, z, z)
         else:
             omega_p = vector(W, SIZE * h + _OMEGA)
         omega = rotate_back(R, omega_p)
         eta_l = rotate_back(R, cross(omega_p, cross(omega_p, p)))
-        if is_revolute(kind(M, o)):
-            rate = M[o + RATIO] * v[iv]
+        if is_revolute(kind(B, o)):
+            rate = B[o + RATIO] * v[iv]
             eta_a = (omega[1] * rate, -omega[0] * rate, z)
             omega = (omega[0], omega[1], omega[2] + rate)
         else:
-            omega_r, velo_r = joint_twist(M, o, q, iq, v, iv)
-            bias_a, bias_l = joint_bias(M, o, q, iq, v, iv)
+            omega_r, velo_r = joint_twist(B, o, q, iq, v, iv)
+            bias_a, bias_l = joint_bias(B, o, q, iq, v, iv)
             eta_l = add(add(eta_l, bias_l), cross(add(scale(2.0, omega), omega_r), velo_r))
             eta_a = add(bias_a, cross(omega, omega_r))
             omega = add(omega, omega_r)
         put(W, w + _ETA_A, eta_a)
         put(W, w + _ETA_L, eta_l)
 
-        m = M[o + MASS]
-        c = vector(M, o + MOMENT)
-        I = six(M, o + INERTIA)
+        m = B[o + MASS]
+        c = vector(B, o + MOMENT)
+        I = six(B, o + INERTIA)
         moment = cross(omega, symmetric_times(I, omega))
         force = cross(omega, cross(omega, c))
         if wrench.shape[0] > 0:
@@ -90,37 +105,37 @@ def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
         put(W, w + _N, moment)
         put(W, w + _F, force)
         put_six(W, w + _A, I)
-        put_matrix(W, w + _B, (z, -c[2], c[1], c[2], z, -c[0], -c[1], c[0], z))
+        put_matrix(W, w + _G, (z, -c[2], c[1], c[2], z, -c[0], -c[1], c[0], z))
         put_six(W, w + _C, (z + m, z, z, z + m, z, z + m))
 
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iq = k + first_position(M, o)
-        iv = j + first_velocity(M, o)
+        iq = k + first_position(B, o)
+        iv = j + first_velocity(B, o)
         A = six(W, w + _A)
-        B = matrix(W, w + _B)
+        G = matrix(W, w + _G)
         C = six(W, w + _C)
         # bias force with the joint's own bias acceleration: B̂ + Î η
-        N, F = articulated_times(A, B, C, vector(W, w + _ETA_A), vector(W, w + _ETA_L))
+        N, F = articulated_times(A, G, C, vector(W, w + _ETA_A), vector(W, w + _ETA_L))
         N = add(N, vector(W, w + _N))
         F = add(F, vector(W, w + _F))
-        t = kind(M, o)
+        t = kind(B, o)
         for c in range(dof(t) - 1, -1, -1):
             if is_revolute(t):
-                r = M[o + RATIO]
+                r = B[o + RATIO]
                 most = r * r * (A[0] + A[3] + A[5])
                 ua = (r * A[2], r * A[4], r * A[5])
-                ul = (r * B[6], r * B[7], r * B[8])
+                ul = (r * G[6], r * G[7], r * G[8])
                 left = tau[iv] - r * N[2]
                 size = r * ua[2]
             else:
-                sa, sl = column(M, o, q, iq, c)
+                sa, sl = column(B, o, q, iq, c)
                 most = dot(sa, sa) * (A[0] + A[3] + A[5]) + dot(sl, sl) * (C[0] + C[3] + C[5])
-                ua, ul = articulated_times(A, B, C, sa, sl)
+                ua, ul = articulated_times(A, G, C, sa, sl)
                 left = tau[iv + c] - dot(sa, N) - dot(sl, F)
                 size = dot(sa, ua) + dot(sl, ul)
-            d = size + M[o + ARMATURE + c]
+            d = size + B[o + ARMATURE + c]
             u = w + _U + 8 * c
             put(W, u, ua)
             put(W, u + 3, ul)
@@ -139,8 +154,8 @@ def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
             g = psi * left
             N = add(N, scale(g, ua))
             F = add(F, scale(g, ul))
-            A, B, C = downdate(A, B, C, ua, ul, psi)
-        h = parent(M, o)
+            A, G, C = downdate(A, G, C, ua, ul, psi)
+        h = parent(B, o)
         if h >= 0:
             R = matrix(W, w + _R)
             p = vector(W, w + _P)
@@ -148,39 +163,40 @@ def articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W):
             x = SIZE * h
             put_add(W, x + _F, f)
             put_add(W, x + _N, add(rotate(R, N), cross(p, f)))
-            A, B, C = to_parent(R, p, A, B, C)
+            A, G, C = to_parent(R, p, A, G, C)
             for c in range(6):
                 W[x + _A + c] += A[c]
                 W[x + _C + c] += C[c]
             for c in range(9):
-                W[x + _B + c] += B[c]
+                W[x + _G + c] += G[c]
     return 0
 
 
 @kernel
-def articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort):
+def articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort):
     """The last sweep, from the W of `articulated_factors`: accelerations, and with a mask efforts."""
-    n = node_count(M)
-    z = zero(M, tau, j)
+    mask, acc = prescribed
+    n = node_count(B)
+    z = zero(B, tau, j)
     hybrid = mask.shape[0] > 0
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iq = k + first_position(M, o)
-        iv = j + first_velocity(M, o)
+        iq = k + first_position(B, o)
+        iv = j + first_velocity(B, o)
         R = matrix(W, w + _R)
         p = vector(W, w + _P)
-        h = parent(M, o)
+        h = parent(B, o)
         if h < 0:
             alpha_p = (z, z, z)
-            accel_p = (z - M[GRAVITY], z - M[GRAVITY + 1], z - M[GRAVITY + 2])
+            accel_p = (z - B[GRAVITY], z - B[GRAVITY + 1], z - B[GRAVITY + 2])
         else:
             alpha_p = vector(W, SIZE * h + _ALPHA)
             accel_p = vector(W, SIZE * h + _ACCEL)
         # without η: it is in the left-over effort already
         alpha = rotate_back(R, alpha_p)
         accel = rotate_back(R, add(accel_p, cross(alpha_p, p)))
-        t = kind(M, o)
+        t = kind(B, o)
         for c in range(dof(t)):
             u = w + _U + 8 * c
             rest = W[u + 7] - dot(vector(W, u), alpha) - dot(vector(W, u + 3), accel)
@@ -193,9 +209,9 @@ def articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort):
                     effort[iv + c] = tau[iv + c]
             out[iv + c] = x
             if is_revolute(t):
-                alpha = (alpha[0], alpha[1], alpha[2] + M[o + RATIO] * x)
+                alpha = (alpha[0], alpha[1], alpha[2] + B[o + RATIO] * x)
             else:
-                sa, sl = column(M, o, q, iq, c)
+                sa, sl = column(B, o, q, iq, c)
                 alpha = add(alpha, scale(x, sa))
                 accel = add(accel, scale(x, sl))
         alpha = add(alpha, vector(W, w + _ETA_A))
@@ -205,31 +221,31 @@ def articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort):
 
 
 @kernel
-def downdate(A, B, C, a, l, s):
+def downdate(A, G, C, a, l, s):
     """`Î − s U Uᵀ` for U = (a, l)."""
     x = scale(s, a)
     y = scale(s, l)
     return ((A[0] - x[0] * a[0], A[1] - x[0] * a[1], A[2] - x[0] * a[2],
              A[3] - x[1] * a[1], A[4] - x[1] * a[2], A[5] - x[2] * a[2]),
-            (B[0] - x[0] * l[0], B[1] - x[0] * l[1], B[2] - x[0] * l[2],
-             B[3] - x[1] * l[0], B[4] - x[1] * l[1], B[5] - x[1] * l[2],
-             B[6] - x[2] * l[0], B[7] - x[2] * l[1], B[8] - x[2] * l[2]),
+            (G[0] - x[0] * l[0], G[1] - x[0] * l[1], G[2] - x[0] * l[2],
+             G[3] - x[1] * l[0], G[4] - x[1] * l[1], G[5] - x[1] * l[2],
+             G[6] - x[2] * l[0], G[7] - x[2] * l[1], G[8] - x[2] * l[2]),
             (C[0] - y[0] * l[0], C[1] - y[0] * l[1], C[2] - y[0] * l[2],
              C[3] - y[1] * l[1], C[4] - y[1] * l[2], C[5] - y[2] * l[2]))
 
 
 @kernel
-def to_parent(R, p, A, B, C):
+def to_parent(R, p, A, G, C):
     """`Ad*_{T⁻¹} Π Ad_{T⁻¹}`: the articulated inertia in the parent's axes, about the parent's origin."""
     C = rotate_symmetric(R, C)
-    B = rotate_matrix(R, B)
+    G = rotate_matrix(R, G)
     A = rotate_symmetric(R, A)
     D = (C[0], C[1], C[2], C[1], C[3], C[4], C[2], C[4], C[5])
     X = hat_times(p, D)
-    E = (B[0] + X[0], B[1] + X[1], B[2] + X[2], B[3] + X[3], B[4] + X[4], B[5] + X[5], B[6] + X[6], B[7] + X[7],
-         B[8] + X[8])
-    # A + [p] Bᵀ − E [p]
-    Y = hat_times(p, (B[0], B[3], B[6], B[1], B[4], B[7], B[2], B[5], B[8]))
+    E = (G[0] + X[0], G[1] + X[1], G[2] + X[2], G[3] + X[3], G[4] + X[4], G[5] + X[5], G[6] + X[6], G[7] + X[7],
+         G[8] + X[8])
+    # A + [p] Gᵀ − E [p]
+    Y = hat_times(p, (G[0], G[3], G[6], G[1], G[4], G[7], G[2], G[5], G[8]))
     Z = hat_times(p, (E[0], E[3], E[6], E[1], E[4], E[7], E[2], E[5], E[8]))    # [p] Eᵀ = −(E [p])ᵀ
     return ((A[0] + Y[0] + Z[0], A[1] + Y[1] + Z[3], A[2] + Y[2] + Z[6],
              A[3] + Y[4] + Z[4], A[4] + Y[5] + Z[7], A[5] + Y[8] + Z[8]), E, C)

@@ -73,7 +73,7 @@ def balafoutis_patel(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     q, v, a as in `inverse_dynamics`. Raises `RbdError` for wrong input and for spherical, exponential or floating
     joints, which G does not treat.
     """
-    given = states(model, q=q, v=v, a=a)
+    given = states(model, positions={"q": q}, rates={"v": v, "a": a})
     rows = model._node_rows
     if given.batch is not None or not all(kind.screw for _, kind in model._kinds):
         raise RbdError(f"model '{model.name}': the Balafoutis–Patel recursion takes one state of a model with "
@@ -157,7 +157,7 @@ def effort_energy_gradient(model: RobotModel, q: ArrayLike, v: ArrayLike, a: Arr
 
     sensitivity (N, 3, nv, K): derivatives of q, v, a at each sample by the parameters (spline coefficients, say).
     """
-    given = states(model, q=q, v=v, a=a)
+    given = states(model, positions={"q": q}, rates={"v": v, "a": a})
     w = np.asarray(weights, dtype=float)
     by = np.asarray(sensitivity, dtype=float)
     count = given.count

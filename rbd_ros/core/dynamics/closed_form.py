@@ -22,7 +22,7 @@ from ..model import block
 from ..model.inertia import Array
 from ..model.joints import Primitive
 from ..model.robot_model import RobotModel
-from ..model.state import node_wrenches, states
+from ..model.state import node_wrenches, numbered, states
 
 
 class ClosedForm(NamedTuple):
@@ -102,7 +102,7 @@ def closed_form(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *hi
     Σ over M⁽ʲ⁾, C⁽ʲ⁾, gravity and wrenches (M eq. 1, 28, 38), rotor inertia included. Raises `RbdError` for wrong input
     and for joints whose S depends on q, such as exponential coordinates.
     """
-    given = states(model, q=q, v=v, a=a, **{f"higher[{i}]": x for i, x in enumerate(higher)})
+    given = states(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
     rows = model._node_rows
     if given.batch is not None or any(kind.varies for _, kind in model._kinds):
         raise RbdError(f"model '{model.name}': the closed form takes one state of a model in which no joint's "

@@ -10,10 +10,12 @@ holds for joints of several coordinates, whose ad_{S q̇} S and Ṡ do not vanis
 """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, kernel, quick_entry
+from ..compile import kernel, quick_entry
 from ..lie.spatial import (
     add, add_matrix, compose, cross, dot, hat, hat_times, rotate, rotate_back, rotate_matrix, scale, sub,
     symmetric_times, unit,
@@ -27,16 +29,18 @@ from ..model.inertia import Array
 from ..model.joint_kinds import column, dof, joint_twist, slope_along, varies
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
+from ..trying import trying
+from ..workspace import ONE_STATE
 from .mass_matrix import _H, _I, _MASS, _P, _R, SIZE, composite_inertias
 
-# beside the composite inertia, per node: twist, and the blocks of −ad_Vᵀ M: [[A, B], [C, d̃]]
-_OMEGA, _V, _A, _B, _C, _D, EXTRA = layout(omega=3, v=3, a=9, b=9, c=9, d=3)
+# beside the composite inertia, per node: twist, and the blocks of −ad_Vᵀ M: [[A, G], [C, d̃]]
+_OMEGA, _V, _A, _G, _C, _D, EXTRA = layout(omega=3, v=3, a=9, g=9, c=9, d=3)
 
 
 @kernel
-def minus_times_hat(A, B, p):
-    """`A − B p̃`."""
-    X = compose(B, hat(p))
+def minus_times_hat(A, G, p):
+    """`A − G p̃`."""
+    X = compose(G, hat(p))
     return (A[0] - X[0], A[1] - X[1], A[2] - X[2], A[3] - X[3], A[4] - X[4], A[5] - X[5], A[6] - X[6], A[7] - X[7],
             A[8] - X[8])
 
@@ -48,46 +52,46 @@ def put_add_matrix(W, k, A):
 
 
 @kernel
-def column_rate(M, o, q, k, v, j, c, omega, velo):
+def column_rate(B, o, q, k, v, j, c, omega, velo):
     """σ = ad_V S + Ṡ of column c, (angular, linear)."""
-    sa, sl = column(M, o, q, k, c)
+    sa, sl = column(B, o, q, k, c)
     ra = cross(omega, sa)
     rl = add(cross(velo, sa), cross(omega, sl))
-    if varies(kind(M, o)):
-        da, dl = slope_along(M, o, q, k, v, j, unit(c, q[k]))
+    if varies(kind(B, o)):
+        da, dl = slope_along(B, o, q, k, v, j, unit(c, q[k]))
         return add(ra, da), add(rl, dl)
     return ra, rl
 
 
 @kernel
-def coriolis_sums(M, q, k, v, j, W, X):
+def coriolis_sums(B, q, k, v, j, W, X):
     """Composite inertias to W; twists and composite −ad_Vᵀ M to X."""
-    composite_inertias(M, q, k, W)
-    n = node_count(M)
+    composite_inertias(B, q, k, W)
+    n = node_count(B)
     for i in range(n):
         o = node(i)
         x = EXTRA * i
         R = matrix(W, SIZE * i + _R)
         p = vector(W, SIZE * i + _P)
-        omega, velo = joint_twist(M, o, q, k + first_position(M, o), v, j + first_velocity(M, o))
-        h = parent(M, o)
+        omega, velo = joint_twist(B, o, q, k + first_position(B, o), v, j + first_velocity(B, o))
+        h = parent(B, o)
         if h >= 0:
             above = vector(X, EXTRA * h + _OMEGA)
             omega = add(omega, rotate_back(R, above))
             velo = add(velo, rotate_back(R, add(vector(X, EXTRA * h + _V), cross(above, p))))
         put(X, x + _OMEGA, omega)
         put(X, x + _V, velo)
-        m = M[o + MASS]
-        c = vector(M, o + MOMENT)
-        I = six(M, o + INERTIA)
-        B = hat_times(omega, hat(c))
+        m = B[o + MASS]
+        c = vector(B, o + MOMENT)
+        I = six(B, o + INERTIA)
+        G = hat_times(omega, hat(c))
         A = hat_times(omega, (I[0], I[1], I[2], I[1], I[3], I[4], I[2], I[4], I[5]))
         put_matrix(X, x + _A, add_matrix(A, hat_times(velo, hat(scale(-1.0, c)))))
-        put_matrix(X, x + _B, add_matrix(B, hat(scale(m, velo))))
+        put_matrix(X, x + _G, add_matrix(G, hat(scale(m, velo))))
         put_matrix(X, x + _C, hat_times(omega, hat(scale(-1.0, c))))
         put(X, x + _D, scale(m, omega))
     for i in range(n - 1, -1, -1):
-        h = parent(M, node(i))
+        h = parent(B, node(i))
         if h < 0:
             continue
         x = EXTRA * i
@@ -95,56 +99,56 @@ def coriolis_sums(M, q, k, v, j, W, X):
         p = vector(W, SIZE * i + _P)
         d = rotate(R, vector(X, x + _D))
         C = rotate_matrix(R, matrix(X, x + _C))
-        B = add_matrix(rotate_matrix(R, matrix(X, x + _B)), hat_times(p, hat(d)))
+        G = add_matrix(rotate_matrix(R, matrix(X, x + _G)), hat_times(p, hat(d)))
         A = add_matrix(rotate_matrix(R, matrix(X, x + _A)), hat_times(p, C))
         y = EXTRA * h
-        put_add_matrix(X, y + _A, minus_times_hat(A, B, p))
-        put_add_matrix(X, y + _B, B)
+        put_add_matrix(X, y + _A, minus_times_hat(A, G, p))
+        put_add_matrix(X, y + _G, G)
         put_add_matrix(X, y + _C, minus_times_hat(C, hat(d), p))
         put_add(X, y + _D, d)
 
 
 @kernel
-def coriolis_recursion(M, q, k, v, j, W, X, H, at):
+def coriolis_recursion(B, q, k, v, j, W, X, H, at):
     """H[at:] takes the nv × nv matrix, row by row."""
-    n = node_count(M)
-    nv = size_v(M)
+    n = node_count(B)
+    nv = size_v(B)
     for i in range(nv * nv):
-        H[at + i] = 0.0 * M[0]
-    coriolis_sums(M, q, k, v, j, W, X)
+        H[at + i] = 0.0 * B[0]
+    coriolis_sums(B, q, k, v, j, W, X)
     for i in range(n):
         o = node(i)
         w = SIZE * i
         x = EXTRA * i
-        iq = k + first_position(M, o)
-        iv = first_velocity(M, o)
+        iq = k + first_position(B, o)
+        iv = first_velocity(B, o)
         m = W[w + _MASS]
         h = vector(W, w + _H)
         I = six(W, w + _I)
         A = matrix(X, x + _A)
-        B = matrix(X, x + _B)
+        G = matrix(X, x + _G)
         C = matrix(X, x + _C)
         d = vector(X, x + _D)
-        for c in range(dof(kind(M, o))):
-            sa, sl = column(M, o, q, iq, c)
-            ra, rl = column_rate(M, o, q, iq, v, j + iv, c, vector(X, x + _OMEGA), vector(X, x + _V))
+        for c in range(dof(kind(B, o))):
+            sa, sl = column(B, o, q, iq, c)
+            ra, rl = column_rate(B, o, q, iq, v, j + iv, c, vector(X, x + _OMEGA), vector(X, x + _V))
             # M σ − adᵀ M S; M S; the transpose of −adᵀ M times S
-            N = add(add(symmetric_times(I, ra), cross(h, rl)), add(rotate(A, sa), rotate(B, sl)))
+            N = add(add(symmetric_times(I, ra), cross(h, rl)), add(rotate(A, sa), rotate(G, sl)))
             F = add(sub(scale(m, rl), cross(h, ra)), add(rotate(C, sa), cross(d, sl)))
             N1 = add(symmetric_times(I, sa), cross(h, sl))
             F1 = sub(scale(m, sl), cross(h, sa))
             N2 = add(rotate_back(A, sa), rotate_back(C, sl))
-            F2 = sub(rotate_back(B, sa), cross(d, sl))
+            F2 = sub(rotate_back(G, sa), cross(d, sl))
             b = i
             while b >= 0:
                 ob = node(b)
-                bq = k + first_position(M, ob)
-                bv = first_velocity(M, ob)
-                for e in range(dof(kind(M, ob))):
-                    ta, tl = column(M, ob, q, bq, e)
+                bq = k + first_position(B, ob)
+                bv = first_velocity(B, ob)
+                for e in range(dof(kind(B, ob))):
+                    ta, tl = column(B, ob, q, bq, e)
                     H[at + (bv + e) * nv + iv + c] += dot(ta, N) + dot(tl, F)
                     if b != i:
-                        ua, ul = column_rate(M, ob, q, bq, v, j + bv, e, vector(X, EXTRA * b + _OMEGA),
+                        ua, ul = column_rate(B, ob, q, bq, v, j + bv, e, vector(X, EXTRA * b + _OMEGA),
                                              vector(X, EXTRA * b + _V))
                         H[at + (iv + c) * nv + bv + e] += (dot(ua, N1) + dot(ul, F1) + dot(ta, N2) + dot(tl, F2))
                 R = matrix(W, SIZE * b + _R)
@@ -155,24 +159,33 @@ def coriolis_recursion(M, q, k, v, j, W, X, H, at):
                 N = add(rotate(R, N), cross(p, F))
                 N1 = add(rotate(R, N1), cross(p, F1))
                 N2 = add(rotate(R, N2), cross(p, F2))
-                b = parent(M, ob)
+                b = parent(B, ob)
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
-def coriolis_entry(M, q, v, W, H):
+def coriolis_entry(B, q, v, W, H):
     """Any number of states, checked; H is (N·nv, nv). False for wrong input, and where H is not finite."""
-    nq = size_q(M)
-    nv = size_v(M)
+    nq = size_q(B)
+    nv = size_v(B)
     states = H.shape[0] // max(nv, 1)
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states)):
         return False
-    X = W[SIZE * node_count(M):]
+    X = W[SIZE * node_count(B):]
     flat = H.reshape(-1)
     for s in range(states):
-        coriolis_recursion(M, q, s * nq, v, s * nv, W, X, flat, s * nv * nv)
+        coriolis_recursion(B, q, s * nq, v, s * nv, W, X, flat, s * nv * nv)
     return all_finite(flat)
 
 
+ONE_STATE.takes(lambda nodes, columns, nv: (SIZE + EXTRA) * nodes)
+
+
+def _one_state(model: RobotModel, q: Any, v: Any) -> Array | None:
+    H = np.empty((model.nv, model.nv))
+    return H if coriolis_entry.call(model._block, q, v, model._work, H) else None
+
+
+@trying(_one_state)
 def coriolis_matrix(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Coriolis matrix C(q, v) (nv, nv) or (N, nv, nv): C v + gravity is the bias, and Ṁ − 2C is skew-symmetric.
 
@@ -180,13 +193,7 @@ def coriolis_matrix(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     matrices have both properties; this one need not be that of the Christoffel symbols. q (nq,) or (N, nq), v (nv,) or
     (N, nv). Raises `RbdError` for a wrong shape or non-finite numbers.
     """
-    try:
-        H = np.empty((model.nv, model.nv))
-        if coriolis_entry.call(model._block, q, v, model._work, H):
-            return H
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v)
+    given = shaped(model, positions={"q": q}, rates={"v": v})
     H = given.empty(model.nv, model.nv)
     if not coriolis_entry.call(model._block, *given.flat, model._work, H.reshape(given.count * model.nv, model.nv)):
         given.refuse(coriolis_matrix=H)

@@ -1,10 +1,12 @@
 """Kinetic and potential energy, momentum: K eq. 15, 23."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, kernel, quick_entry
+from ..compile import kernel, quick_entry
 from ..errors import RbdError
 from ..lie.spatial import add, cross, dot, rotate, scale, sub, symmetric_times
 from ..model.block import (
@@ -16,6 +18,8 @@ from ..model.inertia import Array
 from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
+from ..trying import trying
+from ..workspace import ONE_STATE
 from .kinematics import _OMEGA, _P, _R, _V, SIZE, node_motion
 
 # results of one state: kinetic, potential, mass, first moment (3), momentum: angular about the centre of mass, linear
@@ -24,37 +28,37 @@ _KINETIC, _POTENTIAL, _MASS, _MOMENT, _ANGULAR, _LINEAR, RESULTS = layout(
 
 
 @kernel
-def totals(M, q, k, v, j, W, out, at):
+def totals(B, q, k, v, j, W, out, at):
     """Sums over all moving bodies, in world axes."""
-    node_motion(M, q, k, v, v, j, 1, W)
-    z = zero(M, v, j)
+    node_motion(B, q, k, v, v, j, 1, W)
+    z = zero(B, v, j)
     kinetic = z
     mass = z
     first = (z, z, z)
     linear = (z, z, z)
     angular = (z, z, z)
-    for i in range(node_count(M)):
+    for i in range(node_count(B)):
         o = node(i)
         w = SIZE * i
         R = matrix(W, w + _R)
         p = vector(W, w + _P)
         omega = vector(W, w + _OMEGA)
         velo = vector(W, w + _V)
-        m = M[o + MASS]
-        h = vector(M, o + MOMENT)
-        N = add(symmetric_times(six(M, o + INERTIA), omega), cross(h, velo))
+        m = B[o + MASS]
+        h = vector(B, o + MOMENT)
+        N = add(symmetric_times(six(B, o + INERTIA), omega), cross(h, velo))
         F = sub(scale(m, velo), cross(h, omega))
         kinetic += 0.5 * (dot(omega, N) + dot(velo, F))
-        for c in range(dof(kind(M, o))):
-            rate = v[j + first_velocity(M, o) + c]
-            kinetic += 0.5 * M[o + ARMATURE + c] * rate * rate
+        for c in range(dof(kind(B, o))):
+            rate = v[j + first_velocity(B, o) + c]
+            kinetic += 0.5 * B[o + ARMATURE + c] * rate * rate
         mass += m
         first = add(first, add(rotate(R, h), scale(m, p)))
         f = rotate(R, F)
         linear = add(linear, f)
         angular = add(angular, add(rotate(R, N), cross(p, f)))
     out[at + _KINETIC] = kinetic
-    out[at + _POTENTIAL] = z - dot(vector(M, GRAVITY), first)
+    out[at + _POTENTIAL] = z - dot(vector(B, GRAVITY), first)
     out[at + _MASS] = mass
     if mass.real > 0.0:    # angular momentum about the centre of mass
         angular = sub(angular, cross(scale(1.0 / mass, first), linear))
@@ -65,28 +69,31 @@ def totals(M, q, k, v, j, W, out, at):
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])")
-def totals_entry(M, q, v, W, out):
+def totals_entry(B, q, v, W, out):
     """Any number of states, checked; out is (N, RESULTS). False also where that is not finite."""
-    nq = size_q(M)
-    nv = size_v(M)
+    nq = size_q(B)
+    nv = size_v(B)
     states = out.shape[0]
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states)):
         return False
     flat = out.reshape(-1)
     for s in range(states):
-        totals(M, q, s * nq, v, s * nv, W, flat, RESULTS * s)
+        totals(B, q, s * nq, v, s * nv, W, flat, RESULTS * s)
     return all_finite(flat)
 
 
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
+
+
+def _one_state(model: RobotModel, q: Any, v: Any, part: int | slice) -> Any:
+    out = np.empty((1, RESULTS))
+    return out[0, part] if totals_entry.call(model._block, q, v, model._work, out) else None
+
+
+@trying(_one_state)
 def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice, name: str) -> Array:
     """This part of the results of one state, or of a batch, and how to call it in messages."""
-    try:
-        out = np.empty((1, RESULTS))
-        if totals_entry.call(model._block, q, v, model._work, out):
-            return out[0, part]
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v)
+    given = shaped(model, positions={"q": q}, rates={"v": v})
     out = given.empty(RESULTS)
     if not totals_entry.call(model._block, *given.flat, model._work, out.reshape(-1, RESULTS)):
         given.refuse(**{name: out[..., part]})    # the other parts do not matter here

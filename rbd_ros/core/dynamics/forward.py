@@ -6,46 +6,50 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, quick_entry
+from ..compile import entry, quick_entry
 from ..errors import RbdError
-from ..model.block import IV, SHARED, all_finite, node_count, rates_valid, size_q, size_v
+from ..model.block import IV, SHARED, all_finite, node, node_count, rates_valid
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, shaped, states
-from .articulated import SINGULAR, SIZE, articulated_recursion
+from ..model.state import Model, States, node_wrenches, shaped
+from ..trying import trying
+from ..workspace import ONE_STATE
+from .articulated import SINGULAR, SIZE, articulated_recursion, articulated_states
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
-def forward_dynamics_entry(M, q, v, tau, W, out):
+def forward_dynamics_entry(B, q, v, tau, W, out):
     """One state, checked: 0, or -1 where the input is not what the model takes or the result is not finite, or the
     singular node + 1.
     """
-    if M[SHARED] > 0.0 or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
+    if B[SHARED] > 0.0 or not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, tau, 1)):
         return -1
-    mask = W[:0].view(np.bool_)
-    found = articulated_recursion(M, q, 0, v, tau, 0, mask, v, W[:0], 0, W, out, out)
+    found = articulated_recursion(B, q, 0, v, tau, 0, (W[:0].view(np.bool_), v), (W[:0], 0), W, out, out)
     return found if found != 0 or all_finite(out) else -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
-def forward_dynamics_batch(M, q, v, tau, wrench, states, out):
+def forward_dynamics_batch(B, q, v, tau, wrench, states, out):
     """This many states one after another, checked, with wrenches (empty: none) in node frames; returns as the entry."""
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, tau, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, tau, states)):
         return -1
-    nodes = node_count(M)
-    W = np.empty(SIZE * nodes)
-    mask = np.empty(0, np.bool_)
-    for s in range(states):
-        found = articulated_recursion(M, q, s * size_q(M), v, tau, s * size_v(M), mask, v, wrench, 6 * nodes * s, W,
-                                      out, out)
-        if found != 0:
-            return found
-    return 0 if all_finite(out) else -1
+    W = np.empty(SIZE * node_count(B))
+    found = articulated_states(B, q, v, tau, (np.empty(0, np.bool_), v), wrench, states, W, out, out)
+    return found if found != 0 or all_finite(out) else -1
 
 
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
+
+
+def _one_state(model: RobotModel, q: Any, v: Any, tau: Any) -> Array | None:
+    out = np.empty(model.nv)
+    return out if forward_dynamics_entry.call(model._block, q, v, tau, model._work, out) == 0 else None
+
+
+@trying(_one_state)
 def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
                      external_wrenches: Any = None) -> Array:
     """Accelerations a (nv,) or (N, nv) under joint efforts tau at (q, v): K Table 3, O(n).
@@ -54,28 +58,23 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
     such models are solved through the mass matrix. Raises `RbdError` for wrong input, and where the mass matrix is
     singular, naming the joint.
     """
-    if external_wrenches is None:
-        try:
-            out = np.empty(model.nv)
-            found = forward_dynamics_entry.call(model._block, q, v, tau, model._work, out)
-        except UNSUITED:
-            found = -1    # not float64 arrays of one state: looked at below
-        if found == 0:
-            return out
-        if found > 0:
-            raise states(model, q=q, v=v, tau=tau).beyond_numbers() or singular(model, found - 1)
-    given = shaped(model, q=q, v=v, tau=tau)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     if model.mimics:
         given.check_values()
         return solve_dense(model, given, external_wrenches)
     out = given.empty(model.nv)
     found = forward_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
                                         given.count, out.reshape(-1))
-    if found > 0:
-        raise given.beyond_numbers() or singular(model, found - 1)
-    if found < 0:
-        given.refuse(acceleration=out)
+    solved(found, given, acceleration=out)
     return out
+
+
+def solved(found: int, given: States, **results: Array) -> None:
+    """Raise `RbdError` unless the kernel returned 0: the singular node + 1, or −1 for what it did not take."""
+    if found > 0:
+        raise given.beyond_numbers() or singular(given.model, found - 1)
+    if found < 0:
+        given.refuse(**results)
 
 
 def solve_dense(model: RobotModel, given: States, external_wrenches: Any) -> Array:
@@ -98,12 +97,12 @@ def solve_mass_matrix(model: RobotModel, matrix: Array, rest: Array) -> Array:
     return np.asarray(np.linalg.solve(matrix, rest), dtype=np.float64)
 
 
-def singular(model: RobotModel, node_index: int) -> RbdError:
+def singular(model: Model, node_index: int) -> RbdError:
     """The error for a joint that moves no inertia."""
-    return singular_coordinate(model, int(model._node_rows[node_index][IV]))
+    return singular_coordinate(model, int(model._block[node(node_index) + IV]))
 
 
-def singular_coordinate(model: RobotModel, index: int) -> RbdError:
+def singular_coordinate(model: Model, index: int) -> RbdError:
     """The same for the joint of a velocity coordinate."""
     name = next((joint.name for joint in model.joints if joint.idx_v <= index < joint.idx_v + joint.nv), "?")
     return RbdError(f"model '{model.name}': the mass matrix is singular at joint '{name}': nothing behind it has "

@@ -7,15 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import UNSUITED, entry, quick_entry
+from ..compile import entry, quick_entry
 from ..errors import RbdError, shown
-from ..model.block import SHARED, all_finite, node_count, rates_valid, size_q, size_v
+from ..model.block import SHARED, all_finite, node_count, rates_valid, size_v
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, not_a_model, shaped, states
-from .articulated import SIZE, articulated_recursion
-from .forward import singular, solve_mass_matrix
+from ..model.state import States, node_wrenches, not_a_model, shaped
+from ..trying import trying
+from ..workspace import ONE_STATE
+from .articulated import SIZE, articulated_recursion, articulated_states
+from .forward import solve_mass_matrix, solved
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 
@@ -31,37 +33,40 @@ class Hybrid(NamedTuple):
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
              "float64[::1], float64[::1])")
-def hybrid_dynamics_entry(M, q, v, a, tau, mask, W, acceleration, effort):
+def hybrid_dynamics_entry(B, q, v, a, tau, mask, W, acceleration, effort):
     """One state, checked; returns as the batch."""
-    if M[SHARED] > 0.0 or mask.shape[0] != size_v(M) or not (
-            positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1) and rates_valid(M, tau, 1)):
+    if B[SHARED] > 0.0 or mask.shape[0] != size_v(B) or not (
+            positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, a, 1) and rates_valid(B, tau, 1)):
         return -1
-    found = articulated_recursion(M, q, 0, v, tau, 0, mask, a, W[:0], 0, W, acceleration, effort)
+    found = articulated_recursion(B, q, 0, v, tau, 0, (mask, a), (W[:0], 0), W, acceleration, effort)
     return found if found != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], int64, "
        "float64[::1], float64[::1])", nogil=True)
-def hybrid_dynamics_batch(M, q, v, a, tau, mask, wrench, states, acceleration, effort):
+def hybrid_dynamics_batch(B, q, v, a, tau, mask, wrench, states, acceleration, effort):
     """This many states, checked: 0, or -1 where the input is not what the model takes or the result is not finite, or
     the singular node + 1.
     """
-    nq = size_q(M)
-    nv = size_v(M)
-    if M[SHARED] > 0.0 or mask.shape[0] != nv or not (
-            positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
-            and rates_valid(M, tau, states)):
+    if B[SHARED] > 0.0 or mask.shape[0] != size_v(B) or not (
+            positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
+            and rates_valid(B, tau, states)):
         return -1
-    nodes = node_count(M)
-    W = np.empty(SIZE * nodes)
-    for s in range(states):
-        j = s * nv
-        found = articulated_recursion(M, q, s * nq, v, tau, j, mask, a, wrench, 6 * nodes * s, W, acceleration, effort)
-        if found != 0:
-            return found
-    return 0 if all_finite(acceleration) and all_finite(effort) else -1
+    W = np.empty(SIZE * node_count(B))
+    found = articulated_states(B, q, v, tau, (mask, a), wrench, states, W, acceleration, effort)
+    return found if found != 0 or (all_finite(acceleration) and all_finite(effort)) else -1
 
 
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
+
+
+def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, prescribed: Any) -> Hybrid | None:
+    acceleration, effort = np.empty(model.nv), np.empty(model.nv)
+    found = hybrid_dynamics_entry.call(model._block, q, v, a, tau, prescribed, model._work, acceleration, effort)
+    return _new(Hybrid, (acceleration, effort)) if found == 0 else None
+
+
+@trying(_one_state)
 def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
                     prescribed: ArrayLike | Sequence[str], external_wrenches: Any = None) -> Hybrid:
     """Some accelerations and the other coordinates' efforts given, the rest computed: K Table 4, O(n).
@@ -71,19 +76,8 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
     anything finite. All shapes (nv,) or (N, nv); external_wrenches as in `inverse_dynamics`. Raises `RbdError` for
     wrong input, and where the sought accelerations are not determined, naming the joint.
     """
-    if external_wrenches is None:
-        try:
-            acceleration, effort = np.empty(model.nv), np.empty(model.nv)
-            found = hybrid_dynamics_entry.call(model._block, q, v, a, tau, prescribed, model._work, acceleration,
-                                               effort)
-        except UNSUITED:
-            found = -1    # not float64 arrays of one state and a mask: looked at below
-        if found == 0:
-            return _new(Hybrid, (acceleration, effort))
-        if found > 0:
-            raise states(model, q=q, v=v, a=a, tau=tau).beyond_numbers() or singular(model, found - 1)
     mask = prescribed_mask(model, prescribed)
-    given = shaped(model, q=q, v=v, a=a, tau=tau)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
     if model.mimics:
         given.check_values()
         return _dense(model, given, mask, external_wrenches)
@@ -91,10 +85,7 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
     found = hybrid_dynamics_batch.call(
         model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
         result.acceleration.reshape(-1), result.effort.reshape(-1))
-    if found > 0:
-        raise given.beyond_numbers() or singular(model, found - 1)
-    if found < 0:
-        given.refuse(**result._asdict())
+    solved(found, given, **result._asdict())
     return result
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, entry, kernel, quick_entry
+from ..compile import entry, kernel, quick_entry
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, RATIO, all_finite, first_position, first_velocity, kind, layout, matrix,
@@ -22,27 +22,29 @@ from ..model.inertia import Array
 from ..model.joint_kinds import dof, is_revolute, joint_bias, joint_pose, joint_twist, project
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
+from ..trying import trying
+from ..workspace import ONE_STATE
 
 # workspace of one node
 _R, _P, _OMEGA, _ALPHA, _ACCEL, _N, _F, SIZE = layout(R=9, p=3, omega=3, alpha=3, accel=3, n=3, f=3)
 
 
 @kernel
-def inverse_dynamics_recursion(M, q, k, v, a, j, wrench, e, W, tau):
+def inverse_dynamics_recursion(B, q, k, v, a, j, wrench, e, W, tau):
     """One state: q[k:], v[j:], a[j:] and wrenches (empty: none) wrench[e:] per node; efforts to tau[j:]."""
-    n = node_count(M)
-    z = zero(M, v, j)
+    n = node_count(B)
+    z = zero(B, v, j)
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iq = k + first_position(M, o)
-        iv = j + first_velocity(M, o)
-        R, p = joint_pose(M, o, q, iq)
-        h = parent(M, o)
+        iq = k + first_position(B, o)
+        iv = j + first_velocity(B, o)
+        R, p = joint_pose(B, o, q, iq)
+        h = parent(B, o)
         if h < 0:
             omega_p = (z, z, z)
             alpha_p = (z, z, z)
-            accel_p = (z - M[GRAVITY], z - M[GRAVITY + 1], z - M[GRAVITY + 2])
+            accel_p = (z - B[GRAVITY], z - B[GRAVITY + 1], z - B[GRAVITY + 2])
         else:
             omega_p = vector(W, SIZE * h + _OMEGA)
             alpha_p = vector(W, SIZE * h + _ALPHA)
@@ -50,23 +52,23 @@ def inverse_dynamics_recursion(M, q, k, v, a, j, wrench, e, W, tau):
         omega = rotate_back(R, omega_p)
         alpha = rotate_back(R, alpha_p)
         accel = rotate_back(R, add(accel_p, add(cross(alpha_p, p), cross(omega_p, cross(omega_p, p)))))
-        if is_revolute(kind(M, o)):
-            rate = M[o + RATIO] * v[iv]
-            alpha = (alpha[0] + omega[1] * rate, alpha[1] - omega[0] * rate, alpha[2] + M[o + RATIO] * a[iv])
+        if is_revolute(kind(B, o)):
+            rate = B[o + RATIO] * v[iv]
+            alpha = (alpha[0] + omega[1] * rate, alpha[1] - omega[0] * rate, alpha[2] + B[o + RATIO] * a[iv])
             omega = (omega[0], omega[1], omega[2] + rate)
         else:
-            omega_r, velo_r = joint_twist(M, o, q, iq, v, iv)
-            alpha_r, accel_r = joint_twist(M, o, q, iq, a, iv)
-            bias_a, bias_l = joint_bias(M, o, q, iq, v, iv)
+            omega_r, velo_r = joint_twist(B, o, q, iq, v, iv)
+            alpha_r, accel_r = joint_twist(B, o, q, iq, a, iv)
+            bias_a, bias_l = joint_bias(B, o, q, iq, v, iv)
             alpha_r = add(alpha_r, bias_a)
             accel_r = add(accel_r, bias_l)
             accel = add(accel, add(accel_r, cross(add(scale(2.0, omega), omega_r), velo_r)))
             alpha = add(alpha, add(alpha_r, cross(omega, omega_r)))
             omega = add(omega, omega_r)
 
-        m = M[o + MASS]
-        c = vector(M, o + MOMENT)
-        I = six(M, o + INERTIA)
+        m = B[o + MASS]
+        c = vector(B, o + MOMENT)
+        I = six(B, o + INERTIA)
         force = add(scale(m, accel), add(cross(alpha, c), cross(omega, cross(omega, c))))
         moment = add(cross(c, accel), add(symmetric_times(I, alpha), cross(omega, symmetric_times(I, omega))))
         if wrench.shape[0] > 0:
@@ -79,22 +81,22 @@ def inverse_dynamics_recursion(M, q, k, v, a, j, wrench, e, W, tau):
         put(W, w + _ACCEL, accel)
         put(W, w + _N, moment)
         put(W, w + _F, force)
-    for i in range(size_v(M)):
+    for i in range(size_v(B)):
         tau[j + i] = z
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iv = j + first_velocity(M, o)
+        iv = j + first_velocity(B, o)
         N = vector(W, w + _N)
         F = vector(W, w + _F)
-        t = kind(M, o)
+        t = kind(B, o)
         if is_revolute(t):
-            tau[iv] += M[o + RATIO] * N[2] + M[o + ARMATURE] * a[iv]
+            tau[iv] += B[o + RATIO] * N[2] + B[o + ARMATURE] * a[iv]
         else:
-            project(M, o, q, k + first_position(M, o), N, F, tau, iv)
+            project(B, o, q, k + first_position(B, o), N, F, tau, iv)
             for c in range(dof(t)):
-                tau[iv + c] += M[o + ARMATURE + c] * a[iv + c]
-        h = parent(M, o)
+                tau[iv + c] += B[o + ARMATURE + c] * a[iv + c]
+        h = parent(B, o)
         if h >= 0:
             R = matrix(W, w + _R)
             f = rotate(R, F)
@@ -103,26 +105,35 @@ def inverse_dynamics_recursion(M, q, k, v, a, j, wrench, e, W, tau):
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
-def inverse_dynamics_entry(M, q, v, a, W, tau):
+def inverse_dynamics_entry(B, q, v, a, W, tau):
     """One state, checked; False where the input is not what the model takes, or the result is not finite."""
-    if not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, a, 1)):
+    if not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, a, 1)):
         return False
-    inverse_dynamics_recursion(M, q, 0, v, a, 0, W[:0], 0, W, tau)
+    inverse_dynamics_recursion(B, q, 0, v, a, 0, W[:0], 0, W, tau)
     return all_finite(tau)
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
-def inverse_dynamics_batch(M, q, v, a, wrench, states, tau):
+def inverse_dynamics_batch(B, q, v, a, wrench, states, tau):
     """This many states one after another, checked, with wrenches (empty: none) in node frames; returns as the entry."""
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
-    nodes = node_count(M)
+    nodes = node_count(B)
     W = np.empty(SIZE * nodes)
     for s in range(states):
-        inverse_dynamics_recursion(M, q, s * size_q(M), v, a, s * size_v(M), wrench, 6 * nodes * s, W, tau)
+        inverse_dynamics_recursion(B, q, s * size_q(B), v, a, s * size_v(B), wrench, 6 * nodes * s, W, tau)
     return all_finite(tau)
 
 
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
+
+
+def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> Array | None:
+    tau = np.empty(model.nv)
+    return tau if inverse_dynamics_entry.call(model._block, q, v, a, model._work, tau) else None
+
+
+@trying(_one_state)
 def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                      external_wrenches: Any = None) -> Array:
     """Joint efforts τ (nv,) or (N, nv) that give accelerations a at (q, v): K Table 2, eq. 42, O(n).
@@ -132,14 +143,7 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     joint friction is not (`friction_effort`). Raises `RbdError` for wrong shapes, names or non-finite numbers,
     and, as every function does, for states so large that the result is beyond what floating point numbers hold.
     """
-    if external_wrenches is None:
-        try:
-            tau = np.empty(model.nv)
-            if inverse_dynamics_entry.call(model._block, q, v, a, model._work, tau):
-                return tau
-        except UNSUITED:
-            pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v, a=a)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     tau = given.empty(model.nv)
     if not inverse_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
                                        given.count, tau.reshape(-1)):

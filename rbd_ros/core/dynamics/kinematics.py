@@ -1,10 +1,12 @@
 """Poses, twists, accelerations and Jacobians of every link: K eq. 37, 41."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, kernel, quick_entry
+from ..compile import kernel, quick_entry
 from ..errors import RbdError, shown
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
@@ -16,20 +18,22 @@ from ..model.inertia import Array
 from ..model.joint_kinds import column, dof, joint_bias, joint_pose, joint_twist
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
+from ..trying import trying
+from ..workspace import ONE_STATE
 
 # per node: world pose; twist (ω, v), angular acceleration and acceleration of the origin, in node axes
 _R, _P, _OMEGA, _V, _ALPHA, _ACCEL, SIZE = layout(R=9, p=3, omega=3, v=3, alpha=3, accel=3)
 
 
 @kernel
-def node_motion(M, q, k, v, a, j, order, W):
+def node_motion(B, q, k, v, a, j, order, W):
     """Fill W: world poses (order 0), twists (1), accelerations without gravity (2)."""
-    for i in range(node_count(M)):
+    for i in range(node_count(B)):
         o = node(i)
         w = SIZE * i
-        iq = k + first_position(M, o)
-        R, p = joint_pose(M, o, q, iq)
-        h = parent(M, o)
+        iq = k + first_position(B, o)
+        R, p = joint_pose(B, o, q, iq)
+        h = parent(B, o)
         x = SIZE * h
         if h < 0:
             put_matrix(W, w + _R, R)
@@ -40,14 +44,14 @@ def node_motion(M, q, k, v, a, j, order, W):
             put(W, w + _P, add(rotate(R_h, p), vector(W, x + _P)))
         if order == 0:
             continue
-        iv = j + first_velocity(M, o)
+        iv = j + first_velocity(B, o)
         z = 0.0 * v[j]
         omega_h = (z, z, z)
         velo_h = (z, z, z)
         if h >= 0:
             omega_h = vector(W, x + _OMEGA)
             velo_h = vector(W, x + _V)
-        omega_r, velo_r = joint_twist(M, o, q, iq, v, iv)
+        omega_r, velo_r = joint_twist(B, o, q, iq, v, iv)
         omega = rotate_back(R, omega_h)
         put(W, w + _OMEGA, add(omega, omega_r))
         put(W, w + _V, add(rotate_back(R, add(velo_h, cross(omega_h, p))), velo_r))
@@ -58,8 +62,8 @@ def node_motion(M, q, k, v, a, j, order, W):
         if h >= 0:
             alpha_h = vector(W, x + _ALPHA)
             accel_h = vector(W, x + _ACCEL)
-        alpha_r, accel_r = joint_twist(M, o, q, iq, a, iv)
-        bias_a, bias_l = joint_bias(M, o, q, iq, v, iv)
+        alpha_r, accel_r = joint_twist(B, o, q, iq, a, iv)
+        bias_a, bias_l = joint_bias(B, o, q, iq, v, iv)
         alpha_r = add(alpha_r, bias_a)
         accel_r = add(accel_r, bias_l)
         put(W, w + _ALPHA, add(rotate_back(R, alpha_h), add(alpha_r, cross(omega, omega_r))))
@@ -68,22 +72,22 @@ def node_motion(M, q, k, v, a, j, order, W):
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, :, ::1])")
-def poses_entry(M, q, W, poses):
+def poses_entry(B, q, W, poses):
     """Any number of states, checked; poses is (N·links, 4, 4). False also where they are not finite."""
-    nq = size_q(M)
-    links = integer(M, LINKS)
+    nq = size_q(B)
+    links = integer(B, LINKS)
     states = poses.shape[0] // links
-    if not positions_valid(M, q, states):
+    if not positions_valid(B, q, states):
         return False
     out = poses.reshape(-1)
     finite = True
     for s in range(states):
-        node_motion(M, q, s * nq, M, M, 0, 0, W)
+        node_motion(B, q, s * nq, B, B, 0, 0, W)
         for i in range(links):
-            o = integer(M, LINK_START) + LINK * i
-            R = matrix(M, o + LINK_ROTATION)
-            p = vector(M, o + LINK_POSITION)
-            h = integer(M, o + LINK_NODE)
+            o = integer(B, LINK_START) + LINK * i
+            R = matrix(B, o + LINK_ROTATION)
+            p = vector(B, o + LINK_POSITION)
+            h = integer(B, o + LINK_NODE)
             if h >= 0:
                 R_h = matrix(W, SIZE * h + _R)
                 R = compose(R_h, R)
@@ -101,26 +105,26 @@ def poses_entry(M, q, W, poses):
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[:, ::1])")
-def motions_entry(M, q, v, a, order, W, motions):
+def motions_entry(B, q, v, a, order, W, motions):
     """Per link V (order 1) or V̇ (order 2), (angular, linear) in link axes; motions is (N·links, 6)."""
-    nq = size_q(M)
-    nv = size_v(M)
-    links = integer(M, LINKS)
+    nq = size_q(B)
+    nv = size_v(B)
+    links = integer(B, LINKS)
     states = motions.shape[0] // links
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
     out = motions.reshape(-1)
     for s in range(states):
-        node_motion(M, q, s * nq, v, a, s * nv, order, W)
+        node_motion(B, q, s * nq, v, a, s * nv, order, W)
         for i in range(links):
-            o = integer(M, LINK_START) + LINK * i
-            h = integer(M, o + LINK_NODE)
+            o = integer(B, LINK_START) + LINK * i
+            h = integer(B, o + LINK_NODE)
             k = 6 * (s * links + i)
             if h < 0:
                 out[k:k + 6] = 0.0
                 continue
-            R = matrix(M, o + LINK_ROTATION)
-            p = vector(M, o + LINK_POSITION)
+            R = matrix(B, o + LINK_ROTATION)
+            p = vector(B, o + LINK_POSITION)
             w = SIZE * h
             omega = vector(W, w + _OMEGA)
             velo = add(vector(W, w + _V), cross(omega, p))
@@ -136,30 +140,30 @@ def motions_entry(M, q, v, a, order, W, motions):
 
 
 @kernel
-def jacobian_recursion(M, q, k, link, frame, J, at):
+def jacobian_recursion(B, q, k, link, frame, J, at):
     """Columns of the link's Jacobian from the link up to the root. frame: 0 body, 1 world, 2 aligned."""
-    nv = size_v(M)
+    nv = size_v(B)
     for c in range(6 * nv):
-        J[at + c] = 0.0 * M[0]
-    o = integer(M, LINK_START) + LINK * link
-    R = matrix(M, o + LINK_ROTATION)    # pose of the link in the node at hand
-    p = vector(M, o + LINK_POSITION)
-    i = integer(M, o + LINK_NODE)
+        J[at + c] = 0.0 * B[0]
+    o = integer(B, LINK_START) + LINK * link
+    R = matrix(B, o + LINK_ROTATION)    # pose of the link in the node at hand
+    p = vector(B, o + LINK_POSITION)
+    i = integer(B, o + LINK_NODE)
     while i >= 0:
         o = node(i)
-        iq = k + first_position(M, o)
-        for c in range(dof(kind(M, o))):
-            sa, sl = column(M, o, q, iq, c)
-            b = at + first_velocity(M, o) + c
+        iq = k + first_position(B, o)
+        for c in range(dof(kind(B, o))):
+            sa, sl = column(B, o, q, iq, c)
+            b = at + first_velocity(B, o) + c
             va = rotate_back(R, sa)
             vl = rotate_back(R, add(sl, cross(sa, p)))
             for r in range(3):
                 J[b + r * nv] += va[r]
                 J[b + (r + 3) * nv] += vl[r]
-        Rj, pj = joint_pose(M, o, q, iq)
+        Rj, pj = joint_pose(B, o, q, iq)
         p = add(rotate(Rj, p), pj)
         R = compose(Rj, R)
-        i = parent(M, o)
+        i = parent(B, o)
     if frame > 0:
         for c in range(nv):
             b = at + c
@@ -173,28 +177,31 @@ def jacobian_recursion(M, q, k, link, frame, J, at):
 
 
 @quick_entry("boolean(float64[::1], float64[::1], int64, int64, float64[:, ::1])")
-def jacobian_entry(M, q, link, frame, J):
+def jacobian_entry(B, q, link, frame, J):
     """Any number of states, checked; J is (N·6, nv). False also where it is not finite."""
-    nq = size_q(M)
-    nv = size_v(M)
+    nq = size_q(B)
+    nv = size_v(B)
     states = J.shape[0] // 6
-    if not positions_valid(M, q, states):
+    if not positions_valid(B, q, states):
         return False
     flat = J.reshape(-1)
     for s in range(states):
-        jacobian_recursion(M, q, s * nq, link, frame, flat, s * 6 * nv)
+        jacobian_recursion(B, q, s * nq, link, frame, flat, s * 6 * nv)
     return all_finite(flat)
 
 
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
+
+
+def _poses_of_one(model: RobotModel, q: Any) -> Array | None:
+    out = np.empty((len(model.body_names), 4, 4))
+    return out if poses_entry.call(model._block, q, model._work, out) else None
+
+
+@trying(_poses_of_one)
 def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
     """Poses (nb, 4, 4) or (N, nb, 4, 4) of all links, world from body, in the order of `model.body_names`."""
-    try:
-        out = np.empty((len(model.body_names), 4, 4))
-        if poses_entry.call(model._block, q, model._work, out):
-            return out
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q)
+    given = shaped(model, positions={"q": q})
     out = given.empty(len(model.body_names), 4, 4)
     if not poses_entry.call(model._block, *given.flat, model._work, out.reshape(-1, 4, 4)):
         given.refuse(poses=out)
@@ -214,14 +221,14 @@ def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
     return _motions(model, q, v, a, 2)
 
 
+def _motions_of_one(model: RobotModel, q: Any, v: Any, a: Any, order: int) -> Array | None:
+    out = np.empty((len(model.body_names), 6))
+    return out if motions_entry.call(model._block, q, v, a, order, model._work, out) else None
+
+
+@trying(_motions_of_one)
 def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order: int) -> Array:
-    try:
-        out = np.empty((len(model.body_names), 6))
-        if motions_entry.call(model._block, q, v, a, order, model._work, out):
-            return out
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q, v=v, a=a)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     out = given.empty(len(model.body_names), 6)
     if not motions_entry.call(model._block, *given.flat, order, model._work, out.reshape(-1, 6)):
         given.refuse(**{"velocities" if order == 1 else "accelerations": out})
@@ -231,6 +238,12 @@ def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order:
 FRAMES = {"body": 0, "world": 1, "aligned": 2}
 
 
+def _jacobian_of_one(model: RobotModel, q: Any, body: str, frame: str) -> Array | None:
+    J = np.empty((6, model.nv))
+    return J if jacobian_entry.call(model._block, q, model.body_index(body), FRAMES.get(frame), J) else None
+
+
+@trying(_jacobian_of_one)
 def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") -> Array:
     """Jacobian (6, nv) or (N, 6, nv) of a link, angular rows first: twist = J v.
 
@@ -240,13 +253,7 @@ def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") ->
     choice = FRAMES.get(frame)
     if choice is None:
         raise RbdError(f"frame is {shown(frame)}, expected one of {', '.join(FRAMES)}")
-    try:
-        J = np.empty((6, model.nv))
-        if jacobian_entry.call(model._block, q, model.body_index(body), choice, J):
-            return J
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q)
+    given = shaped(model, positions={"q": q})
     index = model.body_index(body)
     J = given.empty(6, model.nv)
     if not jacobian_entry.call(model._block, *given.flat, index, choice, J.reshape(given.count * 6, model.nv)):

@@ -1,10 +1,12 @@
 """Mass matrix of trees: composite inertias, K eq. 32 with M_ij = S_iᵀ Ad* Î_composite S_j."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import UNSUITED, kernel, quick_entry
+from ..compile import kernel, quick_entry
 from ..lie.spatial import add, cross, dot, rotate, rotate_symmetric, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, INERTIA, MASS, MOMENT, first_position, first_velocity, kind, layout, matrix, node, node_count, parent,
@@ -15,25 +17,27 @@ from ..model.inertia import Array
 from ..model.joint_kinds import column, dof, joint_pose
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
+from ..trying import trying
+from ..workspace import ONE_STATE
 
 _R, _P, _MASS, _H, _I, SIZE = layout(R=9, p=3, mass=1, h=3, I=6)
 
 
 @kernel
-def composite_inertias(M, q, k, W):
+def composite_inertias(B, q, k, W):
     """Poses and, per node, mass, first moment and inertia about its origin of all that moves with it."""
-    n = node_count(M)
+    n = node_count(B)
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        R, p = joint_pose(M, o, q, k + first_position(M, o))
+        R, p = joint_pose(B, o, q, k + first_position(B, o))
         put_matrix(W, w + _R, R)
         put(W, w + _P, p)
-        W[w + _MASS] = M[o + MASS]
-        put(W, w + _H, vector(M, o + MOMENT))
-        put_six(W, w + _I, six(M, o + INERTIA))
+        W[w + _MASS] = B[o + MASS]
+        put(W, w + _H, vector(B, o + MOMENT))
+        put_six(W, w + _I, six(B, o + INERTIA))
     for i in range(n - 1, -1, -1):
-        h = parent(M, node(i))
+        h = parent(B, node(i))
         if h < 0:
             continue
         w = SIZE * i
@@ -58,31 +62,31 @@ def composite_inertias(M, q, k, W):
 
 
 @kernel
-def mass_matrix_recursion(M, q, k, W, H, at):
+def mass_matrix_recursion(B, q, k, W, H, at):
     """H[at:] takes the nv × nv matrix, row by row."""
-    n = node_count(M)
-    nv = size_v(M)
+    n = node_count(B)
+    nv = size_v(B)
     for i in range(nv * nv):
-        H[at + i] = 0.0 * M[0]
-    composite_inertias(M, q, k, W)
+        H[at + i] = 0.0 * B[0]
+    composite_inertias(B, q, k, W)
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iv = first_velocity(M, o)
-        for c in range(dof(kind(M, o))):
-            sa, sl = column(M, o, q, k + first_position(M, o), c)
+        iv = first_velocity(B, o)
+        for c in range(dof(kind(B, o))):
+            sa, sl = column(B, o, q, k + first_position(B, o), c)
             mass = W[w + _MASS]
             h = vector(W, w + _H)
             # momentum of the composite body moving with this column
             N = add(symmetric_times(six(W, w + _I), sa), cross(h, sl))
             F = sub(scale(mass, sl), cross(h, sa))
-            H[at + (iv + c) * nv + iv + c] += M[o + ARMATURE + c]
+            H[at + (iv + c) * nv + iv + c] += B[o + ARMATURE + c]
             j = i
             while j >= 0:
                 oj = node(j)
-                jv = first_velocity(M, oj)
-                for d in range(dof(kind(M, oj))):
-                    ta, tl = column(M, oj, q, k + first_position(M, oj), d)
+                jv = first_velocity(B, oj)
+                for d in range(dof(kind(B, oj))):
+                    ta, tl = column(B, oj, q, k + first_position(B, oj), d)
                     x = dot(ta, N) + dot(tl, F)
                     H[at + (iv + c) * nv + jv + d] += x
                     if j != i:
@@ -90,39 +94,42 @@ def mass_matrix_recursion(M, q, k, W, H, at):
                 R = matrix(W, SIZE * j + _R)
                 F = rotate(R, F)
                 N = add(rotate(R, N), cross(vector(W, SIZE * j + _P), F))
-                j = parent(M, oj)
+                j = parent(B, oj)
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[:, ::1])")
-def mass_matrix_entry(M, q, W, H):
+def mass_matrix_entry(B, q, W, H):
     """Any number of states, checked; H is (N·nv, nv). False for wrong input, and where H is not finite."""
-    nq = size_q(M)
-    nv = size_v(M)
+    nq = size_q(B)
+    nv = size_v(B)
     states = H.shape[0] // max(nv, 1)
-    if not positions_valid(M, q, states):
+    if not positions_valid(B, q, states):
         return False
     flat = H.reshape(-1)
     finite = True
     for s in range(states):
-        mass_matrix_recursion(M, q, s * nq, W, flat, s * nv * nv)
+        mass_matrix_recursion(B, q, s * nq, W, flat, s * nv * nv)
         for i in range(nv):    # where these are, all are
             x = flat[s * nv * nv + i * (nv + 1)]
             finite &= x - x == 0.0
     return finite
 
 
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
+
+
+def _one_state(model: RobotModel, q: Any) -> Array | None:
+    H = np.empty((model.nv, model.nv))
+    return H if mass_matrix_entry.call(model._block, q, model._work, H) else None
+
+
+@trying(_one_state)
 def mass_matrix(model: RobotModel, q: ArrayLike) -> Array:
     """Mass matrix M(q) (nv, nv) or (N, nv, nv), symmetric, rotor inertia included: K eq. 32.
 
     q (nq,) or (N, nq). Raises `RbdError` for a wrong shape or non-finite numbers.
     """
-    try:
-        H = np.empty((model.nv, model.nv))
-        if mass_matrix_entry.call(model._block, q, model._work, H):
-            return H
-    except UNSUITED:
-        pass    # not float64 arrays of one state: looked at below
-    given = shaped(model, q=q)
+    given = shaped(model, positions={"q": q})
     H = given.empty(model.nv, model.nv)
     if not mass_matrix_entry.call(model._block, *given.flat, model._work, H.reshape(given.count * model.nv, model.nv)):
         given.refuse(mass_matrix=H)

@@ -26,9 +26,6 @@ NODES, NQ, NV, GRAVITY, LINKS, SHARED, LINK_START, _, HEADER = layout(
 # of a link: node (−1: the world), pose in the node's frame
 LINK_NODE, LINK_ROTATION, LINK_POSITION, LINK = layout(node=1, rotation=9, position=3)
 
-# scratch memory of a call with one state (`RobotModel._work`): per node, per column of S, per coordinate
-WORK_NODE, WORK_COLUMN, WORK_COORDINATE = 102, 32, 13
-
 ZERO = (0.0, 0.0, 0.0)
 
 
@@ -45,51 +42,51 @@ def integer(A, k):
 
 
 @kernel
-def node_count(M):
+def node_count(B):
     """How many nodes the model has."""
-    return integer(M, NODES)
+    return integer(B, NODES)
 
 
 @kernel
-def size_q(M):
+def size_q(B):
     """nq."""
-    return integer(M, NQ)
+    return integer(B, NQ)
 
 
 @kernel
-def size_v(M):
+def size_v(B):
     """nv."""
-    return integer(M, NV)
+    return integer(B, NV)
 
 
 @kernel
-def parent(M, o):
+def parent(B, o):
     """Index of the node before, −1 for the world; o: offset of the node's record."""
-    return integer(M, o + PARENT)
+    return integer(B, o + PARENT)
 
 
 @kernel
-def kind(M, o):
+def kind(B, o):
     """Which of the kinds of `joint_kinds`."""
-    return integer(M, o + TYPE)
+    return integer(B, o + TYPE)
 
 
 @kernel
-def first_position(M, o):
+def first_position(B, o):
     """Where the joint's positions begin in q."""
-    return integer(M, o + IQ)
+    return integer(B, o + IQ)
 
 
 @kernel
-def first_velocity(M, o):
+def first_velocity(B, o):
     """Where its velocities begin in v."""
-    return integer(M, o + IV)
+    return integer(B, o + IV)
 
 
 @kernel
-def zero(M, v, j):
+def zero(B, v, j):
     """Zero of the type of v (float, complex), also where the model has no coordinates and v no numbers."""
-    return 0.0 * v[j] if j < v.shape[0] else 0.0 * M[0]
+    return 0.0 * v[j] if j < v.shape[0] else 0.0 * B[0]
 
 
 @kernel
@@ -147,6 +144,6 @@ def finite_range(x, start, end):
 
 
 @kernel
-def rates_valid(M, v, states):
+def rates_valid(B, v, states):
     """Whether v (or a, τ) holds this many states of the model: size and finite numbers."""
-    return v.shape[0] == states * size_v(M) and all_finite(v)
+    return v.shape[0] == states * size_v(B) and all_finite(v)

@@ -11,19 +11,19 @@ from .joint_kinds import between_node, has_quaternion, move_node, quaternion_at
 
 
 @kernel
-def positions_valid(M, q, states):
+def positions_valid(B, q, states):
     """Whether q holds this many states of the model: size, finite numbers, quaternions of norm one within 1 %."""
-    nq = size_q(M)
+    nq = size_q(B)
     if q.shape[0] != states * nq or not all_finite(q):
         return False
-    if nq == size_v(M):
+    if nq == size_v(B):
         return True
     for s in range(states):
-        for i in range(node_count(M)):
+        for i in range(node_count(B)):
             o = node(i)
-            t = kind(M, o)
+            t = kind(B, o)
             if has_quaternion(t):
-                j = s * nq + first_position(M, o) + quaternion_at(t)
+                j = s * nq + first_position(B, o) + quaternion_at(t)
                 norm = np.sqrt(q[j] * q[j] + q[j + 1] * q[j + 1] + q[j + 2] * q[j + 2] + q[j + 3] * q[j + 3])
                 if not abs(norm - 1.0) <= 1e-2:
                     return False
@@ -31,37 +31,37 @@ def positions_valid(M, q, states):
 
 
 @kernel
-def integrate_state(M, q, k, dv, j, out):
+def integrate_state(B, q, k, dv, j, out):
     """`out = q ⊕ dv` for one state: `T exp(dv)` for poses and quaternions, a sum for all else."""
-    for i in range(node_count(M)):
+    for i in range(node_count(B)):
         o = node(i)
-        if M[o + OWNER].real == 0.0:
+        if B[o + OWNER].real == 0.0:
             continue
-        move_node(M, o, q, k + first_position(M, o), dv, j + first_velocity(M, o), out)
+        move_node(B, o, q, k + first_position(B, o), dv, j + first_velocity(B, o), out)
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64)")
-def integrate_entry(M, q, dv, out, states):
+def integrate_entry(B, q, dv, out, states):
     """This many states, checked; False where the input is not what the model takes, or out is not finite."""
-    if not (positions_valid(M, q, states) and rates_valid(M, dv, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, dv, states)):
         return False
-    nq = size_q(M)
+    nq = size_q(B)
     for s in range(states):
-        integrate_state(M, q, s * nq, dv, s * size_v(M), out)
+        integrate_state(B, q, s * nq, dv, s * size_v(B), out)
     return all_finite(out)
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64)")
-def difference_entry(M, q0, q1, out, states):
+def difference_entry(B, q0, q1, out, states):
     """This many states, checked; False where the input is not what the model takes, or out is not finite."""
-    if not (positions_valid(M, q0, states) and positions_valid(M, q1, states)):
+    if not (positions_valid(B, q0, states) and positions_valid(B, q1, states)):
         return False
-    nq = size_q(M)
-    nv = size_v(M)
+    nq = size_q(B)
+    nv = size_v(B)
     for s in range(states):
-        for i in range(node_count(M)):
+        for i in range(node_count(B)):
             o = node(i)
-            if M[o + OWNER] == 0.0:
+            if B[o + OWNER] == 0.0:
                 continue
-            between_node(M, o, q0, q1, s * nq + first_position(M, o), out, s * nv + first_velocity(M, o))
+            between_node(B, o, q0, q1, s * nq + first_position(B, o), out, s * nv + first_velocity(B, o))
     return all_finite(out)

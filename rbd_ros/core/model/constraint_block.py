@@ -20,12 +20,11 @@ from .robot_model import RobotModel
 ROWS, ITEMS, START = 0, 1, 2
 KIND, SIZE, ROW = 0, 1, 2
 POSE, COUPLING, USER = 0, 1, 2
-NODE_1, NODE_2, ROTATION_1, POSITION_1, ROTATION_2, POSITION_2, FLAGS, POSE_SIZE = 3, 4, 5, 14, 17, 26, 29, 35
+_, NODE_1, NODE_2, ROTATION_1, POSITION_1, ROTATION_2, POSITION_2, FLAGS, POSE_SIZE = block.layout(
+    head=3, node_1=1, node_2=1, rotation_1=9, position_1=3, rotation_2=9, position_2=3, flags=6)
 CONSTANT, TERMS, FIRST_TERM = 3, 4, 5
 TERM_Q, TERM_V, TERM_RATIO, TERM_OFFSET, TERM_COUNT, TERM_FIRST = 0, 1, 2, 3, 4, 5
 COUNT, USER_START, USER_SIZE = 3, 4, 5
-
-WORK_NODE = 114    # scratch memory of a call with one state (`Bound.work`) per node, beside 6 numbers for each row
 
 
 def _frame(model: RobotModel, end: str, link: str | None, pose: Array) -> tuple[int, list[float]]:

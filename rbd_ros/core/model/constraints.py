@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -16,7 +15,8 @@ from numpy.typing import ArrayLike
 from ..compile import COMPILED
 from ..errors import RbdError, shown, unknown_name
 from ..lie import se3
-from .constraint_block import WORK_NODE, coupling_record, pose_record, user_record
+from ..workspace import CONSTRAINED
+from .constraint_block import coupling_record, pose_record, user_record
 from .inertia import Array, finite, read_only
 from .robot_model import RobotModel
 
@@ -220,12 +220,15 @@ class Bound:
     users: tuple[UserConstraint, ...]
     no_users: Array = field(default_factory=lambda: np.empty(0))
 
-    def _make_work(self) -> Array:
-        """Scratch memory of compiled calls with one state, as `RobotModel._work`."""
-        nodes, nv, m = len(self.model._node_rows), self.model.nv, self.size
-        return np.empty((WORK_NODE + 6 * m) * nodes + (3 * nv + 2 * m + 4) * m + nv)
+    work: Array = field(init=False)    # scratch memory, see `workspace`
 
-    work = cached_property(_make_work) if COMPILED else property(_make_work)
+    def __post_init__(self) -> None:
+        if COMPILED:
+            object.__setattr__(self, "work", self.new_work())
+
+    def new_work(self) -> Array:
+        """Scratch memory of one call."""
+        return np.empty(CONSTRAINED.size(nodes=len(self.model._node_rows), nv=self.model.nv, rows=self.size))
 
     def user_values(self, q: Array, v: Array) -> Array:
         """The users' values at a state or at each of a batch, flat."""
@@ -233,6 +236,10 @@ class Bound:
             return self.no_users
         states = zip(np.atleast_2d(q), np.atleast_2d(v), strict=True)
         return np.concatenate([user.values(x, y).ravel() for x, y in states for user in self.users])
+
+
+if not COMPILED:    # each call takes its own
+    Bound.work = property(Bound.new_work)    # type: ignore[assignment]
 
 
 class ConstraintSet:

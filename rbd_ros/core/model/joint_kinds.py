@@ -20,7 +20,7 @@ REVOLUTE, PRISMATIC, HELICAL, SPHERICAL, SPHERICAL_EXP, FREE, CAM = 0, 1, 2, 3, 
 
 @kernel
 def is_revolute(t):
-    """The commonest kind, for which kernels have a shorter way: S is z times `M[o + RATIO]`."""
+    """The commonest kind, for which kernels have a shorter way: S is z times `B[o + RATIO]`."""
     return t == REVOLUTE
 
 
@@ -69,36 +69,36 @@ def dof(t):
 
 
 @kernel
-def advance(M, o, q, k, i):
+def advance(B, o, q, k, i):
     """Derivative i of the advance of a cam by its angle."""
-    return polynomial_series.polynomial(M, integer(M, o + PITCH), i, M[o + RATIO] * q[k] + M[o + OFFSET])
+    return polynomial_series.polynomial(B, integer(B, o + PITCH), i, B[o + RATIO] * q[k] + B[o + OFFSET])
 
 
 @kernel
-def screw(M, o, q, k, t):
+def screw(B, o, q, k, t):
     """How much a joint with an axis turns about and slides along it, per unit of its coordinate."""
     one = 1.0 + 0.0 * q[k]
     if t == HELICAL:
-        return one, M[o + PITCH] + 0.0 * q[k]
+        return one, B[o + PITCH] + 0.0 * q[k]
     if t == CAM:
-        return one, advance(M, o, q, k, 1)
+        return one, advance(B, o, q, k, 1)
     return (0.0 * q[k], one) if t == PRISMATIC else (one, 0.0 * q[k])
 
 
 @kernel
-def joint_pose(M, o, q, k):
+def joint_pose(B, o, q, k):
     """Pose `(R, p)` of the node in its parent at the positions that start at `q[k]`."""
-    R = matrix(M, o + ROTATION)
-    p = vector(M, o + POSITION)
-    t = kind(M, o)
+    R = matrix(B, o + ROTATION)
+    p = vector(B, o + POSITION)
+    t = kind(B, o)
     if has_axis(t):
-        x = M[o + RATIO] * q[k] + M[o + OFFSET]
+        x = B[o + RATIO] * q[k] + B[o + OFFSET]
         if t == REVOLUTE:
             return steps.turn_z(R, x), p
         axis = (R[2], R[5], R[8])
         if t == PRISMATIC:
             return R, add(p, scale(x, axis))
-        slid = advance(M, o, q, k, 0) if t == CAM else M[o + PITCH] * x
+        slid = advance(B, o, q, k, 0) if t == CAM else B[o + PITCH] * x
         return steps.turn_z(R, x), add(p, scale(slid, axis))
     if t == FREE:
         return compose(R, steps.axes_at(q, k + 3)), add(p, rotate(R, vector(q, k)))
@@ -110,15 +110,15 @@ def joint_pose(M, o, q, k):
 
 
 @kernel
-def joint_twist(M, o, q, k, x, j):
+def joint_twist(B, o, q, k, x, j):
     """`S x` as (angular, linear) in the node's frame, for the rates that start at `x[j]`; q is read where S = S(q)."""
-    t = kind(M, o)
+    t = kind(B, o)
     z = 0.0 * x[j]
     if t == REVOLUTE:
-        return (z, z, M[o + RATIO] * x[j]), (z, z, z)
+        return (z, z, B[o + RATIO] * x[j]), (z, z, z)
     if has_axis(t):
-        rate = M[o + RATIO] * x[j]
-        turned, slid = screw(M, o, q, k, t)
+        rate = B[o + RATIO] * x[j]
+        turned, slid = screw(B, o, q, k, t)
         return (z, z, turned * rate), (z, z, slid * rate)
     if t == FREE:
         return vector(x, j), vector(x, j + 3)
@@ -130,15 +130,15 @@ def joint_twist(M, o, q, k, x, j):
 
 
 @kernel
-def column(M, o, q, k, c):
+def column(B, o, q, k, c):
     """Column c of S in the node's frame: (angular, linear)."""
-    t = kind(M, o)
-    z = 0.0 * M[o]
+    t = kind(B, o)
+    z = 0.0 * B[o]
     if t == REVOLUTE:
-        return (z, z, M[o + RATIO]), (z, z, z)
+        return (z, z, B[o + RATIO]), (z, z, z)
     if has_axis(t):
-        turned, slid = screw(M, o, q, k, t)
-        return (z, z, turned * M[o + RATIO]), (z, z, slid * M[o + RATIO])
+        turned, slid = screw(B, o, q, k, t)
+        return (z, z, turned * B[o + RATIO]), (z, z, slid * B[o + RATIO])
     if t == SPHERICAL_EXP:
         return rotate(right_jacobian(vector(q, k)), unit(c, z)), (z, z, z)
     if has_quaternion(t):
@@ -147,23 +147,23 @@ def column(M, o, q, k, c):
 
 
 @kernel
-def joint_bias(M, o, q, k, v, j):
+def joint_bias(B, o, q, k, v, j):
     """`Ṡ v` as (angular, linear); zero where S is constant."""
-    if varies(kind(M, o)):
-        return slope_along(M, o, q, k, v, j, rates(kind(M, o), v, j))
+    if varies(kind(B, o)):
+        return slope_along(B, o, q, k, v, j, rates(kind(B, o), v, j))
     z = 0.0 * v[j]
     return (z, z, z), (z, z, z)
 
 
 @kernel
-def project(M, o, q, k, n, f, out, j):
+def project(B, o, q, k, n, f, out, j):
     """Add `Sᵀ (n, f)` to `out[j:]`."""
-    t = kind(M, o)
+    t = kind(B, o)
     if t == REVOLUTE:
-        out[j] += M[o + RATIO] * n[2]
+        out[j] += B[o + RATIO] * n[2]
     elif has_axis(t):
-        turned, slid = screw(M, o, q, k, t)
-        out[j] += M[o + RATIO] * (turned * n[2] + slid * f[2])
+        turned, slid = screw(B, o, q, k, t)
+        out[j] += B[o + RATIO] * (turned * n[2] + slid * f[2])
     elif t == SPHERICAL_EXP:
         put_add(out, j, rotate_back(right_jacobian(vector(q, k)), n))
     elif has_quaternion(t):
@@ -183,79 +183,79 @@ def rates(t, x, j):
 
 
 @kernel
-def slope(M, o, q, k, y, x):
+def slope(B, o, q, k, y, x):
     """`(∂S/∂q y) x` as (angular, linear)."""
     z = 0.0 * x[0]
-    if kind(M, o) == SPHERICAL_EXP:
+    if kind(B, o) == SPHERICAL_EXP:
         return rotate(right_jacobian_dot(vector(q, k), y), x), (z, z, z)
-    if kind(M, o) == CAM:
-        return (z, z, z), (z, z, M[o + RATIO] * M[o + RATIO] * advance(M, o, q, k, 2) * y[0] * x[0])
+    if kind(B, o) == CAM:
+        return (z, z, z), (z, z, B[o + RATIO] * B[o + RATIO] * advance(B, o, q, k, 2) * y[0] * x[0])
     return (z, z, z), scale(np.nan, x)
 
 
 @kernel
-def second_slope(M, o, q, k, y, x):
+def second_slope(B, o, q, k, y, x):
     """`(∂²S/∂q² y x) x`."""
     z = 0.0 * x[0]
-    if kind(M, o) == SPHERICAL_EXP:
+    if kind(B, o) == SPHERICAL_EXP:
         return rotate(right_jacobian_second(vector(q, k), y, x), x), (z, z, z)
-    if kind(M, o) == CAM:
-        return (z, z, z), (z, z, M[o + RATIO] ** 3 * advance(M, o, q, k, 3) * y[0] * x[0] * x[0])
+    if kind(B, o) == CAM:
+        return (z, z, z), (z, z, B[o + RATIO] ** 3 * advance(B, o, q, k, 3) * y[0] * x[0] * x[0])
     return (z, z, z), scale(np.nan, x)
 
 
 @sweep
-def slope_along(M, o, q, k, v, j, x):
+def slope_along(B, o, q, k, v, j, x):
     """`Ṡ x` for the rates v[j:]."""
-    return slope(M, o, q, k, rates(kind(M, o), v, j), x)
+    return slope(B, o, q, k, rates(kind(B, o), v, j), x)
 
 
 @sweep
-def slope_dual(M, o, q, k, y, n, f):
+def slope_dual(B, o, q, k, y, n, f):
     """`(∂S/∂q y)ᵀ (n, f)`, a triple."""
-    if kind(M, o) == SPHERICAL_EXP:
+    if kind(B, o) == SPHERICAL_EXP:
         return rotate_back(right_jacobian_dot(vector(q, k), y), n)
-    if kind(M, o) == CAM:
-        return scale(M[o + RATIO] * M[o + RATIO] * advance(M, o, q, k, 2) * y[0] * f[2], unit(0, y[0]))
+    if kind(B, o) == CAM:
+        return scale(B[o + RATIO] * B[o + RATIO] * advance(B, o, q, k, 2) * y[0] * f[2], unit(0, y[0]))
     return scale(np.nan, n)
 
 
 @routine
-def series_size(M, o, K):
+def series_size(B, o, K):
     """Numbers that Taylor series in time of order K need per node."""
-    if kind(M, o) == CAM:
-        return polynomial_series.record_size(integer(M, integer(M, o + PITCH)), K)
-    return exponential_series.record_size(K) if kind(M, o) == SPHERICAL_EXP else 0
+    if kind(B, o) == CAM:
+        return polynomial_series.record_size(integer(B, integer(B, o + PITCH)), K)
+    return exponential_series.record_size(K) if kind(B, o) == SPHERICAL_EXP else 0
 
 
 @routine
-def series_rate(M, o, q, k, v, j, stride, order, K, C, at):
+def series_rate(B, o, q, k, v, j, stride, order, K, C, at):
     """Coefficient `order` ≤ K of `S q̇` from those of q̇ at v[j + m·stride:], and the record C[at:] of lower ones."""
     z = 0.0 * v[j]
-    if kind(M, o) == SPHERICAL_EXP:
+    if kind(B, o) == SPHERICAL_EXP:
         return exponential_series.exponential_rate(q, k, v, j, stride, order, K, C, at), (z, z, z)
-    if kind(M, o) == CAM:
-        r = M[o + RATIO]
+    if kind(B, o) == CAM:
+        r = B[o + RATIO]
         return (z, z, r * v[j + order * stride]), (z, z, polynomial_series.polynomial_rate(
-            M, integer(M, o + PITCH), r * q[k] + M[o + OFFSET], r, v, j, stride, order, K, C, at))
+            B, integer(B, o + PITCH), r * q[k] + B[o + OFFSET], r, v, j, stride, order, K, C, at))
     return (z, z, z), (z, z, z + np.nan)
 
 
 @routine
-def series_dual(M, o, n, f, order, K, C, at, out, j):
+def series_dual(B, o, n, f, order, K, C, at, out, j):
     """Add coefficient `order` of `Sᵀ (n, f)` to out[j:], from those of n and f; lower orders were given before."""
-    if kind(M, o) == SPHERICAL_EXP:
+    if kind(B, o) == SPHERICAL_EXP:
         put_add(out, j, exponential_series.exponential_dual(n, order, K, C, at))
-    elif kind(M, o) == CAM:
-        out[j] += M[o + RATIO] * (n[2] + polynomial_series.polynomial_dual(f[2], order, K, C, at))
+    elif kind(B, o) == CAM:
+        out[j] += B[o + RATIO] * (n[2] + polynomial_series.polynomial_dual(f[2], order, K, C, at))
     else:
         out[j] += np.nan
 
 
 @kernel
-def move_node(M, o, q, k, x, j, out):
+def move_node(B, o, q, k, x, j, out):
     """`out[k:] = q[k:] ⊕ x[j:]`: `T exp(x)` for poses and quaternions, a sum for all else."""
-    t = kind(M, o)
+    t = kind(B, o)
     if t == FREE:
         steps.move(q, k, vector(x, j), vector(x, j + 3), out)
     elif t == SPHERICAL:
@@ -268,9 +268,9 @@ def move_node(M, o, q, k, x, j, out):
 
 
 @kernel
-def between_node(M, o, q0, q1, k, out, j):
+def between_node(B, o, q0, q1, k, out, j):
     """To out[j:] the x with `q0[k:] ⊕ x = q1[k:]`, the shortest one for rotations."""
-    t = kind(M, o)
+    t = kind(B, o)
     if t == FREE:
         r, u = steps.move_between(q0, q1, k)
         put(out, j, r)
@@ -285,9 +285,9 @@ def between_node(M, o, q0, q1, k, out, j):
 
 
 @kernel
-def tangent_node(M, o, q, k, c, s, out, j):
+def tangent_node(B, o, q, k, c, s, out, j):
     """Add s times the change of the positions q[k:] along velocity coordinate c to out[j:]."""
-    t = kind(M, o)
+    t = kind(B, o)
     if t == FREE:
         steps.move_tangent(q, k, c, s, out, j)
     elif t == SPHERICAL:

@@ -4,14 +4,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import COMPILED, UNSUITED
+from ..compile import COMPILED
 from ..errors import RbdError, shown, unknown_name
+from ..kept import kept
+from ..trying import trying
+from ..workspace import ONE_STATE
 from . import block
 from .assembly import Assembly, Description, assemble
 from .configuration import difference_entry, integrate_entry
@@ -47,6 +49,15 @@ class RobotModel:
     armature: Array
     description: Description = dataclasses.field(repr=False)
     _block: Array = dataclasses.field(repr=False)
+    _work: Array = dataclasses.field(init=False, repr=False)    # scratch memory, see `workspace`
+
+    def __post_init__(self) -> None:
+        if COMPILED:
+            object.__setattr__(self, "_work", self._new_work())
+
+    def _new_work(self) -> Array:
+        count = int(self._block[block.NODES])
+        return np.empty(ONE_STATE.size(nodes=count, columns=sum(kind.nv for _, kind in self._kinds), nv=self.nv))
 
     @classmethod
     def from_description(cls, description: Description) -> RobotModel:
@@ -75,23 +86,23 @@ class RobotModel:
     def __reduce__(self) -> tuple[Any, ...]:
         return RobotModel.from_description, (self.description,)
 
-    @cached_property
+    @kept
     def joint_names(self) -> tuple[str, ...]:
         """Names of the moving, independent joints."""
         return tuple(joint.name for joint in self.joints)
 
-    @cached_property
+    @kept
     def velocity_names(self) -> tuple[str, ...]:
         """A name per velocity coordinate: the joint's, or `joint/k` where it has several."""
         return tuple(joint.name if joint.nv == 1 else f"{joint.name}/{k}"
                      for joint in self.joints for k in range(joint.nv))
 
-    @cached_property
+    @kept
     def total_mass(self) -> float:
         """Mass of all links (kg), a fixed base included."""
         return float(sum(inertia.mass for inertia in self.description.links.values()))
 
-    @cached_property
+    @kept
     def inertial_parameters(self) -> Array:
         """(10·nb,) per body m, m c (3), inertia xx, xy, yy, xz, yz, zz about its link's origin: of the regressor."""
         rows = []
@@ -108,7 +119,7 @@ class RobotModel:
             raise unknown_name("joint", name, self.joint_names)
         return self._joint_by_name[name]
 
-    @cached_property
+    @kept
     def _joint_by_name(self) -> dict[str, Joint]:
         return {joint.name: joint for joint in self.joints}
 
@@ -118,7 +129,7 @@ class RobotModel:
             raise unknown_name("body", name, self.body_names)
         return self._body_by_name[name]
 
-    @cached_property
+    @kept
     def _body_by_name(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.body_names)}
 
@@ -147,21 +158,21 @@ class RobotModel:
             q[at:at + 4] = x / np.linalg.norm(x)
         return q
 
-    @cached_property
+    @kept
     def _node_rows(self) -> Array:
         count = int(self._block[block.NODES])
         return self._block[block.HEADER:block.HEADER + count * block.NODE].reshape(count, block.NODE)
 
-    @cached_property
+    @kept
     def _kinds(self) -> tuple[tuple[Array, Kind], ...]:
         """Per node its record and its kind."""
         return tuple((row, kind_of(int(row[block.TYPE]))) for row in self._node_rows)
 
-    @cached_property
+    @kept
     def _quaternions(self) -> tuple[int, ...]:
         return tuple(int(row[block.IQ]) + kind.quaternion for row, kind in self._kinds if kind.quaternion is not None)
 
-    @cached_property
+    @kept
     def _is_length(self) -> NDArray[np.bool_]:
         lengths = np.zeros(self.nq, dtype=bool)
         for row, kind in self._kinds:
@@ -169,45 +180,32 @@ class RobotModel:
                 lengths[[int(row[block.IQ]) + i for i in kind.q_lengths]] = True
         return lengths
 
-    @cached_property
+    @kept
     def _zeros(self) -> Array:
         """(nv,) zeros for kernels; never written to."""
         return np.zeros(self.nv)
 
-    def _make_work(self) -> Array:
-        """Scratch memory of calls with one state, enough for each `quick_entry`.
+    def _integrate_one(self, q: Any, dv: Any) -> Array | None:
+        out = np.empty(self.nq)
+        return out if integrate_entry.call(self._block, q, dv, out, 1) else None
 
-        Shared by all of them: compiled, they hold the interpreter's lock. In plain Python each call takes its own.
-        """
-        columns = sum(kind.nv for _, kind in self._kinds)
-        return np.empty(block.WORK_NODE * len(self._node_rows) + block.WORK_COLUMN * columns
-                        + (4 * self.nv + block.WORK_COORDINATE) * self.nv)
-
-    _work = cached_property(_make_work) if COMPILED else property(_make_work)
-
+    @trying(_integrate_one)
     def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """`q ⊕ dv` (nq,) or (N, nq): move from q along velocity coordinates dv = v·dt, quaternions on the group."""
-        try:
-            out = np.empty(self.nq)
-            if integrate_entry.call(self._block, q, dv, out, 1):
-                return out
-        except UNSUITED:
-            pass    # not float64 arrays of one state: looked at below
-        given = shaped(self, q=q, dv=dv)
+        given = shaped(self, positions={"q": q}, rates={"dv": dv})
         out = given.empty(self.nq)
         if not integrate_entry.call(self._block, *given.flat, out.reshape(-1), given.count):
             given.refuse(q=out)
         return out
 
+    def _difference_of_one(self, q0: Any, q1: Any) -> Array | None:
+        out = np.empty(self.nv)
+        return out if difference_entry.call(self._block, q0, q1, out, 1) else None
+
+    @trying(_difference_of_one)
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """The dv (nv,) or (N, nv) with `integrate(q0, dv) = q1`, the shortest one for rotations."""
-        try:
-            out = np.empty(self.nv)
-            if difference_entry.call(self._block, q0, q1, out, 1):
-                return out
-        except UNSUITED:
-            pass    # not float64 arrays of one state: looked at below
-        given = shaped(self, q0=q0, q1=q1)
+        given = shaped(self, positions={"q0": q0, "q1": q1})
         out = given.empty(self.nv)
         if not difference_entry.call(self._block, *given.flat, out.reshape(-1), given.count):
             given.refuse(difference=out)
@@ -260,3 +258,7 @@ class RobotModel:
         links = {name: Inertia(factor * old.mass, old.com, factor * old.matrix)
                  for name, old in self.description.links.items()}
         return RobotModel.from_description(dataclasses.replace(self.description, links=links))
+
+
+if not COMPILED:    # each call takes its own
+    RobotModel._work = property(RobotModel._new_work)    # type: ignore[assignment]

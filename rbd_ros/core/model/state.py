@@ -41,11 +41,12 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class States:
-    """Inputs by name, C-contiguous float64 arrays of one batch size (None: a single state)."""
+    """Inputs by name, positions first: C-contiguous float64 arrays of one batch size (None: a single state)."""
 
     model: Model
     names: tuple[str, ...]
     arrays: tuple[Array, ...]
+    positions: int    # how many of them are positions
     batch: int | None
 
     @property
@@ -62,8 +63,8 @@ class States:
 
     def check_values(self) -> None:
         """Raise `RbdError` naming the first number that is not finite, or the quaternion that is none."""
-        for name, array in zip(self.names, self.arrays, strict=True):
-            _check_values(self.model, name, array)
+        for i, (name, array) in enumerate(zip(self.names, self.arrays, strict=True)):
+            _check_values(self.model, name, array, i < self.positions)
 
     def refuse(self, **results: Array) -> None:
         """Raise `RbdError` for what a kernel did not take: a wrong number, or results that are not finite."""
@@ -100,14 +101,22 @@ class States:
 REASONABLE = 1e50    # of any input; squares of products of such numbers overflow
 
 
-def states(model: Model, **inputs: Any) -> States:
-    """Checked inputs: names beginning with q are positions (nq), all others velocity-like (nv).
+_NONE: Mapping[str, Any] = {}
+
+
+def states(model: Model, positions: Mapping[str, Any] = _NONE, rates: Mapping[str, Any] = _NONE) -> States:
+    """Checked inputs by name: positions have nq numbers, rates (velocities, accelerations, efforts, …) nv.
 
     A single state in a batch is repeated. Raises `RbdError` naming the input, what it was and what was expected.
     """
-    given = shaped(model, **inputs)
+    given = shaped(model, positions, rates)
     given.check_values()
     return given
+
+
+def numbered(higher: Sequence[Any]) -> dict[str, Any]:
+    """Names of the arguments `*higher`, for messages."""
+    return {f"higher[{i}]": x for i, x in enumerate(higher)}
 
 
 def not_a_model(model: object) -> RbdError:
@@ -115,25 +124,25 @@ def not_a_model(model: object) -> RbdError:
     return RbdError(f"model: expected a RobotModel, as load_urdf returns it, got {type(model).__name__}")
 
 
-def shaped(model: Model, **inputs: Any) -> States:
+def shaped(model: Model, positions: Mapping[str, Any] = _NONE, rates: Mapping[str, Any] = _NONE) -> States:
     """As `states`, for kernels that look at the values themselves: types and shapes only."""
     if not hasattr(model, "_block"):
         raise not_a_model(model)
-    arrays = {name: _shaped(model, name, value) for name, value in inputs.items()}
+    arrays = {name: _shaped(model, name, value, True) for name, value in positions.items()}
+    arrays |= {name: _shaped(model, name, value, False) for name, value in rates.items()}
     sizes = {name: len(array) for name, array in arrays.items() if array.ndim == 2}
     if not sizes:
-        return States(model, tuple(arrays), tuple(arrays.values()), None)
+        return States(model, tuple(arrays), tuple(arrays.values()), len(positions), None)
     if len(set(sizes.values())) > 1:
         raise RbdError("batches of different length: " + ", ".join(f"{name} has {n}" for name, n in sizes.items()))
     count = next(iter(sizes.values()))
     full = (array if array.ndim == 2 else np.array(np.broadcast_to(array, (count, len(array))), order="C")
             for array in arrays.values())
-    return States(model, tuple(arrays), tuple(full), count)
+    return States(model, tuple(arrays), tuple(full), len(positions), count)
 
 
-def _shaped(model: Model, name: str, value: Any) -> Array:
+def _shaped(model: Model, name: str, value: Any, position: bool) -> Array:
     """One input as a contiguous float64 array (size,) or (N, size)."""
-    position = name.startswith("q")
     size = model.nq if position else model.nv
     array = real(value, name, f"({size},) or (N, {size})")
     if array.ndim not in (1, 2) or array.shape[-1] != size:
@@ -155,8 +164,7 @@ def real(value: Any, name: str, expected: str) -> Array:
                        f"({error})") from None
 
 
-def _check_values(model: Model, name: str, array: Array) -> None:
-    position = name.startswith("q")
+def _check_values(model: Model, name: str, array: Array, position: bool) -> None:
     finite = np.isfinite(array)
     if not finite.all():
         at = np.argwhere(~finite)[0]
@@ -222,18 +230,18 @@ def finite_entry(x):
 
 
 @entry("void(float64[::1], float64[::1], float64[::1])")
-def gather_wrenches(M, wrenches, out):
+def gather_wrenches(B, wrenches, out):
     """Sum link wrenches into their nodes: `F_node = Ad*_{T⁻¹} F_link`."""
-    links = int(M[block.LINKS])
-    nodes = int(M[block.NODES])
-    start = int(M[block.LINK_START])
+    links = int(B[block.LINKS])
+    nodes = int(B[block.NODES])
+    start = int(B[block.LINK_START])
     for s in range(wrenches.shape[0] // (6 * links)):
         for i in range(links):
             o = start + block.LINK * i
-            n = int(M[o + block.LINK_NODE])
+            n = int(B[o + block.LINK_NODE])
             if n >= 0:
-                R = block.matrix(M, o + block.LINK_ROTATION)
-                p = block.vector(M, o + block.LINK_POSITION)
+                R = block.matrix(B, o + block.LINK_ROTATION)
+                p = block.vector(B, o + block.LINK_POSITION)
                 k = 6 * (s * links + i)
                 f = rotate(R, block.vector(wrenches, k + 3))
                 j = 6 * (s * nodes + n)

@@ -75,15 +75,16 @@ class Bounds:
 
 
 class Boxes:
-    """Of the impulses in one step, or half of it: low, high (nv,); `aim` (nv,): the velocity at which they end. At
-    first those of dry `friction` (nv,), N m s or N s.
+    """Of the impulses in one step, or half of it: low, high (nv,); `aim` (nv,): the velocity at which they end; all
+    three as `rows`. At first those of dry `friction` (nv,), N m s or N s.
 
     bounded: whether there is more than friction; stopped: whether there is a stop.
     """
 
     def __init__(self, bounds: Bounds, friction: Array) -> None:
         self._bounds, self._friction = bounds, friction
-        self.low, self.high, self.aim = -friction, +friction, np.zeros_like(friction)
+        self.rows = np.stack([-friction, friction, np.zeros_like(friction)])
+        self.low, self.high, self.aim = self.rows    # views
         self.bounded = self.stopped = False
         self._held = np.zeros(len(friction), dtype=bool)     # at stops
         self._braked = np.zeros(len(friction), dtype=bool)

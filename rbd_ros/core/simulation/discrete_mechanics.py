@@ -33,9 +33,9 @@ CLOSE_IF_CLOSED = 1e-6    # with constraints, whose impulses on joints that they
 
 
 @routine
-def mass_of(M, q, W, H):
+def mass_of(B, q, W, H):
     """H: mass matrix at q."""
-    mass_matrix_recursion(M, q, 0, W, H.reshape(-1), 0)
+    mass_matrix_recursion(B, q, 0, W, H.reshape(-1), 0)
 
 
 @routine
@@ -61,7 +61,7 @@ def center(H):
 
 @entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "
        "float64[::1], float64[:, :, ::1], float64[::1], boolean)")
-def prepare_entry(M, q, v, h, damping, stiffness, p, xi, out, frame, known):
+def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
     """At the start of a step: momentum p (nv,) in the parents' axes, a first guess xi (nv,), and `out` (4, nv, nv):
     the inverse of the equations' slope; the velocities that half an impulse gives, both with damping and springs;
     their factor `h D M̃⁻¹`; M at the middle.
@@ -69,8 +69,8 @@ def prepare_entry(M, q, v, h, damping, stiffness, p, xi, out, frame, known):
     damping, stiffness: (nv, nv), or (0, 0) for none. frame: see `leave_center`; (0,): the robot is not seen from there.
     known: p and frame are those that the step before left.
     """
-    n = size_v(M)
-    W = np.empty(max(SIZE, MASS_SIZE) * node_count(M))
+    n = size_v(B)
+    W = np.empty(max(SIZE, MASS_SIZE) * node_count(B))
     g = np.empty(n)
     H = np.empty((n, n))
     xi[:] = v
@@ -79,14 +79,14 @@ def prepare_entry(M, q, v, h, damping, stiffness, p, xi, out, frame, known):
             R = quaternion_to_matrix(q[3], q[4], q[5], q[6])
             put(xi, 3, sub(vector(v, 3), rotate_back(R, vector(frame, 3))))
     else:
-        lagrangian(M, q, v, g[:0], W, p, g)
+        lagrangian(B, q, v, g[:0], W, p, g)
         if frame.shape[0] > 0:
-            mass_of(M, q, W, H)
+            mass_of(B, q, W, H)
             leave_center(q, H, p, xi, frame)
-        turn_axes(M, p, q, False, p)
+        turn_axes(B, p, q, False, p)
     middle = np.empty(q.shape[0])
-    half_step(M, q, xi, 0.5 * h, True, middle)
-    mass_of(M, middle, W, H)
+    half_step(B, q, xi, 0.5 * h, True, middle)
+    mass_of(B, middle, W, H)
     out[3] = H
     if stiffness.shape[0] > 0:
         H = H + 0.25 * h * h * stiffness
@@ -97,30 +97,31 @@ def prepare_entry(M, q, v, h, damping, stiffness, p, xi, out, frame, known):
         out[1] = inverse
         out[2] = 0.0
         return
-    C = h * damping
-    out[2] = C @ inverse
-    out[0] = np.linalg.inv(H + C + 0.5 * (out[2] @ C))
+    D = h * damping
+    out[2] = D @ inverse
+    out[0] = np.linalg.inv(H + D + 0.5 * (out[2] @ D))
     response = out[0] @ (np.eye(n) + out[2])
     out[1] = 0.5 * (response + response.T)
 
 
-@entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64, float64[::1], float64[::1], "
-       "float64[:, ::1], float64[:, ::1], float64[:, :, ::1], float64[:, ::1], float64[::1], "
-       "float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[::1])")
-def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, free, low, high, aim, xi, q1, out,
-                frame):
-    """Solve a step for xi (nv,), in: a guess; out: the positions q1 at its end, and out (3, nv): the momentum there
-    (parents' axes) but for the impulses of friction and stops in the second half; the impulses of the first half; those
-    of constraints, in half a step.
+@entry("boolean(float64[::1], float64[:, ::1], float64, float64[:, ::1], float64[::1], float64[:, ::1], "
+       "float64[:, ::1], float64[:, :, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1])")
+def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxes, out, frame):
+    """Solve a step from the positions ends[0], whose end it leaves in ends[1].
 
-    given, frame: from `prepare_entry`; free: projector onto what constraints leave free, or (0, 0); low, high: boxes of
-    the impulses of the first half, and aim: the velocities at which they end, or empty. effort includes springs at the
-    displacement `offset` from q. False where the iteration does not converge.
+    loads: rows momentum p (parents' axes); efforts, which include springs at a displacement from q; this displacement.
+    given, frame: from `prepare_entry`; free: projector onto what constraints leave free, or (0, 0). boxes: rows low,
+    high, of the impulses of the first half, and the velocities at which these end; or no rows. out (4, nv): rows xi,
+    in: a guess; momentum at the end (parents' axes) but for the impulses of friction and stops in the second half;
+    impulses of the first half; those of constraints, in half a step. False where the iteration does not converge.
     """
-    n = size_v(M)
-    W = np.empty(SIZE * node_count(M))
+    q, q1 = ends[0], ends[1]
+    p, effort, offset = loads[0], loads[1], loads[2]
+    xi = out[0]
+    n = size_v(B)
+    W = np.empty(SIZE * node_count(B))
     middle = np.empty(q.shape[0])
-    g, P, start, end, mean = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    g, momentum, start, end, mean = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     rest = np.empty(n)
     response = np.ascontiguousarray(given[1]).reshape(-1)
     half = 0.5 * h
@@ -128,9 +129,9 @@ def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, f
     close = CLOSE if free.shape[0] == 0 else CLOSE_IF_CLOSED
     solved = False
     for _ in range(ITERATIONS):
-        half_step(M, q, xi, half, True, middle)
-        lagrangian(M, middle, xi, wrench, W, P, g)
-        turn_axes(M, p, middle, True, start)
+        half_step(B, q, xi, half, True, middle)
+        lagrangian(B, middle, xi, wrench, W, momentum, g)
+        turn_axes(B, p, middle, True, start)
         for i in range(n):
             g[i] += effort[i]
         if damping.shape[0] > 0:
@@ -143,15 +144,16 @@ def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, f
             for i in range(n):
                 g[i] -= given[3, i, 3] * a[0] + given[3, i, 4] * a[1] + given[3, i, 5] * a[2]
             put(g, 3, ZERO)
-            put(g, 0, sub(vector(g, 0), cross(vector(P, 3), vector(xi, 3))))    # of no momentum, but for rounding
+            # of no momentum, but for rounding
+            put(g, 0, sub(vector(g, 0), cross(vector(momentum, 3), vector(xi, 3))))
             put(frame, 6, rotate(quaternion_to_matrix(middle[3], middle[4], middle[5], middle[6]), a))
         for i in range(n):
             end[i] = start[i] + h * g[i]
-        mean_momentum(M, start, end, xi, half, mean)
+        mean_momentum(B, start, end, xi, half, mean)
         for i in range(n):
-            rest[i] = mean[i] - P[i]
+            rest[i] = mean[i] - momentum[i]
         if damping.shape[0] > 0:
-            ahead = end - P
+            ahead = end - momentum
             if stiffness.shape[0] > 0:
                 ahead += half * half * (stiffness @ xi)
             rest += 0.5 * (given[2] @ ahead)
@@ -159,11 +161,11 @@ def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, f
         size = np.max(np.abs(new))    # before impulses: of what they bring to rest, rounding remains
         if free.shape[0] > 0:
             new = free @ new
-        out[1] = 0.0
-        if low.shape[0] > 0:
-            new -= aim
-            impulses(response, low, high, new, out[1])
-            new += aim
+        out[2] = 0.0
+        if boxes.shape[0] > 0:
+            new -= boxes[2]
+            impulses(response, boxes[0], boxes[1], new, out[2])
+            new += boxes[2]
         change = 0.0
         for i in range(n):
             change = max(change, abs(new[i] - xi[i]))
@@ -176,38 +178,38 @@ def solve_entry(M, q, p, effort, h, wrench, offset, damping, stiffness, given, f
         last = change
     if not solved:
         return False
-    half_step(M, q, xi, half, True, middle)
-    half_step(M, middle, xi, half, False, q1)
+    half_step(B, q, xi, half, True, middle)
+    half_step(B, middle, xi, half, False, q1)
     for i in range(n):
-        start[i] = h * g[i] + out[1, i]
+        start[i] = h * g[i] + out[2, i]
     if free.shape[0] > 0:    # impulses of constraints, in both halves of the step
-        reaction = np.linalg.solve(np.eye(n) + given[2], -rest) - out[1]
-        out[2] = reaction
+        reaction = np.linalg.solve(np.eye(n) + given[2], -rest) - out[2]
+        out[3] = reaction
         start += 2.0 * reaction
-    turn_axes(M, start, middle, False, end)
+    turn_axes(B, start, middle, False, end)
     for i in range(n):
-        out[0, i] = p[i] + end[i]
+        out[1, i] = p[i] + end[i]
     return True
 
 
-@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[::1], float64[::1], float64[::1], "
-       "float64[:, ::1], float64[::1], float64[::1])")
-def finish_entry(M, q, p, h, low, high, aim, H, v, frame):
-    """v (nv,): velocity at the end of a step with momentum p (parents' axes), and with impulses in the boxes low, high
-    (empty: none) that end at velocities aim, which are added to p; H takes the mass matrix there. A floating robot
+@entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "
+       "float64[::1])")
+def finish_entry(B, q, p, h, boxes, H, v, frame):
+    """v (nv,): velocity at the end of a step with momentum p (parents' axes), and with impulses in the boxes (as in
+    `solve_entry`), which are added to p; H takes the mass matrix there. A floating robot
     (frame) goes on along the path of its centre of mass.
     """
-    W = np.empty(MASS_SIZE * node_count(M))
-    mass_of(M, q, W, H)
-    turn_axes(M, p, q, True, v)
+    W = np.empty(MASS_SIZE * node_count(B))
+    mass_of(B, q, W, H)
+    turn_axes(B, p, q, True, v)
     v[:] = np.linalg.solve(H, v)
-    if low.shape[0] > 0:
+    if boxes.shape[0] > 0:
         inverse = np.linalg.inv(H)
         impulse = np.empty(p.shape[0])
-        v -= aim
-        impulses((0.5 * (inverse + inverse.T)).reshape(-1), low, high, v, impulse)
-        v += aim
-        turn_axes(M, impulse, q, False, impulse)
+        v -= boxes[2]
+        impulses((0.5 * (inverse + inverse.T)).reshape(-1), boxes[0], boxes[1], v, impulse)
+        v += boxes[2]
+        turn_axes(B, impulse, q, False, impulse)
         for i in range(p.shape[0]):
             p[i] += impulse[i]
     if frame.shape[0] > 0:

@@ -66,7 +66,7 @@ class ElasticSimulator:
         actuation, model = self.actuation, self.model
         if q is None:
             q = np.clip(model.neutral(), model.position_lower, model.position_upper) if limits else model.neutral()
-        q, v = states(model, q=q, v=np.zeros(model.nv) if v is None else v).arrays
+        q, v = states(model, positions={"q": q}, rates={"v": np.zeros(model.nv) if v is None else v}).arrays
         if q.ndim != 1:
             raise RbdError(f"a simulator has one state: q has shape {q.shape}, expected ({model.nq},)")
         still = np.zeros(model.nv)

@@ -21,22 +21,22 @@ _R, _P, _OMEGA_P, _V_P, _OMEGA, _V, _G, _N, _F, _TORQUE, _FORCE, SIZE = layout(
 
 
 @kernel
-def lagrangian_recursion(M, q, v, wrench, W, p, g):
+def lagrangian_recursion(B, q, v, wrench, W, p, g):
     """p = ∂L/∂v = M v and g = ∂L/∂q along the group plus `Sᵀ` wrenches: what moves p but for its change of axes.
 
     A composite body with momentum H behind a joint with columns S, seen from a parent of twist V, adds `(ad_V S)ᵀ H`
     to g: all that a motion of the joint changes is in which axes the parent's twist arrives.
     """
-    n = node_count(M)
+    n = node_count(B)
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iq = first_position(M, o)
-        R, x = joint_pose(M, o, q, iq)
-        h = parent(M, o)
+        iq = first_position(B, o)
+        R, x = joint_pose(B, o, q, iq)
+        h = parent(B, o)
         omega = ZERO
         velo = ZERO
-        gravity = vector(M, GRAVITY)
+        gravity = vector(B, GRAVITY)
         if h >= 0:
             above = vector(W, SIZE * h + _OMEGA)
             omega = rotate_back(R, above)
@@ -47,15 +47,15 @@ def lagrangian_recursion(M, q, v, wrench, W, p, g):
         put(W, w + _P, x)
         put(W, w + _OMEGA_P, omega)
         put(W, w + _V_P, velo)
-        omega_r, velo_r = joint_twist(M, o, q, iq, v, first_velocity(M, o))
+        omega_r, velo_r = joint_twist(B, o, q, iq, v, first_velocity(B, o))
         omega = add(omega, omega_r)
         velo = add(velo, velo_r)
         put(W, w + _OMEGA, omega)
         put(W, w + _V, velo)
         put(W, w + _G, gravity)
-        m = M[o + MASS]
-        c = vector(M, o + MOMENT)
-        put(W, w + _N, add(symmetric_times(six(M, o + INERTIA), omega), cross(c, velo)))
+        m = B[o + MASS]
+        c = vector(B, o + MOMENT)
+        put(W, w + _N, add(symmetric_times(six(B, o + INERTIA), omega), cross(c, velo)))
         put(W, w + _F, sub(scale(m, velo), cross(c, omega)))
         torque = cross(c, gravity)
         force = scale(m, gravity)
@@ -64,15 +64,15 @@ def lagrangian_recursion(M, q, v, wrench, W, p, g):
             force = add(force, vector(wrench, 6 * i + 3))
         put(W, w + _TORQUE, torque)
         put(W, w + _FORCE, force)
-    for i in range(size_v(M)):
+    for i in range(size_v(B)):
         p[i] = 0.0
         g[i] = 0.0
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iq = first_position(M, o)
-        iv = first_velocity(M, o)
-        t = kind(M, o)
+        iq = first_position(B, o)
+        iv = first_velocity(B, o)
+        t = kind(B, o)
         N = vector(W, w + _N)
         F = vector(W, w + _F)
         torque = vector(W, w + _TORQUE)
@@ -82,22 +82,22 @@ def lagrangian_recursion(M, q, v, wrench, W, p, g):
         if varies(t):    # plain coordinates: the joint's own twist counts, and S depends on q
             omega = vector(W, w + _OMEGA)
             velo = vector(W, w + _V)
-            e = slope_dual(M, o, q, iq, rates(t, v, iv), N, F)
+            e = slope_dual(B, o, q, iq, rates(t, v, iv), N, F)
             for c in range(dof(t)):
                 g[iv + c] += e[c]
-        project(M, o, q, iq, N, F, p, iv)
-        project(M, o, q, iq, add(torque, add(cross(N, omega), cross(F, velo))), add(force, cross(F, omega)), g, iv)
+        project(B, o, q, iq, N, F, p, iv)
+        project(B, o, q, iq, add(torque, add(cross(N, omega), cross(F, velo))), add(force, cross(F, omega)), g, iv)
         if is_free(t):    # at a given velocity of the position, not of the body
             put_add(g, iv, cross(F, vector(v, iv + 3)))
         for c in range(dof(t)):
-            p[iv + c] += M[o + ARMATURE + c] * v[iv + c]
+            p[iv + c] += B[o + ARMATURE + c] * v[iv + c]
         if has_quaternion(t):    # rotors add inertia to the coordinates, no gyroscopic moments
             spin = vector(v, iv)
             for c in range(0, dof(t), 3):
-                a = (M[o + ARMATURE + c] * v[iv + c], M[o + ARMATURE + c + 1] * v[iv + c + 1],
-                     M[o + ARMATURE + c + 2] * v[iv + c + 2])
+                a = (B[o + ARMATURE + c] * v[iv + c], B[o + ARMATURE + c + 1] * v[iv + c + 1],
+                     B[o + ARMATURE + c + 2] * v[iv + c + 2])
                 put_add(g, iv + c, cross(spin, a))
-        h = parent(M, o)
+        h = parent(B, o)
         if h >= 0:
             R = matrix(W, w + _R)
             x = vector(W, w + _P)
@@ -111,15 +111,15 @@ def lagrangian_recursion(M, q, v, wrench, W, p, g):
 
 
 @kernel
-def half_step(M, q, v, half, first, out):
+def half_step(B, q, v, half, first, out):
     """`out`: q moved by v (axes of the middle) over `half` (s), the first or the second half of a step."""
-    for i in range(node_count(M)):
+    for i in range(node_count(B)):
         o = node(i)
-        if M[o + OWNER].real == 0.0:
+        if B[o + OWNER].real == 0.0:
             continue
-        t = kind(M, o)
-        iq = first_position(M, o)
-        iv = first_velocity(M, o)
+        t = kind(B, o)
+        iq = first_position(B, o)
+        iv = first_velocity(B, o)
         if has_quaternion(t):
             k = iq + quaternion_at(t)
             R = axes_at(q, k)
@@ -134,18 +134,18 @@ def half_step(M, q, v, half, first, out):
 
 
 @kernel
-def turn_axes(M, p, q, back, out):
+def turn_axes(B, p, q, back, out):
     """Momentum p from the axes of the bodies at q to those of their parents, or back. What is kept between steps is
     in the axes of the parents: there it is constant by itself, and rounding does not add up.
     """
-    for i in range(node_count(M)):
+    for i in range(node_count(B)):
         o = node(i)
-        if M[o + OWNER].real == 0.0:
+        if B[o + OWNER].real == 0.0:
             continue
-        t = kind(M, o)
-        iv = first_velocity(M, o)
+        t = kind(B, o)
+        iv = first_velocity(B, o)
         if has_quaternion(t):
-            R = axes_at(q, first_position(M, o) + quaternion_at(t))
+            R = axes_at(q, first_position(B, o) + quaternion_at(t))
             for c in range(0, dof(t), 3):
                 a = vector(p, iv + c)
                 put(out, iv + c, rotate_back(R, a) if back else rotate(R, a))
@@ -155,20 +155,20 @@ def turn_axes(M, p, q, back, out):
 
 
 @kernel
-def mean_momentum(M, p0, p1, v, half, out):
+def mean_momentum(B, p0, p1, v, half, out):
     """`½ (J(−θ) p_0 + J(θ) p_1)`."""
-    for i in range(size_v(M)):
+    for i in range(size_v(B)):
         out[i] = 0.5 * (p0[i] + p1[i])
-    for i in range(node_count(M)):
+    for i in range(node_count(B)):
         o = node(i)
-        t = kind(M, o)
-        if has_quaternion(t) and M[o + OWNER].real != 0.0:
-            iv = first_velocity(M, o)
+        t = kind(B, o)
+        if has_quaternion(t) and B[o + OWNER].real != 0.0:
+            iv = first_velocity(B, o)
             theta = scale(half, vector(v, iv))
             J = right_jacobian(theta)
             put(out, iv, scale(0.5, add(rotate_back(J, vector(p0, iv)), rotate(J, vector(p1, iv)))))
 
 
 @routine
-def lagrangian(M, q, v, wrench, W, p, g):
-    lagrangian_recursion(M, q, v, wrench, W, p, g)
+def lagrangian(B, q, v, wrench, W, p, g):
+    lagrangian_recursion(B, q, v, wrench, W, p, g)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..dynamics.forward import forward_dynamics
 from ..dynamics.hybrid import hybrid_dynamics
-from ..dynamics.inverse_mass import inverse_mass_matrix
+from ..dynamics.inverse_mass_matrix import inverse_mass_matrix
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from .bounds import Bounds

@@ -12,7 +12,7 @@ from ..actuation.friction import Friction
 from ..dynamics.constrained.projection import ACCEPTED
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics
-from ..dynamics.inverse_mass import inverse_mass_matrix
+from ..dynamics.inverse_mass_matrix import inverse_mass_matrix
 from ..dynamics.mass_matrix import mass_matrix
 from ..errors import BeyondNumbers, RbdError, unknown_name
 from ..model.constraints import ConstraintSet
@@ -77,7 +77,8 @@ class Simulator:
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
         """Put the robot into a state at time zero: q (nq,), by default neutral (within the limits); v (nv,), 0."""
         q = self._bounds.inside(self.model.neutral()) if q is None else q
-        q, v = states(self.model, q=q, v=np.zeros(self.model.nv) if v is None else v).arrays
+        rates = {"v": np.zeros(self.model.nv) if v is None else v}
+        q, v = states(self.model, positions={"q": q}, rates=rates).arrays
         q, v = np.array(q), np.array(v)    # never shared, never changed in place
         if q.ndim != 1:
             raise RbdError(f"a simulator has one state: q has shape {q.shape}, expected ({self.model.nq},)")
@@ -153,7 +154,7 @@ class Simulator:
     def _checked(self, effort: ArrayLike | None) -> Array:
         if effort is None:
             return np.zeros(self.model.nv)
-        tau = np.array(states(self.model, effort=effort).arrays[0])
+        tau = np.array(states(self.model, rates={"effort": effort}).arrays[0])
         if tau.ndim == 1:
             return tau
         raise RbdError(f"a simulator has one state: effort has shape {tau.shape}, expected ({self.model.nv},)")

@@ -32,7 +32,7 @@ from .springs import ArmSprings
 
 HALVINGS = 8        # of a step whose equations are not solved: at absurd speeds
 SPRING_TURNS = 20   # linearisations of springs in one step
-NONE, NOTHING = np.empty((0, 0)), np.empty(0)
+NONE = np.empty((0, 0))
 
 
 class Unsolved(Exception):
@@ -84,7 +84,7 @@ class Variational:
     def _step(self, q: Array, v: Array, h: float, effort: Array, wrench: Array) -> tuple[Array, Array]:
         n, block = self.model.nv, self._block
         springs, constrained = self._springs, self._constrained
-        damping, stiffness, offset = self._damping, NONE, NOTHING
+        damping, stiffness, offset = self._damping, NONE, np.zeros(0)
         if springs is not None:
             offset = 0.5 * h * v
             stiffness = np.ascontiguousarray(springs.stiffness(q + offset))
@@ -101,32 +101,35 @@ class Variational:
             free, given[1] = constrained.projector(A, given[1])
         bounds = self._bounds
         boxes = None if self._friction is None else Boxes(bounds, 0.5 * h * self._friction(v))
-        q1, out, xi, v1 = np.empty(self.model.nq), np.empty((3, n)), np.empty(n), np.empty(n)
+        ends, out, v1 = np.stack([q, q]), np.empty((4, n)), np.empty(n)
+        q1, xi = ends[1], out[0]
+        loads = np.empty((3, n))
+        loads[0] = p
         while True:    # what the impulses of others make necessary is added, then all is solved again
-            low, high, aim = (boxes.low, boxes.high, boxes.aim) if boxes is not None else (NOTHING, NOTHING, NOTHING)
+            rows = NONE if boxes is None else boxes.rows
             xi[:] = guess
-            given_effort = effort
+            loads[1] = effort
             for _ in range(SPRING_TURNS):
                 if springs is not None:
-                    given_effort = effort + springs.effort(q + offset, None)
-                if not solve_entry(block, q, p, given_effort, h, wrench, offset, damping, stiffness, given, free, low,
-                                   high, aim, xi, q1, out, frame):
+                    loads[1] = effort + springs.effort(q + offset, None)
+                    loads[2] = offset
+                if not solve_entry(block, ends, h, loads, wrench, damping, stiffness, given, free, rows, out, frame):
                     raise Unsolved
                 if springs is None:
                     break
                 moved = 0.5 * h * xi - offset
                 gap = springs.effort(q + offset + moved, None) - springs.effort(q + offset, None) + stiffness @ moved
                 offset = offset + moved
-                if np.abs(gap).max() <= 1e-12 * (1.0 + np.abs(given_effort).max()):
+                if np.abs(gap).max() <= 1e-12 * (1.0 + np.abs(loads[1]).max()):
                     break
             if bounds.left(q1, xi):
                 boxes = boxes or Boxes(bounds, np.zeros(n))
                 if boxes.add(q1, xi):
                     continue
-            p1, end = out[0], frame.copy()
+            p1, end = out[1], frame.copy()
             if end.size:
                 end[6:] += self._gravity
-            finish_entry(block, q1, p1, h, low, high, aim, given[3], v1, end)
+            finish_entry(block, q1, p1, h, rows, given[3], v1, end)
             if not bounds.any_fast(v1):
                 break
             boxes = boxes or Boxes(bounds, np.zeros(n))
@@ -137,7 +140,7 @@ class Variational:
         if constrained is None:
             self._known = p1, end
             return q1, v1
-        constrained.multipliers = constrained.multipliers_of(A, out[2] / (0.5 * h))
+        constrained.multipliers = constrained.multipliers_of(A, out[3] / (0.5 * h))
         return constrained.back(q1, v1, mass_weighted=True)
 
 

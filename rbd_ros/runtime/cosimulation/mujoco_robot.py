@@ -53,7 +53,7 @@ class MujocoRobot:
         low, high = ((model.position_lower, model.position_upper) if self._limits
                      else (np.full(model.nq, -np.inf), np.full(model.nq, np.inf)))
         q = np.clip(model.neutral(), low, high) if q is None else q
-        q, v = states(model, q=q, v=np.zeros(model.nv) if v is None else v).arrays
+        q, v = states(model, positions={"q": q}, rates={"v": np.zeros(model.nv) if v is None else v}).arrays
         beyond = np.flatnonzero((q < low) | (q > high))
         if len(beyond):
             i = int(beyond[0])

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...compile import UNSUITED
 from ...errors import RbdError, shown
 from ...model.constraints import ConstraintSet, bound_to
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import States, node_wrenches, shaped
+from ...trying import trying
 from ..forward import singular, solve_mass_matrix
 from ..inverse import bias_effort
 from ..mass_matrix import mass_matrix
@@ -42,6 +42,22 @@ class ConstrainedForward(NamedTuple):
     condition: Any
 
 
+def _one_state(model: RobotModel, constraints: ConstraintSet, q: Any, v: Any, tau: Any, damping: float,
+               baumgarte: Any) -> ConstrainedForward | None:
+    bound = bound_to(model, constraints)
+    if bound.users:
+        return None
+    options = _NO_OPTIONS if damping == 0.0 and baumgarte is None else solver_options(damping, baumgarte)
+    out = np.empty(model.nv + bound.size + INFO)
+    if constrained_forward_entry.call(model._block, bound.block, q, v, tau, options, bound.work, out) != 0:
+        return None
+    rank, residual, _, condition, excess = out[-INFO:].tolist()
+    if not (excess <= 1.0 or damping > 0.0):
+        return None
+    return _new(ConstrainedForward, (out[:model.nv], out[model.nv:-INFO], int(rank), residual, condition))
+
+
+@trying(_one_state)
 def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike,
                                  tau: ArrayLike, *, external_wrenches: Any = None, damping: float = 0.0,
                                  baumgarte: float | Sequence[float] | None = None) -> ConstrainedForward:
@@ -55,20 +71,9 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
     is returned. baumgarte: (α, β) in 1/s, or a time T in s for α = β = 1/T: asks for f̈ + 2α ḟ + β² f = 0.
     external_wrenches and the other errors as in `forward_dynamics`.
     """
-    bound = bound_to(model, constraints)
-    options = _NO_OPTIONS if damping == 0.0 and baumgarte is None else solver_options(damping, baumgarte)
-    if external_wrenches is None and not bound.users:
-        try:
-            out = np.empty(model.nv + bound.size + INFO)
-            found = constrained_forward_entry.call(model._block, bound.block, q, v, tau, options, bound.work, out)
-        except UNSUITED:
-            found = -1    # not float64 arrays of one state: looked at below
-        if found == 0:
-            rank, residual, _, condition, excess = out[-INFO:].tolist()
-            if excess <= 1.0 or damping > 0.0:
-                return _new(ConstrainedForward, (out[:model.nv], out[model.nv:-INFO], int(rank), residual, condition))
-            raise contradiction(model, constraints, out[-INFO:])
-    given = shaped(model, q=q, v=v, tau=tau)
+    bound_to(model, constraints)
+    options = solver_options(damping, baumgarte)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     solved = solve(model, constraints, given, None, _NO_MASK, external_wrenches, options)
     return ConstrainedForward(solved[0], *solved[2:])
 
@@ -99,8 +104,8 @@ def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array
     bound = bound_to(model, constraints)
     q, v, _ = given.arrays
     given.check_values()
-    acceleration, effort, multipliers = given.empty(model.nv), given.empty(model.nv), given.empty(bound.size)
-    info = given.empty(INFO)
+    out = np.empty(given.count * (2 * model.nv + bound.size + INFO))
+    acceleration, effort, multipliers, info = _parts(out, given.batch, model.nv, model.nv, bound.size, INFO)
     if model.mimics:
         _dense(model, constraints, given, a, mask, external_wrenches, options,
                (acceleration, effort, multipliers, info))
@@ -108,7 +113,7 @@ def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array
         found = constrained_entry.call(
             model._block, bound.block, q.reshape(-1), v.reshape(-1), (v if a is None else a).reshape(-1), given.flat[2],
             mask, node_wrenches(model, external_wrenches, given.batch), bound.user_values(q, v), options, given.count,
-            acceleration.reshape(-1), effort.reshape(-1), multipliers.reshape(-1), info.reshape(-1))
+            out)
         if found > 0:
             raise given.beyond_numbers() or singular(model, found - 1)
         if found < 0:
@@ -122,6 +127,16 @@ def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array
     if given.batch is None:
         return acceleration, effort, multipliers, int(info[RANK]), float(info[RESIDUAL]), float(info[CONDITION])
     return acceleration, effort, multipliers, info[:, RANK].astype(int), info[:, RESIDUAL], info[:, CONDITION]
+
+
+def _parts(out: Array, batch: int | None, *sizes: int) -> list[Array]:
+    """The parts of a flat array, this many numbers per state each, one part after the other."""
+    found, at = [], 0
+    for size in sizes:
+        end = at + (size if batch is None else batch * size)
+        found.append(out[at:end] if batch is None else out[at:end].reshape(batch, size))
+        at = end
+    return found
 
 
 def _dense(model: RobotModel, constraints: ConstraintSet, given: States, a: Array | None, mask: NDArray[np.bool_],

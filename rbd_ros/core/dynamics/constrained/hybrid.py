@@ -44,12 +44,12 @@ def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q
     if minimize not in MINIMIZE:
         raise unknown_name("quantity to minimize", minimize, MINIMIZE)
     mask = prescribed_mask(model, prescribed)
-    given = shaped(model, q=q, v=v, a=a, tau=tau)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
     q, v, a, tau = given.arrays
     given.check_values()
-    solved = solve(model, constraints, shaped(model, q=q, v=v, tau=tau), a, mask, external_wrenches,
-                   solver_options(damping, baumgarte))
-    result = ConstrainedHybrid(*solved)
+    alone = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
+    result = ConstrainedHybrid(*solve(model, constraints, alone, a, mask, external_wrenches,
+                                      solver_options(damping, baumgarte)))
     if minimize == "multipliers":
         return result
     inverse = constrained_inverse_dynamics(

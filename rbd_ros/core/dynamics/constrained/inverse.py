@@ -57,7 +57,8 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
         raise unknown_name("quantity to minimize", minimize, MINIMIZE)
     mask = prescribed_mask(model, actuated)
     passive = ~mask
-    given = states(model, q=q, v=v, a=a, passive_effort=model._zeros if passive_effort is None else passive_effort)
+    given = states(model, positions={"q": q}, rates={
+        "v": v, "a": a, "passive_effort": model._zeros if passive_effort is None else passive_effort})
     q, v, a, tau_p = given.arrays
     _, A, f_ddot = evaluate(model, constraints, q, v, a)
     reference = inverse_dynamics(model, q, v, a, external_wrenches)

@@ -38,7 +38,7 @@ def project(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: Arra
     kinetic energy: what an impulse of the constraints leaves. Raises `RbdError` naming the constraint that is furthest
     off where it does not converge.
     """
-    given = states(model, q=q, v=getattr(model, "_zeros", ()) if v is None else v)
+    given = states(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ()) if v is None else v})
     q, v = given.arrays
     if given.batch is not None:
         pairs = [project(model, constraints, x, y, mass_weighted=mass_weighted) for x, y in zip(q, v, strict=True)]

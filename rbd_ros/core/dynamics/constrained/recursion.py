@@ -13,15 +13,16 @@ import numpy as np
 from ...compile import entry, kernel, quick_entry, sweep
 from ...lie.spatial import add, cross, dot, rotate, scale
 from ...model.block import (
-    RATIO, SHARED, all_finite, first_position, first_velocity, integer, kind, matrix, node, node_count, parent, put_add,
-    rates_valid, size_q, size_v, vector,
+    RATIO, SHARED, all_finite, finite_range, first_position, first_velocity, integer, kind, matrix, node, node_count,
+    parent, put_add, rates_valid, size_q, size_v, vector,
 )
 from ...model.configuration import positions_valid
 from ...model.constraint_block import ROWS
 from ...model.joint_kinds import column, dof, is_revolute
+from ...workspace import CONSTRAINED
 from ..articulated import _ACCEL, _ALPHA, _OMEGA, _U, SIZE, articulated_accelerations, articulated_factors
 from .minimum_norm import minimum_norm
-from .rows import POSES, constraint_rows, world_poses
+from .rows import POSES, Motion, constraint_rows, world_poses
 
 # options: Baumgarte α and β (1/s), damping. info: rank, residual, what it is relative to, ratio of pivots, and the
 # residual of the row that is off most, relative to what passes as a solution
@@ -33,13 +34,13 @@ NEGLIGIBLE = 1e-9    # residual (m/s², rad/s²) that always does
 
 
 @sweep
-def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
+def simplified_runs(B, q, k, mask, A, at, m, W, G, Y):
     """E Aᵀ: for each row of A[at:] as joint efforts, the efforts left over, to Y (m, nv); G (nodes, m, 6): forces.
 
     Nodes that no row reaches are skipped: their G starts at zero and stays there.
     """
-    n = node_count(M)
-    nv = size_v(M)
+    n = node_count(B)
+    nv = size_v(B)
     hybrid = mask.shape[0] > 0
     for c in range(n * m * 6):
         G[c] = 0.0
@@ -48,9 +49,9 @@ def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iv = first_velocity(M, o)
-        t = kind(M, o)
-        h = parent(M, o)
+        iv = first_velocity(B, o)
+        t = kind(B, o)
+        h = parent(B, o)
         R = matrix(W, w)
         p = vector(W, w + 9)
         count = dof(t)
@@ -65,9 +66,9 @@ def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
                 continue
             for c in range(count - 1, -1, -1):
                 if is_revolute(t):
-                    left = A[at + r * nv + iv] - M[o + RATIO] * N[2]
+                    left = A[at + r * nv + iv] - B[o + RATIO] * N[2]
                 else:
-                    sa, sl = column(M, o, q, k + first_position(M, o), c)
+                    sa, sl = column(B, o, q, k + first_position(B, o), c)
                     left = A[at + r * nv + iv + c] - dot(sa, N) - dot(sl, F)
                 u = w + _U + 8 * c
                 Y[r * nv + iv + c] = left
@@ -83,51 +84,63 @@ def simplified_runs(M, q, k, mask, A, at, m, W, G, Y):
                 put_add(G, g + 3, f)
 
 
-@sweep
-def constrained_recursion(M, C, q, k, v, tau, j, mask, acc, wrench, e, user, d, options, W, X, A, f, b, G, Y, Z, T, P,
-                          y, start, out, effort, lam, at, info, to):
-    """One state; returns as `articulated_recursion`. user[d:] and rows as in `constraint_rows`; out[j:] accelerations,
-    effort[j:] with a mask, lam[at:] multipliers, info[to:]; the rest is workspace.
+@kernel
+def constrained_recursion(B, C, inputs, s, states, mask, outside, options, work, results):
+    """State s of so many; returns as `articulated_recursion`.
+
+    inputs: q, v, tau and acc, what is prescribed where there is a mask. outside: wrench, external wrenches on nodes,
+    and user, the users' rows, of all states (empty: none). work: see `constrained_states`. results: accelerations,
+    with a mask efforts, multipliers, info.
     """
-    n = node_count(M)
-    nv = size_v(M)
+    q, v, tau, acc = inputs
+    wrench, user = outside
+    (W, X, G), (A, f, b), (Y, Z, T, P, y, start) = work
+    out, effort, lam, info = results
+    n = node_count(B)
+    nv = size_v(B)
     m = integer(C, ROWS)
+    k = s * size_q(B)
+    j = s * nv
+    at = s * m
     hybrid = mask.shape[0] > 0
-    found = articulated_factors(M, q, k, v, tau, j, mask, acc, wrench, e, W)
+    prescribed = (mask, acc)
+    found = articulated_factors(B, q, k, v, tau, j, prescribed, (wrench, 6 * n * s), W)
     if found != 0:
         return found
-    world_poses(M, W, SIZE, X)
+    world_poses(B, W, SIZE, X)
     for turn in range(2):
-        articulated_accelerations(M, q, k, tau, j, mask, acc, W, out, effort)
+        articulated_accelerations(B, q, k, tau, j, prescribed, W, out, effort)
         if turn == 1:
             break
-        constraint_rows(M, C, q, k, v, j, out, j, X, POSES, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 1.0, user, d, 2,
-                        A, f, b, 0)
+        constraint_rows(B, C, (q, k, v, j, out, j), Motion(X, POSES, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 1.0),
+                        (user, s * (user.shape[0] // states)), 2, (A, f, b, 0))
         if options[ALPHA] != 0.0 or options[BETA] != 0.0:    # f̈ + 2 α ḟ + β² f = 0
             for r in range(m):
                 b[r] += options[BETA] * options[BETA] * f[r]
                 for c in range(nv):
                     b[r] += 2.0 * options[ALPHA] * A[r * nv + c] * v[j + c]
-        simplified_runs(M, q, k, mask, A, 0, m, W, G, Y)
+        simplified_runs(B, q, k, mask, A, 0, m, W, G, Y)
         for i in range(n):
             o = node(i)
-            for c in range(dof(kind(M, o))):
-                s = first_velocity(M, o) + c
+            for c in range(dof(kind(B, o))):
+                x = first_velocity(B, o) + c
                 root = 0.0
-                if not (hybrid and mask[s]):
+                if not (hybrid and mask[x]):
                     root = np.sqrt(W[SIZE * i + _U + 8 * c + 6])
                 for r in range(m):
-                    Z[r * nv + s] = root * Y[r * nv + s]
-        info[to + RANK], info[to + CONDITION] = minimum_norm(Z, nv, m, b, 0, options[DAMPING], T, P, y, lam, at)
+                    Z[r * nv + x] = root * Y[r * nv + x]
+        rank, condition = minimum_norm(Z, nv, m, b, 0, options[DAMPING], T, P, y, lam, at)
+        info[INFO * s + RANK] = rank
+        info[INFO * s + CONDITION] = condition
         for i in range(n):
             o = node(i)
             w = SIZE * i
             for r in range(m):
-                for c in range(dof(kind(M, o))):
-                    W[w + _U + 8 * c + 7] += lam[at + r] * Y[r * nv + first_velocity(M, o) + c]
+                for c in range(dof(kind(B, o))):
+                    W[w + _U + 8 * c + 7] += lam[at + r] * Y[r * nv + first_velocity(B, o) + c]
         for c in range(nv):
             start[c] = out[j + c]
-    put_residuals(A, b, start, out, j, nv, m, y, info, to)
+    put_residuals(A, b, start, out, j, nv, m, y, info, INFO * s)
     return 0
 
 
@@ -174,65 +187,74 @@ def residuals_entry(A, b, start, out, info):
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], "
-       "float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1], float64[::1], float64[::1])",
-       nogil=True)
-def constrained_entry(M, C, q, v, a, tau, mask, wrench, user, options, states, acceleration, effort, lam, info):
+       "float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
+def constrained_entry(B, C, q, v, a, tau, mask, wrench, user, options, states, out):
     """This many states, checked: 0, or −1 where the input is not what the model takes or the result is not finite, or
     the singular node + 1.
 
-    mask: empty (forward dynamics; a and effort are not looked at) or (nv,), a and effort as tau.
+    mask: empty (forward dynamics; a is not looked at, and out has no efforts that mean anything) or (nv,), a as tau.
+    out: accelerations of all states, efforts of all, multipliers of all, info of all.
     """
-    nv = size_v(M)
+    nv = size_v(B)
+    m = integer(C, ROWS)
     hybrid = mask.shape[0] > 0
-    if M[SHARED] > 0.0 or not (positions_valid(M, q, states) and rates_valid(M, v, states)
-                               and rates_valid(M, tau, states)):
+    if B[SHARED] > 0.0 or not (positions_valid(B, q, states) and rates_valid(B, v, states)
+                               and rates_valid(B, tau, states)):
         return -1
-    if hybrid and not (mask.shape[0] == nv and rates_valid(M, a, states)):
+    if hybrid and not (mask.shape[0] == nv and rates_valid(B, a, states)):
         return -1
-    S = np.empty(work_size(node_count(M), nv, integer(C, ROWS)))
-    found = constrained_states(M, C, q, v, a, tau, mask, wrench, user, options, states, S, acceleration, effort, lam,
-                               info)
-    finite = all_finite(acceleration) and all_finite(lam) and not (hybrid and not all_finite(effort))
+    work = np.empty(_size(node_count(B), nv, m))
+    efforts = states * nv
+    multipliers = 2 * efforts
+    info = multipliers + states * m
+    found = constrained_states(B, C, (q, v, tau, a), states, mask, (wrench, user), options, work, (
+        out[:efforts], out[efforts:multipliers], out[multipliers:info], out[info:]))
+    finite = (finite_range(out, 0, efforts) and finite_range(out, multipliers, info)
+              and not (hybrid and not finite_range(out, efforts, multipliers)))
     return found if found != 0 or finite else -1
 
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
              "float64[::1])")
-def constrained_forward_entry(M, C, q, v, tau, options, work, out):
+def constrained_forward_entry(B, C, q, v, tau, options, work, out):
     """One state without wrenches and users' rows, checked; out (nv + m + 5): accelerations, multipliers, info."""
-    nv = size_v(M)
+    nv = size_v(B)
     m = integer(C, ROWS)
-    if M[SHARED] > 0.0 or not (positions_valid(M, q, 1) and rates_valid(M, v, 1) and rates_valid(M, tau, 1)):
+    if B[SHARED] > 0.0 or not (positions_valid(B, q, 1) and rates_valid(B, v, 1) and rates_valid(B, tau, 1)):
         return -1
-    found = constrained_states(M, C, q, v, v, tau, work[:0].view(np.bool_), tau[:0], tau[:0], options, 1, work,
-                               out[:nv], out[:nv], out[nv:nv + m], out[nv + m:])
+    found = constrained_states(B, C, (q, v, tau, v), 1, work[:0].view(np.bool_), (tau[:0], tau[:0]), options, work,
+                               (out[:nv], out[:nv], out[nv:nv + m], out[nv + m:]))
     return found if found != 0 or all_finite(out[:nv + m]) else -1
 
 
-@kernel
-def work_size(nodes, nv, m):
+def work_size(nodes: int, nv: int, m: int) -> int:
     """Numbers of workspace that one state takes."""
     return (SIZE + POSES + 6 * m) * nodes + 3 * m * nv + 4 * m + 2 * m * m + nv
 
 
+_size = kernel(work_size)
+CONSTRAINED.takes(work_size)
+
+
 @sweep
-def constrained_states(M, C, q, v, a, tau, mask, wrench, user, options, states, S, acceleration, effort, lam, info):
-    """This many states one after another, in the workspace S; returns as the entries."""
-    nq = size_q(M)
-    nv = size_v(M)
+def constrained_states(B, C, inputs, states, mask, outside, options, S, results):
+    """This many states one after another, in the workspace S; arguments as of `constrained_recursion`, and its work:
+
+    of the bodies (W, X, G): factors, poses, forces of the simplified runs; of the rows (A, f, b); and of what solves
+    for the multipliers (Y, Z, T, P, y, start).
+    """
+    nv = size_v(B)
     m = integer(C, ROWS)
-    nodes = node_count(M)
+    nodes = node_count(B)
     W, S = S[:SIZE * nodes], S[SIZE * nodes:]
     X, S = S[:POSES * nodes], S[POSES * nodes:]
     G, S = S[:6 * m * nodes], S[6 * m * nodes:]
     A, Y, Z, S = S[:m * nv], S[m * nv:2 * m * nv], S[2 * m * nv:3 * m * nv], S[3 * m * nv:]
     T, P, S = S[:m * m], S[m * m:2 * m * m], S[2 * m * m:]
     f, b, y, start = S[:m], S[m:2 * m], S[2 * m:4 * m], S[4 * m:]
-    each = user.shape[0] // max(states, 1)
+    work = ((W, X, G), (A, f, b), (Y, Z, T, P, y, start))
     for s in range(states):
-        found = constrained_recursion(M, C, q, s * nq, v, tau, s * nv, mask, a, wrench, 6 * nodes * s, user, each * s,
-                                      options, W, X, A, f, b, G, Y, Z, T, P, y, start, acceleration, effort, lam, s * m,
-                                      info, INFO * s)
+        found = constrained_recursion(B, C, inputs, s, states, mask, outside, options, work, results)
         if found != 0:
             return found
     return 0

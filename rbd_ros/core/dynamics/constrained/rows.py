@@ -6,6 +6,8 @@ the last common ancestor move neither. Formulas per row stand in `turning`.
 """
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from ...compile import kernel, sweep
 from ...lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ...model.block import (
@@ -23,13 +25,26 @@ from ..turning import transpose, turned, turning_acceleration, turning_rate, tur
 POSES = 12    # per node: pose in the world
 
 
+class Motion(NamedTuple):
+    """Where kernels find the motion of the bodies."""
+
+    X: Any            # world poses of the nodes,
+    stride: int       # one per so many numbers
+    W: Any            # their motion, in node axes,
+    size: int         # one record per so many numbers, in which begin
+    omega: int        # angular velocity,
+    alpha: int        # angular acceleration
+    accel: int        # and acceleration of the origin,
+    weight: float     # in which the world moves by −weight·g
+
+
 @sweep
-def world_poses(M, W, stride, X):
+def world_poses(B, W, stride, X):
     """Poses of the nodes in the world, to X, from those in their parents, which start the records of W."""
-    for i in range(node_count(M)):
+    for i in range(node_count(B)):
         R = matrix(W, stride * i)
         p = vector(W, stride * i + 9)
-        h = parent(M, node(i))
+        h = parent(B, node(i))
         if h >= 0:
             R_h = matrix(X, POSES * h)
             p = add(rotate(R_h, p), vector(X, POSES * h + 9))
@@ -68,24 +83,30 @@ def in_world(X, stride, i, R, p):
 
 
 @sweep
-def frame_motion(M, C, o, end, i, X, stride, W, size, omega_at, alpha_at, accel_at, weight, Rt):
-    """ω, α, and acceleration of frame `end` of record o on node i, turned by Rt; the world accelerates by −weight·g."""
-    z = 0.0 * W[omega_at]
+def frame_motion(B, C, o, end, i, motion, Rt):
+    """ω, α, and acceleration of frame `end` of record o on node i, turned by Rt."""
+    W = motion.W
+    z = 0.0 * W[motion.omega]
     if i < 0:
         still = (z, z, z)
-        return still, still, rotate(Rt, scale(-weight, vector(M, GRAVITY)))
+        return still, still, rotate(Rt, scale(-motion.weight, vector(B, GRAVITY)))
+    w = motion.size * i
     p = vector(C, o + (POSITION_1 if end == 1 else POSITION_2))
-    omega = vector(W, size * i + omega_at)
-    alpha = vector(W, size * i + alpha_at)
-    accel = add(vector(W, size * i + accel_at), add(cross(alpha, p), cross(omega, cross(omega, p))))
-    R = compose(Rt, matrix(X, stride * i))
+    omega = vector(W, w + motion.omega)
+    alpha = vector(W, w + motion.alpha)
+    accel = add(vector(W, w + motion.accel), add(cross(alpha, p), cross(omega, cross(omega, p))))
+    R = compose(Rt, matrix(motion.X, motion.stride * i))
     return rotate(R, omega), rotate(R, alpha), rotate(R, accel)
 
 
 @sweep
-def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel_at, weight, order, A, f, b, at):
-    """Rows of a POSE record; arguments as in `constraint_rows`, with its first rows at `at`."""
-    nv = size_v(M)
+def pose_rows(B, C, o, state, motion, order, rows):
+    """Rows of a POSE record; arguments as in `constraint_rows`."""
+    q, k, v, j = state[:4]
+    A, f, b, at = rows
+    X = motion.X
+    stride = motion.stride
+    nv = size_v(B)
     i1 = integer(C, o + NODE_1)
     i2 = integer(C, o + NODE_2)
     R1, p1 = in_world(X, stride, i1, matrix(C, o + ROTATION_1), vector(C, o + POSITION_1))
@@ -97,7 +118,7 @@ def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel
     put_rows(C, o, at, 1, turning_value(R, count, c, u, s), p, f)
     if order == 0:
         return
-    z = zero(M, v, j)
+    z = zero(B, v, j)
     p_dot = (z, z, z)
     a = i1
     h = i2
@@ -105,32 +126,32 @@ def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel
         if h > a:
             i = h
             sign = 1.0
-            h = parent(M, node(i))
+            h = parent(B, node(i))
         else:
             i = a
             sign = -1.0
-            a = parent(M, node(i))
+            a = parent(B, node(i))
         oi = node(i)
         R_i = matrix(X, stride * i)
         r = rotate_back(R_i, sub(p2, vector(X, stride * i + 9)))    # the successor's frame, from the node
         E = compose(Rt, R_i)
-        iv = first_velocity(M, oi)
-        t = kind(M, oi)
+        iv = first_velocity(B, oi)
+        t = kind(B, oi)
         for d in range(dof(t)):
             if is_revolute(t):
-                y = sign * M[oi + RATIO]
+                y = sign * B[oi + RATIO]
                 angular = scale(y, (E[2], E[5], E[8]))
                 linear = rotate(E, (-y * r[1], y * r[0], z))
             else:
-                sa, sl = column(M, oi, q, k + first_position(M, oi), d)
+                sa, sl = column(B, oi, q, k + first_position(B, oi), d)
                 angular = scale(sign, rotate(E, sa))
                 linear = scale(sign, rotate(E, add(sl, cross(sa, r))))
             add_rows(C, o, at * nv + iv + d, nv, turning_rate(R, count, c, u, s, angular), linear, A)
             p_dot = add(p_dot, scale(v[j + iv + d], linear))
     if order == 1:
         return
-    omega1, alpha1, accel1 = frame_motion(M, C, o, 1, i1, X, stride, W, size, omega_at, alpha_at, accel_at, weight, Rt)
-    omega2, alpha2, accel2 = frame_motion(M, C, o, 2, i2, X, stride, W, size, omega_at, alpha_at, accel_at, weight, Rt)
+    omega1, alpha1, accel1 = frame_motion(B, C, o, 1, i1, motion, Rt)
+    omega2, alpha2, accel2 = frame_motion(B, C, o, 2, i2, motion, Rt)
     omega = sub(omega2, omega1)
     alpha = sub(sub(alpha2, alpha1), cross(omega1, omega))
     # p' = v₂ − v₁ − ω₁ × p;  p'' = a₂ − a₁ − 2 ω₁ × p' − α₁ × p − ω₁ × (ω₁ × p)
@@ -139,8 +160,10 @@ def pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel
 
 
 @sweep
-def coupling_rows(C, o, q, k, v, j, acc, x, order, nv, A, f, b, at):
+def coupling_rows(C, o, state, order, nv, rows):
     """The row of a COUPLING record: Σ P(y) with y = ratio q + offset."""
+    q, k, v, j, acc, x = state
+    A, f, b, at = rows
     r = at + integer(C, o + ROW)
     value = 0.0 * q[k] - C[o + CONSTANT]
     second = 0.0 * value
@@ -175,15 +198,16 @@ def coupling_rows(C, o, q, k, v, j, acc, x, order, nv, A, f, b, at):
 
 
 @sweep
-def constraint_rows(M, C, q, k, v, j, acc, x, X, stride, W, size, omega_at, alpha_at, accel_at, weight, user, e, order,
-                    A, f, b, at):
-    """f (order 0), A (1) and b = A q̈ + Ȧq̇ (2) of one state, to f[at:], b[at:] and row by row to A[at·nv:].
+def constraint_rows(B, C, state, motion, users, order, rows):
+    """f (order 0), A (1) and b = A q̈ + Ȧq̇ (2) of one state.
 
-    q[k:], v[j:], accelerations acc[x:]; X: world poses of the nodes, one per `stride`; W: their motion under these
-    accelerations, in node axes, per `size`, with accelerations of origins in which the world moves by −weight·g.
-    user[e:]: the users' A, Ȧq̇, f.
+    state: q, k, v, j, acc, x, for q[k:], v[j:], accelerations acc[x:]; motion: of the bodies under these; users: user,
+    e, for the users' A, Ȧq̇, f at user[e:]; rows: A, f, b, at, for results to f[at:], b[at:], and A[at·nv:] row by row.
     """
-    nv = size_v(M)
+    v, j, acc, x = state[2:]
+    user, e = users
+    A, f, b, at = rows
+    nv = size_v(B)
     if order > 0:
         for c in range(integer(C, ROWS) * nv):
             A[at * nv + c] = 0.0 * v[j]
@@ -191,9 +215,9 @@ def constraint_rows(M, C, q, k, v, j, acc, x, X, stride, W, size, omega_at, alph
     for _ in range(integer(C, ITEMS)):
         t = integer(C, o + KIND)
         if t == POSE:
-            pose_rows(M, C, o, q, k, v, j, X, stride, W, size, omega_at, alpha_at, accel_at, weight, order, A, f, b, at)
+            pose_rows(B, C, o, state, motion, order, rows)
         elif t == COUPLING:
-            coupling_rows(C, o, q, k, v, j, acc, x, order, nv, A, f, b, at)
+            coupling_rows(C, o, state, order, nv, rows)
         else:
             r = at + integer(C, o + ROW)
             y = e + integer(C, o + USER_START)

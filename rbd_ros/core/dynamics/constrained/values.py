@@ -17,24 +17,24 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import shaped, states
 from ..kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, forward_kinematics, node_motion
-from .rows import constraint_rows
+from .rows import Motion, constraint_rows
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, int64, "
        "float64[::1], float64[::1], float64[::1])")
-def constraint_rows_entry(M, C, q, v, a, user, states, order, A, f, b):
+def constraint_rows_entry(B, C, q, v, a, user, states, order, A, f, b):
     """This many states, checked: f (order 0), A (1), A q̈ + Ȧq̇ (2), flat; user: the users' A, Ȧq̇, f."""
-    nq = size_q(M)
-    nv = size_v(M)
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
+    nq = size_q(B)
+    nv = size_v(B)
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
     rows = integer(C, ROWS)
-    W = np.empty(SIZE * node_count(M), dtype=q.dtype)
+    W = np.empty(SIZE * node_count(B), dtype=q.dtype)
     each = user.shape[0] // max(states, 1)
     for s in range(states):
-        node_motion(M, q, s * nq, v, a, s * nv, order, W)
-        constraint_rows(M, C, q, s * nq, v, s * nv, a, s * nv, W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0,
-                        user, s * each, order, A, f, b, s * rows)
+        node_motion(B, q, s * nq, v, a, s * nv, order, W)
+        constraint_rows(B, C, (q, s * nq, v, s * nv, a, s * nv), Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0),
+                        (user, s * each), order, (A, f, b, s * rows))
     return all_finite(f) and (order < 1 or all_finite(A)) and (order < 2 or all_finite(b))
 
 
@@ -55,25 +55,26 @@ def evaluate(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, 
     if not constraint_rows_entry.call(model._block, bound.block, q.reshape(-1), v.reshape(-1), a.reshape(-1),
                                       bound.user_values(q, v), int(np.prod(lead)), order, out.jacobian.reshape(-1),
                                       out.value.reshape(-1), out.acceleration.reshape(-1)):
-        shaped(model, q=q, v=v, a=a).refuse(**dict(list(out._asdict().items())[:order + 1]))
+        given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
+        given.refuse(**dict(list(out._asdict().items())[:order + 1]))
     return out
 
 
 def constraint_values(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Array:
     """f(q) (m,) or (N, m): m, rad where small (see the constraint's class); zero on the manifold."""
-    q, v = states(model, q=q, v=getattr(model, "_zeros", ())).arrays
+    q, v = states(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ())}).arrays
     return evaluate(model, constraints, q, v, v, 0).value
 
 
 def constraint_jacobian(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Array:
     """A(q) = ∂f/∂q (m, nv) or (N, m, nv) on the velocity space: ḟ = A v (K eq. 55)."""
-    q, v = states(model, q=q, v=getattr(model, "_zeros", ())).arrays
+    q, v = states(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ())}).arrays
     return evaluate(model, constraints, q, v, v, 1).jacobian
 
 
 def constraint_bias(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike) -> Array:
     """Ȧq̇ (m,) or (N, m): f̈ = A q̈ + Ȧq̇ (K §3.2)."""
-    q, v, a = states(model, q=q, v=v, a=getattr(model, "_zeros", ())).arrays
+    q, v, a = states(model, positions={"q": q}, rates={"v": v, "a": getattr(model, "_zeros", ())}).arrays
     return evaluate(model, constraints, q, v, a, 2).acceleration
 
 
@@ -83,7 +84,7 @@ def anchored(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Con
     A surface takes the frame's axes, a point keeps the axes it has and takes the position.
     """
     bound_to(model, constraints)
-    given = states(model, q=q)
+    given = states(model, positions={"q": q})
     if given.batch is not None:
         raise RbdError(f"contacts are anchored at one state: q has shape {np.shape(q)}, expected ({model.nq},)")
     poses = forward_kinematics(model, given.arrays[0])

@@ -38,36 +38,37 @@ class SecondDerivatives(NamedTuple):
 
 
 @kernel
-def step_positions(M, q, k, c, x):
+def step_positions(B, q, k, c, x):
     """x := q[k:] with an imaginary step along velocity coordinate c."""
-    for i in range(size_q(M)):
+    for i in range(size_q(B)):
         x[i] = q[k + i]
-    for i in range(node_count(M)):
+    for i in range(node_count(B)):
         o = node(i)
-        iv = first_velocity(M, o)
-        if M[o + OWNER] != 0.0 and iv <= c < iv + dof(kind(M, o)):
-            iq = first_position(M, o)
-            tangent_node(M, o, q, k + iq, c - iv, 1j * STEP, x, iq)
+        iv = first_velocity(B, o)
+        if B[o + OWNER] != 0.0 and iv <= c < iv + dof(kind(B, o)):
+            iq = first_position(B, o)
+            tangent_node(B, o, q, k + iq, c - iv, 1j * STEP, x, iq)
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
-def second_derivatives_entry(M, q, v, a, states, out):
+def second_derivatives_entry(B, q, v, a, states, out):
     """This many states, checked: qq, qv, vv, aq of each, flat. False where the input is not what the model takes, or
     the result is not finite.
     """
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
         return False
-    nodes = node_count(M)
-    nv = size_v(M)
-    count = count_columns(M)
-    C = M.astype(np.complex128)
-    x = np.empty(size_q(M), dtype=np.complex128)
+    nodes = node_count(B)
+    nv = size_v(B)
+    count = count_columns(B)
+    complex_model = B.astype(np.complex128)
+    x = np.empty(size_q(B), dtype=np.complex128)
     rates = np.empty(nv, dtype=np.complex128)
     accelerations = np.empty(nv, dtype=np.complex128)
     W = np.empty(NODE_SIZE * nodes, dtype=np.complex128)
     L = np.empty(COLUMN * count, dtype=np.complex128)
     T = np.empty(2 * count + nodes, dtype=np.int64)
     D = np.empty((3, nv, nv), dtype=np.complex128)
+    none, work, parts = (W[:0], 0), (W, L, T), (D[0], D[1], D[2])
     square = nv * nv
     cube = square * nv
     for s in range(states):
@@ -76,17 +77,17 @@ def second_derivatives_entry(M, q, v, a, states, out):
             accelerations[i] = a[s * nv + i]
         at = 4 * cube * s
         for c in range(nv):
-            step_positions(M, q, s * size_q(M), c, x)
-            inverse_derivatives(C, x, 0, rates, accelerations, 0, W[:0], 0, W, L, T, D[0], D[1], D[2])
+            step_positions(B, q, s * size_q(B), c, x)
+            inverse_derivatives(complex_model, x, 0, rates, accelerations, 0, none, work, parts)
             for i in range(nv):
                 for j in range(nv):
                     out[at + i * square + j * nv + c] = D[0, i, j].imag / STEP
                     out[at + cube + i * square + c * nv + j] = D[1, i, j].imag / STEP
                     out[at + 3 * cube + i * square + j * nv + c] = D[2, i, j].imag / STEP
-        step_positions(M, q, s * size_q(M), -1, x)
+        step_positions(B, q, s * size_q(B), -1, x)
         for c in range(nv):
             rates[c] += 1j * STEP
-            inverse_derivatives(C, x, 0, rates, accelerations, 0, W[:0], 0, W, L, T, D[0], D[1], D[2])
+            inverse_derivatives(complex_model, x, 0, rates, accelerations, 0, none, work, parts)
             rates[c] = v[s * nv + c]
             for i in range(nv):
                 for j in range(nv):
@@ -103,7 +104,7 @@ def inverse_dynamics_second_derivatives(model: RobotModel, q: ArrayLike, v: Arra
     turns do not commute: there qq[i, j, k] − qq[i, k, j] is ∂τ_i/∂q along the Lie bracket of columns k and j.
     Exact to rounding: an imaginary step of 1e-30 through the analytic first derivatives.
     """
-    given = shaped(model, q=q, v=v, a=a)
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     nv = model.nv
     out = given.empty(4, nv, nv, nv)
     if not second_derivatives_entry.call(model._block, *given.flat, given.count, out.reshape(-1)):

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import entry, routine
+from ..compile import entry, sweep
 from ..dynamics.articulated import SINGULAR
-from ..dynamics.forward import forward_dynamics, singular, solve_mass_matrix
+from ..dynamics.forward import forward_dynamics, solve_mass_matrix, solved
 from ..dynamics.hybrid import hybrid_dynamics, prescribed_mask
 from ..dynamics.mass_matrix import mass_matrix
 from ..model.block import (
@@ -26,12 +26,15 @@ from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches
 from .columns import put_pair
-from .directional import (
+from .inverse_directional import (
     DA, DF, DH, DV, A, F, P, R, V, acceleration_before, column_change, column_of, inverse_dynamics_directional,
     motion_changes, velocity_wrench, with_tangent,
 )
-from .directional import SIZE as MOTION
-from .pairs import lie, lie_dual, minus, pair, pairing, plus, times, to_child, wrench_to_parent
+from .inverse_directional import SIZE as MOTION
+from .twists import (
+    add_product, lie, lie_dual, matrix_times, minus, pair, pairing, plus, put_inertia, times, to_child,
+    wrench_to_parent,
+)
 from .tangent import INERTIA, RECORD, Tangent, parameter_tangents
 
 # after the motion of a node: η, ∂η; Î and ∂Î (6 × 6); per column s, ∂s, U, ∂U (6 each), D, ∂D, what is left, ∂
@@ -40,44 +43,7 @@ COLUMN = 28
 SIZE = COLUMNS + 6 * COLUMN
 
 
-@routine
-def put_inertia(W, k, m, c, J):
-    """The 6 × 6 matrix of mass m, first moment c and inertia J about the origin, to W[k:]."""
-    z = 0.0 * m
-    rows = ((J[0], J[1], J[2], z, -c[2], c[1]), (J[1], J[3], J[4], c[2], z, -c[0]), (J[2], J[4], J[5], -c[1], c[0], z),
-            (z, c[2], -c[1], m, z, z), (-c[2], z, c[0], z, m, z), (c[1], -c[0], z, z, z, m))
-    for i in range(6):
-        for j in range(6):
-            W[k + 6 * i + j] = rows[i][j]
-
-
-@routine
-def matrix_times(W, k, x):
-    """The 6 × 6 matrix at W[k:] times the pair x."""
-    y = (x[0][0], x[0][1], x[0][2], x[1][0], x[1][1], x[1][2])
-    z = 0.0 * y[0]
-    a, b, c, d, e, f = z, z, z, z, z, z
-    for j in range(6):
-        a += W[k + j] * y[j]
-        b += W[k + 6 + j] * y[j]
-        c += W[k + 12 + j] * y[j]
-        d += W[k + 18 + j] * y[j]
-        e += W[k + 24 + j] * y[j]
-        f += W[k + 30 + j] * y[j]
-    return (a, b, c), (d, e, f)
-
-
-@routine
-def add_product(W, k, s, x, y):
-    """Add `s (x yᵀ + y xᵀ)` to the matrix at W[k:]."""
-    a = (x[0][0], x[0][1], x[0][2], x[1][0], x[1][1], x[1][2])
-    b = (y[0][0], y[0][1], y[0][2], y[1][0], y[1][1], y[1][2])
-    for i in range(6):
-        for j in range(6):
-            W[k + 6 * i + j] += s * (a[i] * b[j] + b[i] * a[j])
-
-
-@routine
+@sweep
 def inertia_to_parent(W, w, x):
     """Add `Ad* Π Ad` and `Ad* {∂Π − Π ad_∂h − (Π ad_∂h)ᵀ} Ad` of node record w to Î and ∂Î of record x."""
     E = matrix(W, w + R)
@@ -100,38 +66,46 @@ def inertia_to_parent(W, w, x):
             W[x + DI + 6 * (i + 3) + j] += df[1][i]
 
 
-@routine
-def articulated_directional(M, q, k, v, a, tau, j, mask, dq, dv, da, dtau, D, wrench, dwrench, e, W, zeros, out):
-    """One state; out[j:] takes ∂q̈, or ∂τ where mask says that a[j:] is prescribed; 0, or the singular node + 1."""
-    n = node_count(M)
+@sweep
+def articulated_directional(B, q, k, v, tau, j, prescribed, change, wrenches, W, zeros, out):
+    """One state; out[j:] takes ∂q̈, or ∂τ where the mask says that a[j:] is prescribed; 0, or the singular node + 1.
+
+    prescribed: mask and a; change: dq[j:], dv[j:], da[j:], dtau[j:] and D; wrenches: with their derivatives, both from
+    e on.
+    """
+    mask, a = prescribed
+    dq, dv, da, dtau, D = change
+    wrench, dwrench, e = wrenches
+    n = node_count(B)
     hybrid = mask.shape[0] > 0
+    still = (dq, dv, zeros, D)    # η is of no acceleration
     for i in range(n):
         o = node(i)
         w = SIZE * i
         d = RECORD * i
-        eta, deta = motion_changes(M, q, k, v, zeros, j, dq, dv, zeros, D, W, SIZE, i)
+        eta, deta = motion_changes(B, q, k, v, zeros, j, still, W, SIZE, i)
         put_pair(W, w + ETA, eta[0], eta[1])
         put_pair(W, w + DETA, deta[0], deta[1])
-        f, df = velocity_wrench(M, o, D, d, pair(W, w + V), pair(W, w + DV), wrench, e + 6 * i, dwrench)
+        f, df = velocity_wrench(B, o, D, d, pair(W, w + V), pair(W, w + DV), wrench, e + 6 * i, dwrench)
         put_pair(W, w + F, f[0], f[1])
         put_pair(W, w + DF, df[0], df[1])
-        put_inertia(W, w + I, M[o + MASS], vector(M, o + MOMENT), six(M, o + BODY_INERTIA))
+        put_inertia(W, w + I, B[o + MASS], vector(B, o + MOMENT), six(B, o + BODY_INERTIA))
         put_inertia(W, w + DI, D[d + INERTIA], vector(D, d + INERTIA + 1), six(D, d + INERTIA + 4))
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iq = k + first_position(M, o)
-        iv = j + first_velocity(M, o)
+        iq = k + first_position(B, o)
+        iv = j + first_velocity(B, o)
         eta = pair(W, w + ETA)
         beta = plus(pair(W, w + F), matrix_times(W, w + I, eta))
         dbeta = plus(pair(W, w + DF), plus(matrix_times(W, w + DI, eta), matrix_times(W, w + I, pair(W, w + DETA))))
-        for c in range(dof(kind(M, o)) - 1, -1, -1):
+        for c in range(dof(kind(B, o)) - 1, -1, -1):
             u = w + COLUMNS + COLUMN * c
-            s = column_of(M, o, q, iq, c)
-            ds = column_change(M, o, q, iq, c, D, RECORD * i, dq, iv)
+            s = column_of(B, o, q, iq, c)
+            ds = column_change(B, o, q, iq, c, D, RECORD * i, dq, iv)
             U = matrix_times(W, w + I, s)
             dU = plus(matrix_times(W, w + DI, s), matrix_times(W, w + I, ds))
-            pivot = pairing(s, U) + M[o + ARMATURE + c]
+            pivot = pairing(s, U) + B[o + ARMATURE + c]
             dpivot = pairing(ds, U) + pairing(s, dU)
             left = tau[iv + c] - pairing(s, beta)
             dleft = dtau[iv + c] - pairing(ds, beta) - pairing(s, dbeta)
@@ -161,7 +135,7 @@ def articulated_directional(M, q, k, v, a, tau, j, mask, dq, dv, da, dtau, D, wr
             add_product(W, w + I, -0.5 * psi, U, U)
             add_product(W, w + DI, -0.5 * dpsi, U, U)
             add_product(W, w + DI, -psi, U, dU)
-        h = parent(M, o)
+        h = parent(B, o)
         if h >= 0:
             x = SIZE * h
             E = matrix(W, w + R)
@@ -172,24 +146,24 @@ def articulated_directional(M, q, k, v, a, tau, j, mask, dq, dv, da, dtau, D, wr
             f = plus(pair(W, x + DF), wrench_to_parent(E, p, dbeta))
             put_pair(W, x + DF, f[0], f[1])
             inertia_to_parent(W, w, x)
-    articulated_changes(M, a, da, j, mask, W, out)
+    articulated_changes(B, a, da, j, mask, W, out)
     return 0
 
 
-@routine
-def articulated_changes(M, a, da, j, mask, W, out):
+@sweep
+def articulated_changes(B, a, da, j, mask, W, out):
     """The last sweep, from the base on: ∂q̈, ∂τ."""
     hybrid = mask.shape[0] > 0
-    for i in range(node_count(M)):
+    for i in range(node_count(B)):
         o = node(i)
         w = SIZE * i
-        iv = j + first_velocity(M, o)
+        iv = j + first_velocity(B, o)
         E = matrix(W, w + R)
         p = vector(W, w + P)
-        acc, dacc = acceleration_before(M, parent(M, o), W, SIZE)
+        acc, dacc = acceleration_before(B, parent(B, o), W, SIZE)
         acc = to_child(E, p, acc)
         dacc = minus(to_child(E, p, dacc), lie(pair(W, w + DH), acc))
-        for c in range(dof(kind(M, o))):
+        for c in range(dof(kind(B, o))):
             u = w + COLUMNS + COLUMN * c
             s = pair(W, u)
             ds = pair(W, u + 6)
@@ -213,20 +187,26 @@ def articulated_changes(M, a, da, j, mask, W, out):
 
 
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
-       "float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])",
-       nogil=True)
-def articulated_directional_entry(M, q, v, a, tau, mask, dq, dv, da, dtau, D, wrench, dwrench, states, out):
-    """This many states, checked: 0, or -1 where the input is not what the model takes, or the singular node + 1."""
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
-            and rates_valid(M, tau, states) and rates_valid(M, dq, states) and rates_valid(M, dv, states)
-            and rates_valid(M, da, states) and rates_valid(M, dtau, states)):
+       "float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
+def articulated_directional_entry(B, q, v, a, tau, mask, changes, D, wrench, dwrench, states, out):
+    """This many states, checked: 0, or -1 where the input is not what the model takes, or the singular node + 1.
+
+    changes: dq of all states, dv of all, da, dtau.
+    """
+    n = states * size_v(B)
+    if changes.shape[0] != 4 * n:
         return -1
-    nodes = node_count(M)
+    dq, dv, da, dtau = changes[:n], changes[n:2 * n], changes[2 * n:3 * n], changes[3 * n:]
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
+            and rates_valid(B, tau, states) and rates_valid(B, dq, states) and rates_valid(B, dv, states)
+            and rates_valid(B, da, states) and rates_valid(B, dtau, states)):
+        return -1
+    nodes = node_count(B)
     W = np.empty(SIZE * nodes)
     zeros = np.zeros(v.shape[0])
     for s in range(states):
-        found = articulated_directional(M, q, s * size_q(M), v, a, tau, s * size_v(M), mask, dq, dv, da, dtau, D,
-                                        wrench, dwrench, 6 * nodes * s, W, zeros, out)
+        found = articulated_directional(B, q, s * size_q(B), v, tau, s * size_v(B), (mask, a), (dq, dv, da, dtau, D),
+                                        (wrench, dwrench, 6 * nodes * s), W, zeros, out)
         if found != 0:
             return found
     return 0 if all_finite(out) else -1
@@ -290,11 +270,8 @@ def _run(model: RobotModel, given: States, inputs: tuple[Array, ...], mask: NDAr
          changes: tuple[Array, ...], tangent: Tangent, external_wrenches: Any) -> Array:
     out = given.empty(model.nv)
     found = articulated_directional_entry.call(
-        model._block, *(x.reshape(-1) for x in inputs), mask, *(x.reshape(-1) for x in changes),
+        model._block, *(x.reshape(-1) for x in inputs), mask, np.concatenate(changes, axis=None),
         parameter_tangents(model, tangent), node_wrenches(model, external_wrenches, given.batch),
         node_wrenches(model, tangent.external_wrenches, given.batch), given.count, out.reshape(-1))
-    if found > 0:
-        raise given.beyond_numbers() or singular(model, found - 1)
-    if found < 0:
-        given.refuse(derivative=out)
+    solved(found, given, derivative=out)
     return out

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel, routine
+from ..compile import entry, kernel, routine, sweep
 from ..errors import RbdError
 from ..lie.spatial import compose, cross, rotate_back, scale, sub, unit
 from ..model.block import (
@@ -22,7 +22,7 @@ from ..model.joint_kinds import (
 from ..model.robot_model import RobotModel
 from ..model.state import States, node_wrenches, shaped
 from .columns import put_pair
-from .pairs import inertia_times, lie, lie_dual, minus, pair, pairing, plus, times, to_child, wrench_to_parent
+from .twists import inertia_times, lie, lie_dual, minus, pair, pairing, plus, times, to_child, wrench_to_parent
 from .tangent import INERTIA, PLACEMENT, RECORD, SCREW, Tangent, parameter_tangents
 
 # workspace of one node: pose, V, ∂V, V̇, ∂V̇, F, ∂F, ∂h
@@ -30,49 +30,49 @@ R, P, V, DV, A, DA, F, DF, DH, SIZE = layout(R=9, p=3, v=6, dv=6, a=6, da=6, f=6
 
 
 @routine
-def twist_of(M, o, q, k, x, j):
-    return joint_twist(M, o, q, k, x, j)
+def twist_of(B, o, q, k, x, j):
+    return joint_twist(B, o, q, k, x, j)
 
 
 @routine
-def bias_of(M, o, q, k, v, j):
-    return joint_bias(M, o, q, k, v, j)
+def bias_of(B, o, q, k, v, j):
+    return joint_bias(B, o, q, k, v, j)
 
 
 @routine
-def pose_of(M, o, q, k):
-    return joint_pose(M, o, q, k)
+def pose_of(B, o, q, k):
+    return joint_pose(B, o, q, k)
 
 
 @routine
-def column_of(M, o, q, k, c):
-    return column(M, o, q, k, c)
+def column_of(B, o, q, k, c):
+    return column(B, o, q, k, c)
 
 
 @routine
-def direction_slopes(M, o, q, k, v, a, j, dq, dv):
+def direction_slopes(B, o, q, k, v, a, j, dq, dv):
     """Where S varies: ∂S q̇, and ∂S q̈ + ∂(Ṡ q̇) along dq[j:], dv[j:]; v[j:], a[j:]."""
-    t = kind(M, o)
+    t = kind(B, o)
     rate, along, change = rates(t, v, j), rates(t, dq, j), rates(t, dv, j)
-    second = plus(slope(M, o, q, k, along, rates(t, a, j)), second_slope(M, o, q, k, along, rate))
-    mixed = plus(slope(M, o, q, k, change, rate), slope(M, o, q, k, rate, change))
-    return slope(M, o, q, k, along, rate), plus(second, mixed)
+    second = plus(slope(B, o, q, k, along, rates(t, a, j)), second_slope(B, o, q, k, along, rate))
+    mixed = plus(slope(B, o, q, k, change, rate), slope(B, o, q, k, rate, change))
+    return slope(B, o, q, k, along, rate), plus(second, mixed)
 
 
 @routine
-def turned_back(E, p, o, M, x):
+def turned_back(E, p, o, B, x):
     """`Ad_{T_J⁻¹} x` for the motion T_J of the joint: its pose (E, p) without its place."""
-    E0 = matrix(M, o + ROTATION)
+    E0 = matrix(B, o + ROTATION)
     E_J = compose((E0[0], E0[3], E0[6], E0[1], E0[4], E0[7], E0[2], E0[5], E0[8]), E)
-    return to_child(E_J, rotate_back(E0, sub(p, vector(M, o + POSITION))), x)
+    return to_child(E_J, rotate_back(E0, sub(p, vector(B, o + POSITION))), x)
 
 
 @routine
-def screw_motion(M, o, q, iq, w, u):
+def screw_motion(B, o, q, iq, w, u):
     """∂h of a screw whose S changes by (w, u): `∫₀ˣ Ad_exp(−S y) (w, u) dy`, x = ratio q + offset."""
-    x = M[o + RATIO] * q[iq] + M[o + OFFSET]
+    x = B[o + RATIO] * q[iq] + B[o + OFFSET]
     z = 0.0 * x
-    turned, slid = screw(M, o, q, iq, kind(M, o))
+    turned, slid = screw(B, o, q, iq, kind(B, o))
     e = (z, z, z + 1.0)
     if turned == 0.0:
         return scale(x, w), sub(scale(x, u), scale(0.5 * x * x, cross(e, w)))
@@ -87,75 +87,76 @@ def screw_motion(M, o, q, iq, w, u):
 
 
 @routine
-def frame_change(M, o, q, iq, E, p, D, d, dq, y):
+def frame_change(B, o, q, iq, E, p, D, d, dq, y):
     """∂h of a node, `T⁻¹ ∂T`: from its coordinates along dq[y:], its placement and its screw."""
-    h = turned_back(E, p, o, M, pair(D, d + PLACEMENT))
-    t = kind(M, o)
+    h = turned_back(E, p, o, B, pair(D, d + PLACEMENT))
+    t = kind(B, o)
     if is_screw(t):
-        h = plus(h, screw_motion(M, o, q, iq, vector(D, d + SCREW), vector(D, d + SCREW + 3)))
+        h = plus(h, screw_motion(B, o, q, iq, vector(D, d + SCREW), vector(D, d + SCREW + 3)))
     for c in range(dof(t)):
-        h = plus(h, times(dq[y + c], column_of(M, o, q, iq, c)))
+        h = plus(h, times(dq[y + c], column_of(B, o, q, iq, c)))
     return h
 
 
 @routine
-def column_change(M, o, q, iq, c, D, d, dq, y):
+def column_change(B, o, q, iq, c, D, d, dq, y):
     """∂S of column c."""
     z = 0.0 * dq[y]
-    t = kind(M, o)
+    t = kind(B, o)
     if is_screw(t):
-        return times(M[o + RATIO], pair(D, d + SCREW))
+        return times(B[o + RATIO], pair(D, d + SCREW))
     if varies(t):
-        return slope_along(M, o, q, iq, dq, y, unit(c, q[iq]))
+        return slope_along(B, o, q, iq, dq, y, unit(c, q[iq]))
     return (z, z, z), (z, z, z)
 
 
 @routine
-def rate_changes(M, o, q, iq, v, a, iv, dq, dv, da, D, d):
+def rate_changes(B, o, q, iq, v, a, iv, dq, dv, da, D, d):
     """∂(S q̇) and ∂(S q̈ + Ṡ q̇); v[iv:], a[iv:] and so on."""
-    first = twist_of(M, o, q, iq, dv, iv)
-    second = twist_of(M, o, q, iq, da, iv)
-    t = kind(M, o)
+    first = twist_of(B, o, q, iq, dv, iv)
+    second = twist_of(B, o, q, iq, da, iv)
+    t = kind(B, o)
     if is_screw(t):
-        s = times(M[o + RATIO], pair(D, d + SCREW))
+        s = times(B[o + RATIO], pair(D, d + SCREW))
         first = plus(first, times(v[iv], s))
         second = plus(second, times(a[iv], s))
     elif varies(t):
-        sigma, rho = direction_slopes(M, o, q, iq, v, a, iv, dq, dv)
+        sigma, rho = direction_slopes(B, o, q, iq, v, a, iv, dq, dv)
         first = plus(first, sigma)
         second = plus(second, rho)
     return first, second
 
 
 @kernel
-def acceleration_before(M, h, W, stride):
+def acceleration_before(B, h, W, stride):
     """V̇ and ∂V̇ of node h, or of the base, which accelerates against gravity."""
     z = 0.0 * W[0]
     if h < 0:
-        return (((z, z, z), (z - M[GRAVITY], z - M[GRAVITY + 1], z - M[GRAVITY + 2])), ((z, z, z), (z, z, z)))
+        return (((z, z, z), (z - B[GRAVITY], z - B[GRAVITY + 1], z - B[GRAVITY + 2])), ((z, z, z), (z, z, z)))
     return pair(W, stride * h + A), pair(W, stride * h + DA)
 
 
-@routine
-def motion_changes(M, q, k, v, a, j, dq, dv, da, D, W, stride, i):
+@sweep
+def motion_changes(B, q, k, v, a, j, change, W, stride, i):
     """Forward recursion at node i: pose, V, ∂V, ∂h to W; returns η with the joint's own acceleration, and ∂η."""
+    dq, dv, da, D = change
     o = node(i)
     w = stride * i
     d = RECORD * i
-    z = zero(M, v, j)
-    iq = k + first_position(M, o)
-    iv = j + first_velocity(M, o)
-    E, p = pose_of(M, o, q, iq)
-    h = parent(M, o)
+    z = zero(B, v, j)
+    iq = k + first_position(B, o)
+    iv = j + first_velocity(B, o)
+    E, p = pose_of(B, o, q, iq)
+    h = parent(B, o)
     V_p = ((z, z, z), (z, z, z))
     DV_p = V_p
     if h >= 0:
         V_p = to_child(E, p, pair(W, stride * h + V))
         DV_p = pair(W, stride * h + DV)
-    dh = frame_change(M, o, q, iq, E, p, D, d, dq, iv)
-    rate = twist_of(M, o, q, iq, v, iv)
-    acceleration = plus(twist_of(M, o, q, iq, a, iv), bias_of(M, o, q, iq, v, iv))
-    drate, dacceleration = rate_changes(M, o, q, iq, v, a, iv, dq, dv, da, D, d)
+    dh = frame_change(B, o, q, iq, E, p, D, d, dq, iv)
+    rate = twist_of(B, o, q, iq, v, iv)
+    acceleration = plus(twist_of(B, o, q, iq, a, iv), bias_of(B, o, q, iq, v, iv))
+    drate, dacceleration = rate_changes(B, o, q, iq, v, a, iv, dq, dv, da, D, d)
     twist = plus(V_p, rate)
     dtwist = plus(minus(to_child(E, p, DV_p), lie(dh, V_p)), drate)
     put_matrix(W, w + R, E)
@@ -167,12 +168,12 @@ def motion_changes(M, q, k, v, a, j, dq, dv, da, D, W, stride, i):
             plus(plus(dacceleration, lie(dtwist, rate)), lie(twist, drate)))
 
 
-@routine
-def velocity_wrench(M, o, D, d, twist, dtwist, wrench, e, dwrench):
+@sweep
+def velocity_wrench(B, o, D, d, twist, dtwist, wrench, e, dwrench):
     """`− ad*_V I V − F_ext` of a body, and its derivative."""
-    m = M[o + MASS]
-    c = vector(M, o + MOMENT)
-    J = six(M, o + BODY_INERTIA)
+    m = B[o + MASS]
+    c = vector(B, o + MOMENT)
+    J = six(B, o + BODY_INERTIA)
     h = inertia_times(m, c, J, twist)
     dh = plus(inertia_times(m, c, J, dtwist),
               inertia_times(D[d + INERTIA], vector(D, d + INERTIA + 1), six(D, d + INERTIA + 4), twist))
@@ -185,45 +186,49 @@ def velocity_wrench(M, o, D, d, twist, dtwist, wrench, e, dwrench):
     return f, df
 
 
-@routine
-def inverse_directional_recursion(M, q, k, v, a, j, dq, dv, da, D, wrench, dwrench, e, W, out):
-    """One state: K Table 5; out[j:] takes ∂τ."""
-    n = node_count(M)
+@sweep
+def inverse_directional_recursion(B, q, k, v, a, j, change, wrenches, W, out):
+    """One state: K Table 5; out[j:] takes ∂τ. change: dq[j:], dv[j:], da[j:] and D; wrenches: with their derivatives,
+    both from e on.
+    """
+    dq, _, da, D = change
+    wrench, dwrench, e = wrenches
+    n = node_count(B)
     for i in range(n):
         o = node(i)
         w = SIZE * i
         d = RECORD * i
-        eta, deta = motion_changes(M, q, k, v, a, j, dq, dv, da, D, W, SIZE, i)
+        eta, deta = motion_changes(B, q, k, v, a, j, change, W, SIZE, i)
         E = matrix(W, w + R)
         p = vector(W, w + P)
-        acc, dacc = acceleration_before(M, parent(M, o), W, SIZE)
+        acc, dacc = acceleration_before(B, parent(B, o), W, SIZE)
         acc = to_child(E, p, acc)
         dacc = plus(minus(to_child(E, p, dacc), lie(pair(W, w + DH), acc)), deta)
         acc = plus(acc, eta)
         put_pair(W, w + A, acc[0], acc[1])
         put_pair(W, w + DA, dacc[0], dacc[1])
-        m = M[o + MASS]
-        c = vector(M, o + MOMENT)
-        J = six(M, o + BODY_INERTIA)
-        f, df = velocity_wrench(M, o, D, d, pair(W, w + V), pair(W, w + DV), wrench, e + 6 * i, dwrench)
+        m = B[o + MASS]
+        c = vector(B, o + MOMENT)
+        J = six(B, o + BODY_INERTIA)
+        f, df = velocity_wrench(B, o, D, d, pair(W, w + V), pair(W, w + DV), wrench, e + 6 * i, dwrench)
         f = plus(f, inertia_times(m, c, J, acc))
         df = plus(df, plus(inertia_times(m, c, J, dacc), inertia_times(
             D[d + INERTIA], vector(D, d + INERTIA + 1), six(D, d + INERTIA + 4), acc)))
         put_pair(W, w + F, f[0], f[1])
         put_pair(W, w + DF, df[0], df[1])
-    for i in range(size_v(M)):
-        out[j + i] = zero(M, v, j)
+    for i in range(size_v(B)):
+        out[j + i] = zero(B, v, j)
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iv = j + first_velocity(M, o)
-        iq = k + first_position(M, o)
+        iv = j + first_velocity(B, o)
+        iq = k + first_position(B, o)
         f = pair(W, w + F)
         df = pair(W, w + DF)
-        for c in range(dof(kind(M, o))):
-            out[iv + c] += (pairing(column_change(M, o, q, iq, c, D, RECORD * i, dq, iv), f)
-                            + pairing(column_of(M, o, q, iq, c), df) + M[o + ARMATURE + c] * da[iv + c])
-        h = parent(M, o)
+        for c in range(dof(kind(B, o))):
+            out[iv + c] += (pairing(column_change(B, o, q, iq, c, D, RECORD * i, dq, iv), f)
+                            + pairing(column_of(B, o, q, iq, c), df) + B[o + ARMATURE + c] * da[iv + c])
+        h = parent(B, o)
         if h >= 0:
             E = matrix(W, w + R)
             p = vector(W, w + P)
@@ -236,26 +241,26 @@ def inverse_directional_recursion(M, q, k, v, a, j, dq, dv, da, D, wrench, dwren
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
        "float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
-def inverse_directional_entry(M, q, v, a, dq, dv, da, D, wrench, dwrench, states, out):
+def inverse_directional_entry(B, q, v, a, dq, dv, da, D, wrench, dwrench, states, out):
     """This many states, checked; False where the input is not what the model takes, or the result is not finite."""
-    if not (positions_valid(M, q, states) and rates_valid(M, v, states) and rates_valid(M, a, states)
-            and rates_valid(M, dq, states) and rates_valid(M, dv, states) and rates_valid(M, da, states)):
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
+            and rates_valid(B, dq, states) and rates_valid(B, dv, states) and rates_valid(B, da, states)):
         return False
-    nodes = node_count(M)
+    nodes = node_count(B)
     W = np.empty(SIZE * nodes)
     for s in range(states):
-        inverse_directional_recursion(M, q, s * size_q(M), v, a, s * size_v(M), dq, dv, da, D, wrench, dwrench,
-                                      6 * nodes * s, W, out)
+        inverse_directional_recursion(B, q, s * size_q(B), v, a, s * size_v(B), (dq, dv, da, D),
+                                      (wrench, dwrench, 6 * nodes * s), W, out)
     return all_finite(out)
 
 
-def with_tangent(model: RobotModel, tangent: Tangent, **inputs: Any) -> States:
+def with_tangent(model: RobotModel, tangent: Tangent, q: Any, **rates: Any) -> States:
     """Inputs and the tangents of q and of all others in the order given, of one batch size."""
     if not isinstance(tangent, Tangent):
         raise RbdError(f"tangent: expected a Tangent, got {type(tangent).__name__}")
     zeros = getattr(model, "_zeros", None)
-    changes = {f"tangent.{name}": zeros if (x := getattr(tangent, name)) is None else x for name in inputs}
-    return shaped(model, **inputs, **changes)
+    changes = {f"tangent.{name}": zeros if (x := getattr(tangent, name)) is None else x for name in ("q", *rates)}
+    return shaped(model, positions={"q": q}, rates=rates | changes)
 
 
 def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tangent: Tangent,

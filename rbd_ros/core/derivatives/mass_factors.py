@@ -15,29 +15,29 @@ UP, END, FIRST, BRANCH, RECORD = 0, 1, 2, 3, 4
 
 
 @sweep
-def branches(M, T, mask, B):
-    """Fill B, a record per coordinate. Where bodies share coordinates, all of them count as one branch."""
-    nv = size_v(M)
-    shared = M[SHARED].real > 0.0
+def branches(B, T, mask, branch):
+    """Fill `branch`, a record per coordinate. Where bodies share coordinates, all of them count as one branch."""
+    nv = size_v(B)
+    shared = B[SHARED].real > 0.0
     hybrid = mask.shape[0] > 0
     for x in range(nv):
         before = x - 1 if shared else T[2 * x + 1]
         r = RECORD * x
-        B[r + END] = x + 1
-        B[r + FIRST] = x if before < 0 else B[RECORD * before + FIRST]
+        branch[r + END] = x + 1
+        branch[r + FIRST] = x if before < 0 else branch[RECORD * before + FIRST]
         if hybrid and before >= 0 and mask[before]:
-            before = B[RECORD * before + UP]
-        B[r + UP] = before
+            before = branch[RECORD * before + UP]
+        branch[r + UP] = before
     for x in range(nv - 1, -1, -1):
         before = x - 1 if shared else T[2 * x + 1]
         if before >= 0:
-            B[RECORD * before + END] = max(B[RECORD * before + END], B[RECORD * x + END])
+            branch[RECORD * before + END] = max(branch[RECORD * before + END], branch[RECORD * x + END])
     for x in range(nv):
-        B[RECORD * x + BRANCH] = B[RECORD * B[RECORD * x + FIRST] + END]
+        branch[RECORD * x + BRANCH] = branch[RECORD * branch[RECORD * x + FIRST] + END]
 
 
 @sweep
-def factor(nv, mask, B, H):
+def factor(nv, mask, branch, H):
     """H = Lᵀ D L in place of its lower half, of free coordinates, D as reciprocals.
 
     H[nv * nv:] takes the diagonal of M. Returns 0, or the coordinate + 1 whose pivot vanishes.
@@ -53,38 +53,38 @@ def factor(nv, mask, B, H):
         if not d.real > SINGULAR * abs(H[nv * nv + x]):    # what it was before elimination
             return x + 1
         psi = 1.0 / d
-        i = B[RECORD * x + UP]
+        i = branch[RECORD * x + UP]
         while i >= 0:
             l = H[row + i] * psi
             y = i
             while y >= 0:
                 H[i * nv + y] -= l * H[row + y]
-                y = B[RECORD * y + UP]
+                y = branch[RECORD * y + UP]
             H[row + i] = l
-            i = B[RECORD * i + UP]
+            i = branch[RECORD * i + UP]
         H[row + x] = psi
     return 0
 
 
 @sweep
-def solve_vector(nv, mask, B, H, x):
+def solve_vector(nv, mask, branch, H, x):
     """`x := M⁻¹ x` over free coordinates, from their factors; D holds reciprocals."""
     hybrid = mask.shape[0] > 0
     for c in range(nv - 1, -1, -1):
         if hybrid and mask[c]:
             continue
-        i = B[RECORD * c + UP]
+        i = branch[RECORD * c + UP]
         while i >= 0:
             x[i] -= H[c * nv + i] * x[c]
-            i = B[RECORD * i + UP]
+            i = branch[RECORD * i + UP]
     for c in range(nv):
         if hybrid and mask[c]:
             continue
         s = x[c] * H[c * nv + c]
-        i = B[RECORD * c + UP]
+        i = branch[RECORD * c + UP]
         while i >= 0:
             s -= H[c * nv + i] * x[i]
-            i = B[RECORD * i + UP]
+            i = branch[RECORD * i + UP]
         x[c] = s
 
 
@@ -93,10 +93,12 @@ def solve_vector(nv, mask, B, H, x):
 PARTS, PAD = 3, 8
 
 
-@kernel
-def pitch(nv):
+def row_length(nv: int) -> int:
     """Length of a row."""
     return (PARTS * nv + PAD - 1) // PAD * PAD
+
+
+pitch = kernel(row_length)
 
 
 @kernel
@@ -117,13 +119,13 @@ def subtract_row(X, to, row, factor, nv):
 
 
 @kernel
-def spread_row(X, c, nv, B, H, low, high):
+def spread_row(X, c, nv, branch, H, low, high):
     """`X[i] −= H[c, i] X[c]` for the ancestors i of coordinate c, two at a time."""
     p = pitch(nv)
     b = X[p * c + low:p * c + high]
-    i = B[RECORD * c + UP]
+    i = branch[RECORD * c + UP]
     while i >= 0:
-        k = B[RECORD * i + UP]
+        k = branch[RECORD * i + UP]
         f = H[c * nv + i]
         a = X[p * i + low:p * i + high]
         if k < 0:
@@ -136,20 +138,20 @@ def spread_row(X, c, nv, B, H, low, high):
             y = b[x]
             a[x] -= f * y
             d[x] -= g * y
-        i = B[RECORD * k + UP]
+        i = branch[RECORD * k + UP]
 
 
 @kernel
-def gather_rows(X, c, nv, B, H, low, high):
+def gather_rows(X, c, nv, branch, H, low, high):
     """`X[c] := −H[c, c] X[c] − Σ H[c, i] X[i]` over the ancestors i of coordinate c, two at a time."""
     p = pitch(nv)
     a = X[p * c + low:p * c + high]
     f = -H[c * nv + c]
     for x in range(a.shape[0]):
         a[x] *= f
-    i = B[RECORD * c + UP]
+    i = branch[RECORD * c + UP]
     while i >= 0:
-        k = B[RECORD * i + UP]
+        k = branch[RECORD * i + UP]
         f = H[c * nv + i]
         b = X[p * i + low:p * i + high]
         if k < 0:
@@ -160,11 +162,11 @@ def gather_rows(X, c, nv, B, H, low, high):
         d = X[p * k + low:p * k + high]
         for x in range(a.shape[0]):
             a[x] -= f * b[x] + g * d[x]
-        i = B[RECORD * k + UP]
+        i = branch[RECORD * k + UP]
 
 
 @sweep
-def solve_rows(nv, mask, B, H, X):
+def solve_rows(nv, mask, branch, H, X):
     """`X := −M⁻¹ X` over free coordinates, of X whose row i is zero in columns that are neither ancestors of
     coordinate i nor behind it.
     """
@@ -172,10 +174,10 @@ def solve_rows(nv, mask, B, H, X):
     for c in range(nv - 1, -1, -1):
         if hybrid and mask[c]:
             continue
-        low, high = span(B[RECORD * c + FIRST], B[RECORD * c + END], nv)
-        spread_row(X, c, nv, B, H, low, high)
+        low, high = span(branch[RECORD * c + FIRST], branch[RECORD * c + END], nv)
+        spread_row(X, c, nv, branch, H, low, high)
     for c in range(nv):
         if hybrid and mask[c]:
             continue
-        low, high = span(B[RECORD * c + FIRST], B[RECORD * c + BRANCH], nv)
-        gather_rows(X, c, nv, B, H, low, high)
+        low, high = span(branch[RECORD * c + FIRST], branch[RECORD * c + BRANCH], nv)
+        gather_rows(X, c, nv, branch, H, low, high)

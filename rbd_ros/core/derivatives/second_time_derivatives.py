@@ -75,27 +75,29 @@ def pseudo_inertia(I):
 
 
 @sweep
-def second_order_recursion(M, q, k, v, iv0, a, ia0, b, ib0, c, ic0, W, tau):
-    """One state: q[k:], v[iv0:], a[ia0:], jerk b[ib0:], snap c[ic0:]; τ, τ̇, τ̈ to the rows of tau (3, nv).
+def second_order_recursion(B, q, k, rates, starts, W, tau):
+    """One state: q[k:]; rates: v, a, jerk, snap, each from its start on; τ, τ̇, τ̈ to the rows of tau (3, nv).
 
     For models in which no S depends on q.
     """
-    n = node_count(M)
-    nv = size_v(M)
-    z = zero(M, v, iv0)
+    v, a, b, c = rates
+    iv0, ia0, ib0, ic0 = starts
+    n = node_count(B)
+    nv = size_v(B)
+    z = zero(B, v, iv0)
     o3 = (z, z, z)
     o9 = (z, z, z, z, z, z, z, z, z)
     for i in range(n):
         o = node(i)
         w = SIZE * i
-        iq = k + first_position(M, o)
-        iv = first_velocity(M, o)
-        R, p = joint_pose(M, o, q, iq)
-        h = parent(M, o)
+        iq = k + first_position(B, o)
+        iv = first_velocity(B, o)
+        R, p = joint_pose(B, o, q, iq)
+        h = parent(B, o)
         if h < 0:
             w0, w1, w2, w3 = o3, o3, o3, o3
             P2, P3, P4 = o9, o9, o9
-            a0, a1, a2 = (z - M[GRAVITY], z - M[GRAVITY + 1], z - M[GRAVITY + 2]), o3, o3
+            a0, a1, a2 = (z - B[GRAVITY], z - B[GRAVITY + 1], z - B[GRAVITY + 2]), o3, o3
         else:
             x = SIZE * h
             w0, w1 = vector(W, x + _OMEGA), vector(W, x + _OMEGA + 3)
@@ -111,8 +113,8 @@ def second_order_recursion(M, q, k, v, iv0, a, ia0, b, ib0, c, ic0, W, tau):
         w1 = rotate_back(R, w1)
         w2 = rotate_back(R, w2)
         w3 = rotate_back(R, w3)
-        if is_revolute(kind(M, o)):
-            r = M[o + RATIO]
+        if is_revolute(kind(B, o)):
+            r = B[o + RATIO]
             s0, s1, s2, s3 = r * v[iv0 + iv], r * a[ia0 + iv], r * b[ib0 + iv], r * c[ic0 + iv]
             w0 = (w0[0], w0[1], w0[2] + s0)
             w1 = (w1[0] + w0[1] * s0, w1[1] - w0[0] * s0, w1[2] + s1)
@@ -122,10 +124,10 @@ def second_order_recursion(M, q, k, v, iv0, a, ia0, b, ib0, c, ic0, W, tau):
             w3 = (w3[0] + 3.0 * (w0[1] * s2 + U2[2] * s1) + U3[2] * s0,
                   w3[1] + 3.0 * (U2[5] * s1 - w0[0] * s2) + U3[5] * s0, w3[2] + s3 + 3.0 * U2[8] * s1 + U3[8] * s0)
         else:
-            sa0, sl0 = joint_twist(M, o, q, iq, v, iv0 + iv)
-            sa1, sl1 = joint_twist(M, o, q, iq, a, ia0 + iv)
-            sa2, sl2 = joint_twist(M, o, q, iq, b, ib0 + iv)
-            sa3, sl3 = joint_twist(M, o, q, iq, c, ic0 + iv)
+            sa0, sl0 = joint_twist(B, o, q, iq, v, iv0 + iv)
+            sa1, sl1 = joint_twist(B, o, q, iq, a, ia0 + iv)
+            sa2, sl2 = joint_twist(B, o, q, iq, b, ib0 + iv)
+            sa3, sl3 = joint_twist(B, o, q, iq, c, ic0 + iv)
             p0, p1, p2 = w0, w1, w2    # the parent's, in the node's axes
             w0 = add(w0, sa0)
             w1 = add(w1, add(sa1, cross(w0, sa0)))
@@ -149,9 +151,9 @@ def second_order_recursion(M, q, k, v, iv0, a, ia0, b, ib0, c, ic0, W, tau):
         U4 = plus_hat(add_matrix(hat_hat(3.0, w2, w0), hat_times(scale(3.0, w1), U2)), w3)
         U4 = add_matrix(U4, hat_times(w0, U3))
 
-        m = M[o + MASS]
-        g = vector(M, o + MOMENT)
-        J = pseudo_inertia(six(M, o + INERTIA))
+        m = B[o + MASS]
+        g = vector(B, o + MOMENT)
+        J = pseudo_inertia(six(B, o + INERTIA))
         K2 = times_symmetric(U2, J)
         K3 = times_symmetric(U3, J)
         g1 = cross(w0, g)
@@ -183,32 +185,32 @@ def second_order_recursion(M, q, k, v, iv0, a, ia0, b, ib0, c, ic0, W, tau):
     for i in range(n - 1, -1, -1):
         o = node(i)
         w = SIZE * i
-        iv = first_velocity(M, o)
+        iv = first_velocity(B, o)
         n0, n1, n2 = vector(W, w + _N), vector(W, w + _N + 3), vector(W, w + _N + 6)
         f0, f1, f2 = vector(W, w + _F), vector(W, w + _F + 3), vector(W, w + _F + 6)
         w0, w1 = vector(W, w + _OMEGA), vector(W, w + _OMEGA + 3)
-        t = kind(M, o)
+        t = kind(B, o)
         if is_revolute(t):
-            r = M[o + RATIO]
+            r = B[o + RATIO]
             e0 = w1[1] + w0[0] * w0[2]    # U2 (0, 0, 1)
             e1 = w0[1] * w0[2] - w1[0]
             e2 = -w0[0] * w0[0] - w0[1] * w0[1]
-            tau0[iv] += r * n0[2] + M[o + ARMATURE] * a[ia0 + iv]
-            tau1[iv] += r * (n1[2] + w0[1] * n0[0] - w0[0] * n0[1]) + M[o + ARMATURE] * b[ib0 + iv]
+            tau0[iv] += r * n0[2] + B[o + ARMATURE] * a[ia0 + iv]
+            tau1[iv] += r * (n1[2] + w0[1] * n0[0] - w0[0] * n0[1]) + B[o + ARMATURE] * b[ib0 + iv]
             tau2[iv] += (r * (n2[2] + 2.0 * (w0[1] * n1[0] - w0[0] * n1[1]) + e0 * n0[0] + e1 * n0[1] + e2 * n0[2])
-                         + M[o + ARMATURE] * c[ic0 + iv])
+                         + B[o + ARMATURE] * c[ic0 + iv])
         else:    # derivatives of the components in the node's axes
             U2 = plus_hat(hat_hat(1.0, w0, w0), w1)
-            iq = k + first_position(M, o)
-            project(M, o, q, iq, n0, f0, tau0, iv)
-            project(M, o, q, iq, add(n1, cross(n0, w0)), add(f1, cross(f0, w0)), tau1, iv)
-            project(M, o, q, iq, add(n2, add(scale(2.0, cross(n1, w0)), rotate_back(U2, n0))),
+            iq = k + first_position(B, o)
+            project(B, o, q, iq, n0, f0, tau0, iv)
+            project(B, o, q, iq, add(n1, cross(n0, w0)), add(f1, cross(f0, w0)), tau1, iv)
+            project(B, o, q, iq, add(n2, add(scale(2.0, cross(n1, w0)), rotate_back(U2, n0))),
                     add(f2, add(scale(2.0, cross(f1, w0)), rotate_back(U2, f0))), tau2, iv)
             for s in range(dof(t)):
-                tau0[iv + s] += M[o + ARMATURE + s] * a[ia0 + iv + s]
-                tau1[iv + s] += M[o + ARMATURE + s] * b[ib0 + iv + s]
-                tau2[iv + s] += M[o + ARMATURE + s] * c[ic0 + iv + s]
-        h = parent(M, o)
+                tau0[iv + s] += B[o + ARMATURE + s] * a[ia0 + iv + s]
+                tau1[iv + s] += B[o + ARMATURE + s] * b[ib0 + iv + s]
+                tau2[iv + s] += B[o + ARMATURE + s] * c[ic0 + iv + s]
+        h = parent(B, o)
         if h >= 0:
             R = matrix(W, w + _R)
             p, p1, p2 = vector(W, w + _P), vector(W, w + _ARM), vector(W, w + _ARM + 3)

@@ -1,0 +1,84 @@
+"""All that leans on the inside of numba, where it has no public way: what, why, and what happens without it.
+
+Seen in numba 0.68.1; `keep` in 0.59 and later. Another version has to be looked at.
+
+| here | in numba | without it |
+|---|---|---|
+| `BARE` | the option `_nrt` of `njit` | kernels count references to arrays, which costs as much as their arithmetic |
+| `refuse_at_once` | `Dispatcher._search_new_conversions`, `_explain_matching_error` | a call with a list or with integers spends 60 µs on a message that nobody reads before it is looked at |
+| `keep` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `Dispatcher._cache` | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
+| `is_kept` | names of that cache's files, `….NAME-….nbc` | nodes and `rbd doctor` do not know whether they have to compile |
+| `UNTYPED` | `numba.core.errors.NumbaError`, raised for arguments that numba has no type for, such as an empty list | an error of numba instead of one that names the input |
+"""    # noqa: E501
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numba
+from numba.core import cpu, errors
+
+UNTYPED: type[Exception] = errors.NumbaError
+# Such code may neither allocate nor return an array (test/test_kernels.py).
+BARE: dict[str, Any] = {"_nrt": False} if hasattr(cpu.CPUTargetOptions, "_nrt") else {}
+
+
+def refuse_at_once(dispatcher: Any, refuse: Callable[..., NoReturn]) -> None:
+    """Let a dispatcher that compiles nothing any more call `refuse` for other argument types, and do nothing else."""
+    dispatcher._search_new_conversions = lambda *arguments, **keywords: False
+    dispatcher._explain_matching_error = refuse
+
+
+def is_kept(name: str, folder: Path) -> bool:
+    """Whether machine code of a function of this name lies in the folder."""
+    return any(folder.glob(f"*.{name}-*.nbc"))
+
+
+def keep(dispatcher: Any, folder: Path) -> None:
+    """Let a dispatcher find and leave its machine code in a folder, if that is writable.
+
+    The folder stands for the sources: see `kernel_cache`. A numba without these classes uses a cache of its own.
+    """
+    try:
+        from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+    except ImportError:
+        dispatcher.enable_caching()
+        return
+
+    class Locator(_CacheLocator):    # type: ignore[misc]
+        def __init__(self, py_file: str) -> None:
+            self._py_file = py_file
+
+        def get_cache_path(self) -> str:
+            return str(folder)
+
+        def get_source_stamp(self) -> str:    # the folder's name has it
+            return "content"
+
+        def get_disambiguator(self) -> str:
+            return "entry"
+
+        @classmethod
+        def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Any:
+            locator = cls(py_file)
+            try:
+                locator.ensure_cache_path()
+            except OSError:
+                return None
+            return locator
+
+    class Implementation(CompileResultCacheImpl):    # type: ignore[misc]
+        _locator_classes = [Locator]    # noqa: RUF012
+
+    class Cache(FunctionCache):    # type: ignore[misc]
+        _impl_class = Implementation
+
+    dispatcher._cache = Cache(dispatcher.py_func)
+
+
+def version() -> str:
+    """numba's, and what it compiles for: the processor and its features."""
+    from llvmlite import binding
+    features = sorted(name for name, present in binding.get_host_cpu_features().items() if present)
+    return f"{numba.__version__} {binding.get_host_cpu_name()} {features}"
