@@ -32,12 +32,12 @@ from .rclpy_inside import GroupExecutor, OneThreadGroup, Stop, ThreadlessGroup, 
 from .scheduling import SCHEDULING_TABLE, Scheduling
 
 CONTROL_LOOP_TABLE: Table = (
-    Parameter("control_loop", "string", "direct", "How joint states are waited for, in a thread of its own: by a wait "
-              "set around them, and read as bytes (direct), or by an executor of rclpy (executor).",
+    Parameter("control_loop", "string", "direct", "How a separate thread waits for joint states: with its own wait "
+              "set, reading them as bytes (direct), or with an executor of rclpy (executor).",
               choices=("direct", "executor"), read_only=True),
     Parameter("active_wait", "number", 0.0, "Time before and after the expected arrival of a joint state in which the "
-              "thread looks for it all the time instead of sleeping, s; costs processor time. Needs control_loop "
-              "direct.", lower=0.0, upper=0.01, read_only=True),
+              "thread polls instead of sleeping, s; costs processor time. Needs control_loop direct.", lower=0.0,
+              upper=0.01, read_only=True),
     *SCHEDULING_TABLE,
 )
 

@@ -20,13 +20,14 @@ from .output import interface_type
 AGAINST = "the last torque stays where it was sent: hold the arm by its brakes or another controller"
 
 HANDOVER_TABLE: Table = (
-    Parameter("handover.controller_manager", "string", "", "Controller manager that is asked to switch controllers "
-              "before the torque ends, at deactivation, SIGINT and SIGTERM: <this>/switch_controller. Empty: none.",
+    Parameter("handover.controller_manager", "string", "", "Controller manager to switch controllers before the torque "
+              "ends, at deactivation, SIGINT and SIGTERM: <this>/switch_controller. Empty: none.",
               read_only=True),
-    Parameter("handover.activate", "strings", (), "Controllers that hold the arm from then on.", read_only=True),
-    Parameter("handover.deactivate", "strings", (), "Controllers that pass this node's torque on.", read_only=True),
-    Parameter("handover.timeout", "number", 1.0, "How long the switch is waited for, s; then the torque ends all the "
-              "same.", lower=0.01, upper=3.0, read_only=True),
+    Parameter("handover.activate", "strings", (), "Controllers to activate, which then hold the arm.", read_only=True),
+    Parameter("handover.deactivate", "strings", (), "Controllers to deactivate, which pass on this node's torque.",
+              read_only=True),
+    Parameter("handover.timeout", "number", 1.0, "Longest wait for the switch, s; after that the torque ends in any "
+              "case.", lower=0.01, upper=3.0, read_only=True),
 )
 
 

@@ -44,7 +44,7 @@ ANNOTATOR_TABLE: Table = (
     *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published effort"), *PAYLOAD_TABLE,
     ROBOT_COMPENSATES, *EFFORT_LIMITS,
     *friction_rows("Compensate"),
-    Parameter("clip", "bool", True, "Cut efforts off at their limits. They are reported in either case."),
+    Parameter("clip", "bool", True, "Clip efforts to their limits. Efforts beyond them are reported in either case."),
 )
 
 

@@ -23,9 +23,9 @@ Array = NDArray[np.float64]
 
 FOLLOWING_TABLE: Table = (
     *TORQUE_TABLE,
-    Parameter("reference_timeout", "number", 0.2, "Age at which a streamed reference turns into standing still at its "
-              "position, s; 0: never.", lower=0.0, upper=1e6),
-    Parameter("wrench_timeout", "number", 0.1, "Age at which external wrenches count as gone, s; 0: never.", lower=0.0,
+    Parameter("reference_timeout", "number", 0.2, "Age of a streamed reference after which the robot stands still at "
+              "its position, s; 0: never.", lower=0.0, upper=1e6),
+    Parameter("wrench_timeout", "number", 0.1, "Age at which external wrenches expire, s; 0: never.", lower=0.0,
               upper=1e6),
 )
 
