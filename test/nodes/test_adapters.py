@@ -277,7 +277,7 @@ def test_message_that_an_old_package_lacks_is_named(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     generate(tmp_path, "control_msgs", {"MultiDOFCommand": CONTROL_MSGS["MultiDOFCommand"]})
     make("multi_dof")
-    with pytest.raises(rbd.RbdError, match=r"JointCommand, which the 'control_msgs' .* needs a newer one"):
+    with pytest.raises(rbd.RbdError, match=r"JointCommand, which the installed 'control_msgs' .* install a newer one"):
         make("joint_command")
     for name in [name for name in sys.modules if name.split(".")[0] == "control_msgs"]:
         del sys.modules[name]

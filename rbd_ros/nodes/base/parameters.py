@@ -89,7 +89,7 @@ def _refusing(change: Callable[..., Any]) -> Callable[..., Any]:
         if not wrong:
             return change(request, response)
         result = SetParametersResult(successful=False, reason=f"parameter '{wrong[0].name}' is of type "
-                                     f"{wrong[0].value.type}, which is none of ROS; nothing was changed")
+                                     f"{wrong[0].value.type}, which is not a ROS type; nothing was changed")
         if isinstance(response, SetParametersAtomically.Response):
             response.result = result
         else:

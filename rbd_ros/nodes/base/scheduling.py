@@ -36,7 +36,7 @@ class Scheduling:
         if self._priority != values["thread_priority"]:
             raise RbdError(f"parameter 'thread_priority' is {values['thread_priority']:g}, expected a whole number")
         if any(number != int(number) for number in values["cpu_affinity"]):
-            raise RbdError("parameter 'cpu_affinity': expected numbers of processors, whole numbers")
+            raise RbdError("parameter 'cpu_affinity': expected processor numbers, as whole numbers")
 
     @property
     def state(self) -> str:
@@ -60,7 +60,7 @@ class Scheduling:
             ask()
         except (OSError, OverflowError, AttributeError) as error:    # the last one where the system knows no such thing
             self._found.append(f"{what}: refused ({error})")
-            warn(f"{what}: the system refuses that ({error}); {advice}")
+            warn(f"{what}: refused by the system ({error}); {advice}")
         else:
             self._found.append(what)
 

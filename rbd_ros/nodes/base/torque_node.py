@@ -157,8 +157,8 @@ class TorqueNode(ModelNode, ABC):
             self.controller.activate(time.monotonic())
             self.active, self.status = True, "active"
         self._watchdog.reset()
-        self.get_logger().info("active: torque follows the joint states. If this process is killed, nothing stops the "
-                               "last torque: have a watchdog downstream")
+        self.get_logger().info("active: torque follows the joint states. If this process is killed, the last torque "
+                               "stays: have a watchdog downstream")
         return TransitionCallbackReturn.SUCCESS
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -215,7 +215,8 @@ class TorqueNode(ModelNode, ABC):
         """An emergency stop: a defect must not end process or thread with the last torque latched."""
         with self.lock:
             self.controller.safety.stop()
-        self.seldom.error("defect", f"stopped by a defect; publishing the safe effort until ~/reset:\n{trace}")
+        self.seldom.error("defect", "stopped by a defect of this software; publishing the safe effort until "
+                                    f"~/reset:\n{trace}")
 
     def _on_malformed(self, error: Malformed) -> None:
         self.report_rejection(self.controller.rejections.add(error))

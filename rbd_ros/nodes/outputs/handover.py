@@ -17,7 +17,7 @@ from ...runtime.parameters import Parameter, Table
 from ..base.rclpy_inside import take_answer
 from .output import interface_type
 
-AGAINST = "the last torque stays where it was sent: hold the arm by its brakes or another controller"
+AGAINST = "the last torque stays downstream: hold the arm by its brakes or another controller"
 
 HANDOVER_TABLE: Table = (
     Parameter("handover.controller_manager", "string", "", "Controller manager to switch controllers before the torque "
@@ -47,12 +47,12 @@ class Handover:
         self._client = node.create_client(service, f"{manager}/switch_controller")
         if not activate:
             node.get_logger().warning("'handover.activate' is empty: after a controller with effort is deactivated, "
-                                      "most hardware goes on with the last torque")
+                                      "most hardware keeps applying the last torque")
 
     def run(self, go_on: Callable[[], None]) -> None:
         """Ask, and log what came of it; calls `go_on`, which must not take long, until then. Needs no executor."""
         name, begin = self._client.srv_name, time.monotonic()
-        self._node.get_logger().info(f"asking {name} to {self._wanted}; the torque goes on meanwhile")
+        self._node.get_logger().info(f"asking {name} to {self._wanted}; the torque continues meanwhile")
         pending, problem = None, ""
         while time.monotonic() - begin < self._timeout:
             go_on()
@@ -72,7 +72,7 @@ class Handover:
             problem = (f"nobody offers {name}" if pending is None else "it did not answer") + f" for {self._timeout} s"
         if pending is not None:
             self._client.remove_pending_request(pending)
-        self._node.get_logger().error(f"{name} was to {self._wanted}, but {problem}. Ramping out all the same; "
+        self._node.get_logger().error(f"{name} should {self._wanted}, but {problem}. Ramping out all the same; "
                                       + AGAINST)
 
     def destroy(self) -> None:

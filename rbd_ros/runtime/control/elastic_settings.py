@@ -117,8 +117,8 @@ def _wanting(drive: Drive, stiffness: float | None) -> Drive:
 def _refuse_what_is_rigid(values: Mapping[str, Any]) -> None:
     for name in ("gains.kp", "gains.kd"):
         if any(values[name]):
-            raise RbdError(f"parameter '{name}' is of the rigid form; with 'actuation_file' the motors are controlled: "
-                           "use 'motor_gains.kp', 'motor_gains.kd' or 'poles'")
+            raise RbdError(f"parameter '{name}' is for rigid joints only; with 'actuation_file' the motors are "
+                           "controlled: use 'motor_gains.kp', 'motor_gains.kd' or 'poles'")
     if values["robot_compensates"]:
         raise RbdError(f"parameter 'robot_compensates' is {', '.join(values['robot_compensates'])}, but with "
-                       "'actuation_file' the motors get all of the torque: expected nothing")
+                       "'actuation_file' this node commands the whole motor torque: expected nothing")

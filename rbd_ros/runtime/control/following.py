@@ -136,11 +136,11 @@ class FollowingController(TorqueController[F], Generic[F]):
     def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> Verdict:
         """Take a trajectory, which replaces what was desired before."""
         if self.safety.latched:
-            return self.rejections.add(Rejected("bad_trajectory", "a trajectory would run on during the emergency "
-                                                "stop: reset that first"))
+            return self.rejections.add(Rejected("bad_trajectory", "no trajectory is accepted during an emergency stop: "
+                                                "call ~/reset first"))
         if stamp_ns and self.state.unstamped:
-            return self.rejections.add(Rejected("bad_trajectory", "joint states have no stamps that the trajectory's "
-                                                "could be compared with: send it with stamp 0, to begin at once"))
+            return self.rejections.add(Rejected("bad_trajectory", "joint states have no stamps to compare the "
+                                                "trajectory's stamp with: send it with stamp 0, to begin at once"))
         measured = self.state.q if self.state.age(now) < self.state.timeout else None
         before = self.reference.without_later()
         accepted = self.reference.accept_trajectory(now, stamp_ns, self.state.time_ns, names, points, measured)
