@@ -38,6 +38,7 @@ NODES: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
     "full": ("rbd_ros.nodes.feedforward", {"feedforward": "full"}, ("trajectory",)),
     "full_executor": ("rbd_ros.nodes.feedforward", {"feedforward": "full", "control_loop": "executor"},
                       ("trajectory",)),
+    "full_active": ("rbd_ros.nodes.feedforward", {"feedforward": "full", "active_wait": "0.0005"}, ("trajectory",)),
     "computed_torque": ("rbd_ros.nodes.feedforward", {"feedforward": "computed_torque", "gains.kp": "100.0",
                                                       "gains.kd": "20.0", "wrench_timeout": "0.0"},
                         ("trajectory", "wrenches")),

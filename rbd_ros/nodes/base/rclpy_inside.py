@@ -11,6 +11,7 @@ Seen in rclpy 7.1.5 (Jazzy), whose sources are the reference; another version ha
 | `OneThreadGroup`, `GroupExecutor` | executors ask `can_execute` of groups and of themselves, and `get_nodes` | joint states wait for everything else that the node has: some 0.1 ms each |
 | `Waiting`, `ThreadlessGroup` | `rclpy.impl.implementation_singleton.rclpy_implementation.WaitSet`, as `rclpy.wait_for_message` uses it; executors ask `can_execute` of groups | `control_loop: executor`: a joint state is answered some 0.1 ms later |
 | `Stop` | `spin_until_future_complete` adds a callback to its future at every spin | memory grows for ever, by some hundred callbacks a second |
+| `let_go` | `LifecycleNode._state_machine` holds the node after `destroy_node`, and with it the middleware's participant | the process ends with a participant that lives, and Fast DDS, at its own end, may hang or crash |
 | `make_executor` | `rclpy.experimental.events_executor` | no parameter `executor: events` |
 """    # noqa: E501
 from __future__ import annotations
@@ -164,6 +165,12 @@ class Waiting:
     def wake(self) -> None:
         """End a wait, from any thread."""
         self._guard.trigger()
+
+
+def let_go(node: Node) -> None:
+    """After `destroy_node`: nothing of a lifecycle node holds the middleware any longer."""
+    if hasattr(node, "_state_machine"):
+        node._state_machine = None
 
 
 def make_executor(name: str) -> Any:
