@@ -63,7 +63,6 @@ class Probe:
         self.waiting.__enter__()
         self.message = JointState(name=list(model.joint_names))
         self.message.position, self.message.velocity = [0.1] * model.nv, [0.0] * model.nv
-        self.last: Any = None
 
     def exchange(self) -> float | None:
         """Seconds from publishing to the answer with the same stamp; None if there is none."""
@@ -74,10 +73,10 @@ class Probe:
         start = time.perf_counter()
         self.publisher.publish(self.message)
         while (left := start + PATIENCE - time.perf_counter()) > 0.0:
-            if self.waiting.wait(left):
-                self.last, _ = self.waiting.take(self.efforts)
-                if self.last.header.stamp == stamp:
-                    return time.perf_counter() - start
+            self.waiting.wait(left)
+            taken = self.waiting.take(self.efforts)
+            if taken is not None and taken[0].header.stamp == stamp:
+                return time.perf_counter() - start
         return None
 
     def begin(self) -> None:
