@@ -139,9 +139,11 @@ def scheduling(program: str, values: Values) -> Any:
 
 
 def periods(program: str, values: Values) -> Any:
-    """Of all timers, in ms."""
+    """Of all timers, in ms, and of the control loop."""
     with Nodes(program).started(values) as node:
-        return tuple(sorted(timer.timer_period_ns / MS for timer in node.timers))
+        loop = getattr(getattr(node, "_states", None), "loop", None)
+        return tuple(sorted([timer.timer_period_ns / MS for timer in node.timers]
+                            + ([] if loop is None else [1e3 * loop.watch_period])))
 
 
 def published(program: str, values: Values) -> Any:

@@ -102,17 +102,21 @@ class ExecutorLoop(ControlLoop):
 class DirectLoop(ControlLoop):
     """By a wait set. Subscriptions are taken from in the order in which they were made; callbacks take (message, info).
 
-    period: s between messages, 0 if that is not known, for active waiting of `active` s.
+    period: s between messages, 0 if that is not known, for active waiting of `active` s. watch: called every
+    `watch_period` s, whether messages come or not: a timer would wake an executor, for ten times as long.
     """
 
     raw = True
 
     def __init__(self, node: Node, scheduling: Scheduling, active: float = 0.0,
-                 period: Callable[[], float] = lambda: 0.0) -> None:
+                 period: Callable[[], float] = lambda: 0.0, watch: Callable[[], None] = lambda: None,
+                 watch_period: float = 1.0) -> None:
         super().__init__(node, scheduling)
         self.group = ThreadlessGroup()
         self._waiting: Any = None    # from `start` on
         self.active, self._period = active, period
+        self._watch, self.watch_period = watch, watch_period
+        self._patience = min(PATIENCE, watch_period)
         self._stopped = False
 
     def start(self) -> None:
@@ -121,17 +125,20 @@ class DirectLoop(ControlLoop):
         super().start()
 
     def _execute(self) -> None:
-        waiting, last, looked = self._waiting, 0.0, 0.0
+        waiting, last, looked, watched = self._waiting, 0.0, 0.0, time.monotonic()
         with waiting:
             while not self._stopped:
                 try:
                     if self.active > 0.0 and last:
                         last = self._wait_actively(waiting, last)
                     else:
-                        waiting.wait(PATIENCE)
+                        waiting.wait(self._patience)
                         if self._take(waiting):
                             last = time.monotonic()
-                    if (now := time.monotonic()) - looked > EVENTS:
+                    if (now := time.monotonic()) - watched >= self.watch_period:
+                        watched = now
+                        self._watch()
+                    if now - looked > EVENTS:
                         waiting.events()
                         looked = now
                 except Exception as error:
@@ -151,13 +158,15 @@ class DirectLoop(ControlLoop):
         return found
 
     def _wait_actively(self, waiting: Any, last: float) -> float:
-        """Until there was a message, or `PATIENCE` is over; when the last one came."""
+        """Until there was a message, or patience is over; when the last one came."""
         expected, margin = last + self._period(), self.active
         asleep = expected - margin - time.monotonic()
         if asleep > 0.0:
-            waiting.wait(min(asleep, PATIENCE))
+            waiting.wait(min(asleep, self._patience))
             if self._take(waiting):
                 return time.monotonic()
+            if asleep > self._patience:
+                return last
         begin = now = time.monotonic()
         while now < expected + margin and not self._stopped:
             if self._take(waiting):
@@ -166,7 +175,7 @@ class DirectLoop(ControlLoop):
             time.sleep(0.0)    # other threads want the interpreter
             now = time.monotonic()
         self.active_s += now - begin
-        waiting.wait(PATIENCE)
+        waiting.wait(self._patience)
         return time.monotonic() if self._take(waiting) else last
 
     def _wake(self) -> None:
