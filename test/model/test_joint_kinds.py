@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from support.complex_step import STEP, compiled
+from support.functions import functions
 from support.robots import build
 from support.trees import TYPES, random_tree
 
@@ -16,6 +17,8 @@ from rbd_ros.core.model.joints import TYPES as TABLE
 
 NODES = [(kind, at) for kind in TYPES for at in range(len(random_tree(5, [kind])._node_rows))]
 UNKNOWN = 17
+# they keep tables of coordinates, whose length is wrong where a kind is broken after the model was made
+FACTORS = ("forward_dynamics_derivatives", "hybrid_dynamics_derivatives")
 
 
 @compiled
@@ -139,18 +142,12 @@ def test_no_function_takes_a_kind_that_is_none(kind):
     assert len(bad._kinds) == len(model._kinds)    # which are kept, so that kernels are asked
     bad._block[:] = broken
     q, v = model.neutral(), np.ones(model.nv)
-    for name, call in {
-            "inverse": lambda: rbd.inverse_dynamics(bad, q, v, v),
-            "forward": lambda: rbd.forward_dynamics(bad, q, v, v),
-            "mass": lambda: rbd.mass_matrix(bad, q), "coriolis": lambda: rbd.coriolis_matrix(bad, q, v),
-            "poses": lambda: rbd.forward_kinematics(bad, q), "twists": lambda: rbd.body_velocities(bad, q, v),
-            "jacobian": lambda: rbd.jacobian(bad, q, "link0"), "energy": lambda: rbd.kinetic_energy(bad, q, v),
-            "derivatives": lambda: rbd.inverse_dynamics_derivatives(bad, q, v, v),
-            "times": lambda: rbd.inverse_dynamics_time_derivatives(bad, q, v, v, v),
-            "moved": lambda: bad.integrate(q, v), "difference": lambda: bad.difference(q, q)}.items():
+    for name, call in functions(bad).items():
+        if name in FACTORS:
+            continue
         with pytest.raises(rbd.RbdError):
-            call()
-            raise AssertionError(name)
+            call(q, v, v)
+            pytest.fail(f"{name} takes a kind that is none")
 
 
 def test_an_unknown_type_or_step_is_refused_by_name():

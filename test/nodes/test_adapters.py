@@ -1,8 +1,10 @@
 """What each output of a torque node puts into its message: fields, order, sizes, and what it needs to be there."""
 from __future__ import annotations
 
+import re
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -241,7 +243,19 @@ def test_lbr_parameters(stand_ins, monkeypatch):
         make("lbr")
 
 
-@pytest.mark.parametrize("adapter", ["forward_command", "jtc", "multi_dof", "joint_command", "lbr"])
+def test_pages_name_every_adapter():
+    checkout = Path(__file__).parents[2]
+    page = (checkout / "docs" / "controllers.md").read_text(encoding="utf-8")
+    for adapter in ADAPTERS:
+        assert f"\n| `{adapter}` |" in page, f"docs/controllers.md has no row for adapter {adapter}"
+        for node in ("feedforward", "flatness"):
+            text = (checkout / "config" / f"{node}.yaml").read_text(encoding="utf-8")
+            comment = text[text.index("    adapters: "):].partition("\n    forward_command.")[0]
+            assert re.search(rf"\b{adapter}\b", comment), f"config/{node}.yaml does not name {adapter} at `adapters`"
+
+
+@pytest.mark.parametrize("adapter", [name for name in ADAPTERS if any(
+    row.name == f"{name}.joints" for row in ADAPTERS_TABLE)])
 def test_unknown_and_repeated_joints_are_refused_with_the_parameter(stand_ins, adapter):
     model = rbd.sample("iiwa")
     names = list(model.joint_names)

@@ -16,7 +16,9 @@ CONFIG = Path(__file__).parents[2] / "config"
 def test_the_file_lists_every_parameter_with_its_default(node):
     table = TABLES[node]
     values = yaml.safe_load((CONFIG / f"{node}.yaml").read_text())["/**"]["ros__parameters"]
-    assert sorted(values) == sorted(row.name for row in table)
+    names = {row.name for row in table}
+    assert values.keys() == names, (f"config/{node}.yaml lacks {sorted(names - values.keys())}, and has "
+                                    f"{sorted(values.keys() - names)}, which are no parameters")
     assert validate(table, values) == validate(table, {})
     for row in table:    # where one file has a number and the next one a list, ROS takes the number
         assert isinstance(values[row.name], list) == (row.kind in ("numbers", "strings")), row.name
