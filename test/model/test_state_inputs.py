@@ -20,12 +20,12 @@ def test_no_function_is_left_out():
     public = {name for name in rbd.__all__ if inspect.isfunction(getattr(rbd, name))
               and list(inspect.signature(getattr(rbd, name)).parameters)[:2] == ["model", "q"]}
     missing = sorted(public - FUNCTIONS.keys())
-    assert not missing, f"test/support/functions.py lacks {', '.join(missing)}: with a line there all tests below hold it"
+    assert not missing, f"test/support/functions.py lacks {', '.join(missing)}: one line there for all tests below"
 
 
 @each_function
 def test_one_state_is_answered_at_once(call, monkeypatch):
-    """A mistake in what is tried first shows nowhere else: the closer look gives the same, in several times the time."""
+    """A mistake in what is tried first shows nowhere else: the closer look gives the same, in more time."""
     def closer(*arguments, **keywords):
         raise AssertionError("`_one_state` did not answer: do its arguments fit the signature of the entry?")
 
@@ -86,6 +86,12 @@ def test_batches_of_different_length_are_refused():
     q, v, a = random_states(MODEL, 3, 7)
     with pytest.raises(rbd.RbdError, match=r"q has 3.*v has 2"):
         rbd.inverse_dynamics(MODEL, q, v[:2], a)
+
+
+def test_a_moderate_state_is_not_blamed_for_what_is_not_finite():
+    q, v, a = random_state(MODEL, 9)
+    with pytest.raises(rbd.RbdError, match=r"not be finite, though the state is not large \(q up to .*wrenches"):
+        rbd.inverse_dynamics(MODEL, q, v, a, {"link4": np.full(6, 1.7e308)})
 
 
 def test_a_bad_number_in_a_batch_is_found_with_its_joint():
