@@ -10,7 +10,7 @@ from support.robots import assert_close, build
 from support.trees import TYPES, random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core.model import block, joints
+from rbd_ros.core.model import block, configuration, joints
 from rbd_ros.core.model import joint_kinds as kinds
 from rbd_ros.core.model.joints import KINDS, aligning_rotation, primitives
 from rbd_ros.core.model.joints import TYPES as TABLE
@@ -44,7 +44,7 @@ def _room(M, o, q, v, x, wrench, out):
             out[4 + r, i], out[4 + r, i + 3] = a[i], b[i]
     kinds.project(M, o, q, k, (wrench[0], wrench[1], wrench[2]), (wrench[3], wrench[4], wrench[5]), out[10], 0)
     for r in range(n):
-        kinds.tangent_node(M, o, q, k, r, 1.0, out[20 + r], 0)
+        configuration.tangent_node(M, o, q, k, r, 1.0, out[20 + r], 0)
     if kinds.varies(t):
         rate, y = kinds.rates(t, v, j), kinds.rates(t, x, j)
         a, b = kinds.slope(M, o, q, k, y, rate)
