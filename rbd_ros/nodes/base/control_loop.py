@@ -42,7 +42,8 @@ CONTROL_LOOP_TABLE: Table = (
 )
 
 
-EVENTS = 0.5    # s between looks for QoS events
+EVENTS = 0.5      # s between looks for QoS events
+PATIENCE = 0.1    # s of a wait without messages
 
 
 class ControlLoop:
@@ -125,40 +126,48 @@ class DirectLoop(ControlLoop):
             while not self._stopped:
                 try:
                     if self.active > 0.0 and last:
-                        self._wait_actively(waiting, last)
+                        last = self._wait_actively(waiting, last)
                     else:
-                        waiting.wait(EVENTS)
+                        waiting.wait(PATIENCE)
+                        if self._take(waiting):
+                            last = time.monotonic()
                     if (now := time.monotonic()) - looked > EVENTS:
                         waiting.events()
                         looked = now
-                    for each in waiting.subscriptions:
-                        while (taken := waiting.take(each)) is not None:
-                            last = time.monotonic()
-                            each.callback(*taken)
                 except Exception as error:
                     if self._stopped or not self._node.context.ok():
                         return
                     self._node.get_logger().error(f"waiting for joint states: {error}", throttle_duration_sec=1.0)
                     time.sleep(0.01)
 
-    def _wait_actively(self, waiting: Any, last: float) -> None:
-        """Until there may be a message."""
+    def _take(self, waiting: Any) -> bool:
+        """Call the callback of what has come, one message of each subscription; whether there was any."""
+        found = False
+        for each in waiting.subscriptions:
+            taken = waiting.take(each)
+            if taken is not None:
+                each.callback(*taken)
+                found = True
+        return found
+
+    def _wait_actively(self, waiting: Any, last: float) -> float:
+        """Until there was a message, or `PATIENCE` is over; when the last one came."""
         expected, margin = last + self._period(), self.active
-        if waiting.wait(max(expected - margin - time.monotonic(), 0.0)):
-            return
+        asleep = expected - margin - time.monotonic()
+        if asleep > 0.0:
+            waiting.wait(min(asleep, PATIENCE))
+            if self._take(waiting):
+                return time.monotonic()
         begin = now = time.monotonic()
         while now < expected + margin and not self._stopped:
-            if waiting.wait(0.0):
-                break
-            now = time.monotonic()
+            if self._take(waiting):
+                self.active_s += now - begin
+                return time.monotonic()
             time.sleep(0.0)    # other threads want the interpreter
-        else:
-            self.active_s += now - begin
-            waiting.wait(EVENTS)
-            return
-        self.active_s += time.monotonic() - begin
+            now = time.monotonic()
+        self.active_s += now - begin
+        waiting.wait(PATIENCE)
+        return time.monotonic() if self._take(waiting) else last
 
     def _wake(self) -> None:
-        self._stopped = True
-        if self._waiting is not None:
-            self._waiting.wake()
+        self._stopped = True    # it looks at that every PATIENCE
