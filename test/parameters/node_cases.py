@@ -132,7 +132,7 @@ def scheduling(program: str, values: Values) -> Any:
         asked: list[Any] = []
         patch.setattr(os, "sched_setscheduler", lambda thread, kind, given: asked.append((kind, given.sched_priority)))
         patch.setattr(os, "sched_setaffinity", lambda thread, processors: asked.append(tuple(processors)))
-        module = importlib.import_module("rbd_ros.nodes.base.scheduling")
+        module = importlib.import_module("rbd_ros.nodes.loop.scheduling")
         patch.setattr(module, "_lock_memory", lambda: asked.append("locked"))
         module.Scheduling(validate(node.table, values)).apply_to_thread(lambda text: None)
         return tuple(asked)

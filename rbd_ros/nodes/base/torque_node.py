@@ -32,9 +32,9 @@ from ..outputs import ADAPTERS_TABLE, make_outputs
 from ..outputs.efforts import EffortOutput
 from ..outputs.handover import HANDOVER_TABLE, Handover, make_handover
 from ..outputs.output import Output
-from .control_loop import CONTROL_LOOP_TABLE
+from ..loop.control_loop import CONTROL_LOOP_TABLE
 from .emergency_stop import EmergencyStop
-from .joint_state_inputs import Info, JointStateInputs
+from ..loop.joint_state_inputs import Info, JointStateInputs
 from .model_node import ModelNode
 from .parameters import MODEL_NODE_TABLE
 from .surroundings import TorqueReminder, no_state, rivals

@@ -28,7 +28,7 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
 from ...runtime.parameters import Parameter, Table
-from .rclpy_inside import GroupExecutor, OneThreadGroup, Stop, ThreadlessGroup, Waiting
+from ..base.rclpy_inside import GroupExecutor, OneThreadGroup, Stop, ThreadlessGroup, Waiting
 from .scheduling import SCHEDULING_TABLE, Scheduling
 
 CONTROL_LOOP_TABLE: Table = (

@@ -12,9 +12,9 @@ from sensor_msgs.msg import JointState
 
 from ...runtime.inputs.joint_state_bytes import Fields, JointStateReader, Malformed
 from .control_loop import ControlLoop, DirectLoop, ExecutorLoop
-from .conversions import fields_of
-from .model_node import BEST_EFFORT
-from .rclpy_inside import take
+from ..base.conversions import fields_of
+from ..base.model_node import BEST_EFFORT
+from ..base.rclpy_inside import take
 from .scheduling import Scheduling
 
 Info = Mapping[str, int]    # of a message: `source_timestamp`, `received_timestamp`, ns
