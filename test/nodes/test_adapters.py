@@ -241,7 +241,8 @@ def test_lbr_parameters(stand_ins, monkeypatch):
         make("lbr")
 
 
-@pytest.mark.parametrize("adapter", ["forward_command", "jtc", "multi_dof", "joint_command", "lbr"])
+@pytest.mark.parametrize("adapter", [name for name in ADAPTERS if any(
+    row.name == f"{name}.joints" for row in ADAPTERS_TABLE)])
 def test_unknown_and_repeated_joints_are_refused_with_the_parameter(stand_ins, adapter):
     model = rbd.sample("iiwa")
     names = list(model.joint_names)

@@ -41,7 +41,7 @@ FLATNESS_TABLE: Table = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FlatnessSettings(FollowingSettings):
     """Validated parameters; gains (nv,) in N m/rad, N m s/rad."""
 

@@ -30,7 +30,7 @@ FOLLOWING_TABLE: Table = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FollowingSettings(TorqueSettings):
     """Validated parameters of controllers that follow; timeouts in s."""
 

@@ -74,7 +74,7 @@ TORQUE_TABLE: Table = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TorqueSettings:
     """The validated parameters of one node for one model; arrays are read-only and in model order.
 

@@ -53,7 +53,7 @@ LOCKSTEP_TABLE: Table = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LockstepSettings:
     """Validated parameters of node lockstep; period and patience in ns, settle in s."""
 
@@ -82,10 +82,11 @@ class LockstepSettings:
         if values["bridge_model"] and not values["joints"]:
             raise RbdError("parameter 'bridge_model' needs parameter 'joints': there is a topic per joint")
         return LockstepSettings(
-            values["stepper"], {"plant": values["plant"], "world": values["world"]}, steps,
-            round(steps * values["step"] * 1e9), values["settle"], round(values["patience"] * 1e9),
-            values["effort_topic"], values["joints"], values["controller"], values["bridge_model"],
-            values["receivers"], values["activity_topic"])
+            stepper=values["stepper"], names={"plant": values["plant"], "world": values["world"]}, steps=steps,
+            period=round(steps * values["step"] * 1e9), settle=values["settle"],
+            patience=round(values["patience"] * 1e9), effort_topic=values["effort_topic"], joints=values["joints"],
+            controller=values["controller"], bridge_model=values["bridge_model"], receivers=values["receivers"],
+            activity_topic=values["activity_topic"])
 
 
 class Lockstep:

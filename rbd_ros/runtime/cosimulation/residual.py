@@ -46,7 +46,7 @@ RESIDUAL_TABLE: Table = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ResidualSettings:
     """Validated parameters; `output` puts arrays in the order of `joints`. Times in s."""
 
@@ -63,9 +63,10 @@ class ResidualSettings:
         """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
         values = validate(RESIDUAL_TABLE, values)
         joints, output, _ = joint_order(values["joints"], model)
-        return ResidualSettings(joints, output, values["effort_source"] == "effort", values["effort_topic"],
-                                values["effort_delay"], values["max_interval"],
-                                FrictionTerms.from_values(values))
+        return ResidualSettings(
+            joints=joints, output=output, from_commands=values["effort_source"] == "effort",
+            effort_topic=values["effort_topic"], effort_delay=values["effort_delay"],
+            max_interval=values["max_interval"], friction=FrictionTerms.from_values(values))
 
 
 class ResidualMonitor:

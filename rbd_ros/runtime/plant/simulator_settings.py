@@ -69,7 +69,7 @@ SIMULATOR_TABLE: Table = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SimulatorSettings:
     """Validated parameters; arrays (nv,) in model order. `plant`: the model as simulated.
 

@@ -29,7 +29,7 @@ SERVER_TABLE: Table = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ServerSettings:
     """Validated parameters."""
 
@@ -42,8 +42,10 @@ class ServerSettings:
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ServerSettings:
         """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
         values = validate(SERVER_TABLE, values)
-        return ServerSettings(constraints_from(values["constraints_file"], model), values["constraint_tolerance"],
-                              values["state_timeout"], values["velocity_cutoff"])
+        return ServerSettings(
+            constraints=constraints_from(values["constraints_file"], model),
+            constraint_tolerance=values["constraint_tolerance"], state_timeout=values["state_timeout"],
+            velocity_cutoff=values["velocity_cutoff"])
 
 
 def load_server_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
