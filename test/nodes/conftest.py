@@ -51,3 +51,11 @@ def compiled_kernels():
     rbd.inverse_dynamics(model, zero, zero, zero)
     rbd.inverse_dynamics(model, zero, zero, zero, np.zeros((len(model.body_names), 6)))
     model.difference(zero, zero)
+
+
+@pytest.fixture(params=["direct", "executor"])
+def each_control_loop(request, monkeypatch):
+    """What is tested of torque nodes holds on both ways from a joint state to its answer."""
+    import harness
+
+    monkeypatch.setattr(harness, "control_loop", request.param)

@@ -48,11 +48,16 @@ rclpy.spin(node)
 """
 
 
+control_loop = ""    # of torque nodes whose test does not choose one; fixture `each_control_loop` does
+
+
 class NodeProcess:
     """`python -m rbd_ros.nodes.<name>` with parameters; its output is in `output()`."""
 
     def __init__(self, folder: Path, name: str, arguments: Sequence[str] = (), python_path: Path | None = None,
                  **parameters: Any) -> None:
+        if control_loop and name in ("feedforward", "flatness"):
+            parameters = {"control_loop": control_loop, **parameters}
         environment = os.environ | {"PYTHONFAULTHANDLER": "1"}    # a fault of compiled code says where it was
         if python_path is not None:    # before everything else
             environment["PYTHONPATH"] = os.pathsep.join([str(python_path), *filter(None, [os.getenv("PYTHONPATH")])])

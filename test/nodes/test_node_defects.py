@@ -14,6 +14,8 @@ import os
 import sys
 sys.path.insert(0, os.getcwd())
 from rbd_ros.runtime.control import feedforward
+
+pytestmark = pytest.mark.usefixtures("each_control_loop")
 Controller = feedforward.FeedforwardController
 command, on_reference = Controller.command, Controller.on_reference
 
