@@ -95,6 +95,10 @@ class Actuation:
         second = [drive.stiffness_motor or Motor() for drive in listed if isinstance(drive, VariableDrive)]
         motors = [drive.motor or Motor() for drive in listed] + second
         self.inertia: Array = read_only(np.array([motor.inertia for motor in motors]))
+        # at a rigid joint the rotor is part of the link, and its inertia part of the link's effort
+        behind = np.ones(self.nm)
+        behind[self.rigid] = 0.0
+        self.inertia_behind_springs: Array = read_only(behind * self.inertia)
         self.friction: Friction = friction_of(motors)
         series = [drive for drive in listed if isinstance(drive, SeriesDrive)]
         self.series_spring = SeriesSpring.stacked([drive.spring for drive in series])

@@ -107,10 +107,7 @@ def flat_motors(actuation: Actuation, links: Motion, tau: Motion, k: Motion,
             for motor in motors:
                 motor[..., first], motor[..., second] = spring.to_motors(motor[..., first], motor[..., second])
         stiffness[..., variable] = k.value
-    # at a rigid joint the rotor is part of the link, and its inertia part of τ
-    effort = load + actuation.friction.effort(motors[1])
-    elastic = np.concatenate([actuation.elastic, np.arange(nv, actuation.nm)])
-    effort[..., elastic] += (actuation.inertia * motors[2])[..., elastic]
+    effort = load + actuation.friction.effort(motors[1]) + actuation.inertia_behind_springs * motors[2]
     return MotorReference(motors[0], motors[1], motors[2], effort, stiffness, tau.value)
 
 

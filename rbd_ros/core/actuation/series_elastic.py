@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import RbdError, shown
+from ..kept import kept
 from ..model.inertia import Array
 
 _ITERATIONS = 60
@@ -55,12 +56,11 @@ class SeriesSpring:
 
     def stiffness(self, phi: Array) -> Array:
         """k = ∂τ/∂φ, N m/rad."""
-        return self._polynomial(phi * phi, self.coefficients * (2 * np.arange(self.coefficients.shape[-1]) + 1))
+        return self._polynomial(phi * phi, self._of_stiffness)
 
     def stiffness_slope(self, phi: Array) -> Array:
         """∂²τ/∂φ², N m/rad²."""
-        power = 2 * np.arange(self.coefficients.shape[-1]) + 1
-        c = (self.coefficients * (power * (power - 1)))[..., 1:]
+        c = self._of_slope
         return self._polynomial(phi * phi, c) * phi if c.shape[-1] else 0.0 * phi
 
     def energy(self, phi: Array) -> Array:
@@ -68,7 +68,16 @@ class SeriesSpring:
         x = phi * phi
         return self._polynomial(x, self.coefficients / (2 * np.arange(self.coefficients.shape[-1]) + 2)) * x
 
-    @property
+    @kept
+    def _of_stiffness(self) -> Array:
+        return self.coefficients * (2 * np.arange(self.coefficients.shape[-1]) + 1)
+
+    @kept
+    def _of_slope(self) -> Array:
+        power = 2 * np.arange(self.coefficients.shape[-1]) + 1
+        return (self.coefficients * (power * (power - 1)))[..., 1:]
+
+    @kept
     def max_torque(self) -> Array:
         """Torque at the largest deflection, N m; inf without a limit."""
         return np.where(np.isinf(self.max_deflection), np.inf,

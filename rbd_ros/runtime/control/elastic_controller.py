@@ -157,7 +157,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         effort, rates = laws.feedforward(reference, self.fresh_wrenches(now))
         if rates is None:
             return self._refuse("impossible", "the time derivatives of the effort are not finite", newest)
-        found = laws.motors.command(np.stack([reference.q, reference.v, reference.a, reference.jerk, reference.snap]),
+        found = laws.motors.follow(np.stack([reference.q, reference.v, reference.a, reference.jerk, reference.snap]),
                                     state, self._stiffness.value, np.vstack([effort, rates]), self.loop.share)
         if not (all_finite(found.effort) and _finite(found.reference)):
             return self._refuse("impossible", "the motor reference is not finite", newest)

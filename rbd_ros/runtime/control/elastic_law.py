@@ -21,8 +21,9 @@ from numpy.typing import ArrayLike
 from ...core.actuation.actuation import Actuation, SeriesDrive
 from ...core.actuation.damped_deflection import DampedDeflection
 from ...core.actuation.feedback_linearization import FeedbackLinearization, feedback_linearization
-from ...core.actuation.motor_reference import MotorReference, link_efforts, motor_reference
+from ...core.actuation.motor_reference import MotorReference, flat_motors, link_efforts, motor_reference
 from ...core.actuation.poles import FeedbackGains
+from ...core.actuation.spring_motion import Motion
 from ...core.errors import RbdError, shown, unknown_name
 from ...core.model.inertia import Array
 from ...core.model.scalars import positive
@@ -101,13 +102,27 @@ class ElasticLaw:
         r = real(reference, "reference", f"(5, {self.actuation.nv})")
         if r.shape != (5, self.actuation.nv):
             raise RbdError(f"reference has shape {r.shape}, expected (5, {self.actuation.nv}): q, v, a, jerk, snap")
-        motors = self._motors(r, stiffness, efforts)
+        efforts = link_efforts(self.actuation, *r) if efforts is None else efforts
+        motors = motor_reference(self.actuation, r[0], r[1], r[2], efforts, stiffness, self._advanced(efforts))
+        if state is None and self.settings.mode != "feed_forward":
+            raise RbdError(f"mode {self.settings.mode} needs the measured state")
+        return self._commanded(motors, r, None if state is None else self._measured(state), stiffness, share)
+
+    def follow(self, reference: Array, state: ElasticState, stiffness: Array, efforts: Array,
+               share: float = 1.0) -> ElasticCommand:
+        """`command` for arrays of these shapes, stiffness (3, n), that are known to be finite; what it returns may not
+        be finite.
+        """
+        links, torque = Motion(reference[0], reference[1], reference[2]), Motion(efforts[0], efforts[1], efforts[2])
+        motors = flat_motors(self.actuation, links, torque, Motion(stiffness[0], stiffness[1], stiffness[2]),
+                             self._advanced(efforts))
+        return self._commanded(motors, reference, state, stiffness, share)
+
+    def _commanded(self, motors: MotorReference, r: Array, state: ElasticState | None, stiffness: ArrayLike | None,
+                   share: float) -> ElasticCommand:
         mode = self.settings.mode
-        if mode == "feed_forward":
+        if mode == "feed_forward" or state is None:
             return ElasticCommand(motors.effort, motors)
-        if state is None:
-            raise RbdError(f"mode {mode} needs the measured state")
-        state = self._measured(state)
         if mode == "feed_forward_pd":
             return ElasticCommand(motors.effort + share * self.feedback(motors, state), motors)
         return ElasticCommand(self._linearizing(r, state, stiffness), motors)
@@ -127,16 +142,14 @@ class ElasticLaw:
         return (self._kp * (motors.position - state.motor_position)
                 + self._kd * (motors.velocity - state.motor_velocity))
 
-    def _motors(self, r: Array, stiffness: ArrayLike | None, efforts: ArrayLike | None) -> MotorReference:
-        efforts = link_efforts(self.actuation, *r) if efforts is None else efforts
-        deflection = None
-        if self.actuation.damped.size:
-            if self._deflection is None:
-                self._deflection = DampedDeflection(self.actuation, self.settings.period, efforts)
-                deflection = self._deflection.value
-            else:
-                deflection = self._deflection.advance(efforts)
-        return motor_reference(self.actuation, r[0], r[1], r[2], efforts, stiffness, deflection)
+    def _advanced(self, efforts: ArrayLike) -> Array | None:
+        """The deflection of the reference of springs with damping, a period later; None without any."""
+        if not self.actuation.damped.size:
+            return None
+        if self._deflection is None:
+            self._deflection = DampedDeflection(self.actuation, self.settings.period, efforts)
+            return self._deflection.value
+        return self._deflection.advance(efforts)
 
     def _linearizing(self, r: Array, state: ElasticState, stiffness: ArrayLike | None) -> Array:
         gains, last = self.settings.gains, self._linearized
