@@ -48,7 +48,7 @@ def test_a_slow_loop_is_found_counted_named_and_forgiven(h, known):
     stream.go(2.0 * longest, h)
     assert stream.go(3.0 * longest, 5.0 * h).slow and loop.counts["slow_loops"] == 1
     assert f"than {0.25 / h:.3g} Hz" in loop.problem and f"of {1.0 / h:.3g} Hz" in loop.problem
-    assert ("'state_rate'" in loop.problem) and ("learnt" in loop.problem) != known
+    assert ("'state_rate'" in loop.problem) and ("measured" in loop.problem) != known
     assert 0.0 < loop.slow_for(stream.now) < 3.0 * longest
     assert stream.go(3.0 * longest, 3.0 * h).slow    # better, but not `EAGER` times
     assert not stream.go(3.0 * longest, 2.0 * h).slow and loop.problem == "" and loop.slow_for(stream.now) == 0.0
