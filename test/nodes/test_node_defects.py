@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from harness import NodeProcess, Peer
 from std_srvs.srv import Trigger
 
 import rbd_ros as rbd
+
+pytestmark = pytest.mark.usefixtures("each_control_loop")
 
 NAMES, Q = ["shoulder", "elbow"], np.array([0.3, -0.7])
 # Loaded at the start of the process: laws and inputs fail for references beyond 1 and 2 rad.
@@ -15,7 +18,6 @@ import sys
 sys.path.insert(0, os.getcwd())
 from rbd_ros.runtime.control import feedforward
 
-pytestmark = pytest.mark.usefixtures("each_control_loop")
 Controller = feedforward.FeedforwardController
 command, on_reference = Controller.command, Controller.on_reference
 
