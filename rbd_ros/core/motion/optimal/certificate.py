@@ -35,9 +35,9 @@ class Certificate(NamedTuple):
         return max((usage.ratio for usage in self.usage.values()), default=0.0)
 
 
-def certify(task: Task, motion: SplineMotion, near: float = 1.0) -> Certificate:
+def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = RATE) -> Certificate:
     """Sample the motion and compare with the limits; peaks beyond `near` of them are listed."""
-    count = max(int(np.ceil(motion.duration * RATE)), EACH * task.basis.intervals) + 1
+    count = max(int(np.ceil(motion.duration * rate)), EACH * task.basis.intervals) + 1
     s = np.linspace(0.0, 1.0, count)
     rows = DynamicRows(task)
     usage: dict[str, Usage] = {}
@@ -63,11 +63,13 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0) -> Certificate:
 
 def _ratio(values: Array, lower: Array, upper: Array) -> Array:
     """Distance from the middle over half the range; with a limit on one side, 1 + what is beyond it."""
-    with np.errstate(invalid="ignore"):
-        two = 1.0 + np.maximum(values - upper, lower - values) / (0.5 * (upper - lower))
-    one = 1.0 + np.maximum(values - upper, lower - values)
     both = np.isfinite(lower) & np.isfinite(upper)
-    return np.where(both, two, np.where(np.isfinite(lower) | np.isfinite(upper), one, -np.inf))
+    if both.all():
+        half = 0.5 * (upper - lower)
+        ratio: Array = np.abs(values - (lower + half)) / half
+        return ratio
+    half = np.where(both, 0.5 * (upper - lower), 1.0)
+    return 1.0 + np.maximum(values - upper, lower - values) / half    # −inf without limits
 
 
 def _peaks(s: Array, ratio: Array, near: float) -> Array:

@@ -12,10 +12,11 @@ from ...derivatives.second_derivatives import inverse_dynamics_second_derivative
 from ...derivatives.time_derivatives import inverse_dynamics_time_derivatives
 from ...dynamics.inverse import inverse_dynamics
 
-from .curvature import effort_curvature
+from .curvature import EffortCurvature
 from .task import Task
 
 Array = NDArray[np.float64]
+MOVED = 0.1    # rad or m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
 
 
 class DynamicRows:
@@ -26,6 +27,8 @@ class DynamicRows:
         self.nv = task.model.nv
         self.effort, self.power, self.rate = task.uses_effort, task.uses_power, task.uses_rate
         self.count = self.nv * (self.effort + self.power + self.rate)
+        self._curvature: EffortCurvature | None = None
+        self._seen: tuple[Array, Array] | None = None
 
     def values(self, z: Array) -> Array:
         """(N, count) at states z (N, orders, nv)."""
@@ -88,7 +91,11 @@ class DynamicRows:
             lam += p * v
             out[:, n:2 * n] += p[:, :, None] * J[:, :n]
             out[:, :, n:2 * n] += (p[:, :, None] * J[:, :n]).transpose(0, 2, 1)
-        effort_curvature(self.model, q, v, a, lam, self.task.wrenches, J, out)
+        moved = None if self._seen is None else max(np.abs(q - self._seen[0]).max(), 0.1 * np.abs(v - self._seen[1]).max())
+        if self._curvature is None or moved is None or moved > MOVED:
+            self._curvature = EffortCurvature(self.model, q, v, a, self.task.wrenches)
+            self._seen = q, v
+        self._curvature.add(lam, out)
         if self.task.has_friction:
             index = np.arange(n, 2 * n)
             out[:, index, index] += np.maximum(lam * self.task.friction.curvature(v), 0.0)

@@ -25,7 +25,7 @@ NEAR = 30.0               # times µ: a residual below it lets µ fall
 FALL, FALL_POWER = 0.2, 1.2
 PENALTY, LARGEST_PENALTY = 100.0, 1e6
 EQUATION_PENALTY = 1e3
-NEWTON_BARRIER = 1e-4     # curvature is looked at below this µ, in every second iteration
+NEWTON_BARRIER = 1e-4     # curvature is looked at below this µ
 BOUNDARY = 0.995          # of the way to the boundary at most
 CLIP = 1e8                # multipliers stay within this factor of µ / slack
 ARMIJO, HALVINGS = 1e-4, 25
@@ -77,7 +77,6 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
     slack = best_slack(at.rows, mu, rho)
     y = mu / slack.s
     nu = np.zeros(len(at.equations))
-    curvature, age = None, 0
     damping, count, stalled, reason = 0.0, 0, 0, ""
     while True:
         linear = problem.linear(x)
@@ -109,9 +108,7 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
         y = np.clip(y, mu / (CLIP * s), np.minimum(CLIP * mu / s, rho))
         w = np.clip(rho - y, mu / (CLIP * e), CLIP * mu / e)
         D = 1.0 / (s / y + e / w)
-        age += 1
-        if mu < NEWTON_BARRIER and (curvature is None or age > 1 or stalled):
-            curvature, age = problem.curvature(linear, y), 0
+        curvature = problem.curvature(linear, y) if mu < NEWTON_BARRIER else None
         gradient = problem.gradient(linear, mu / s)
         dx, nu, damping = newton_step(problem.step_matrix(linear, D, curvature, y), gradient, A, at.equations, damping)
         change = problem.along(linear, dx)    # of g; then of y, e and s by Newton
