@@ -192,7 +192,7 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
             break
         more = _apart(np.sort(np.concatenate([more, certificate.peaks])), 0.1 / count)
         problem = Problem(task, Nodes.of(task.basis, count, task.orders, more), unit)
-        found = solve(problem, inside.x, tolerance, deadline, inside)
+        found = solve(problem, found.x, tolerance, deadline, found)
         iterations += found.iterations
         near = 1.0 - 0.5 * MARGIN
     return (problem, found, motion, certificate), iterations

@@ -11,52 +11,92 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...derivatives.inverse import inverse_dynamics_derivatives
+from ...compile import entry
+from ...derivatives.columns import COLUMN, NODE_SIZE, count_columns
+from ...derivatives.inverse import inverse_derivatives
+from ...model.block import node_count, size_v
 from ...model.robot_model import RobotModel
+from ...model.state import node_wrenches
 
 Array = NDArray[np.float64]
 STEP = 1e-6
-LARGEST = 20_000_000    # numbers that are kept at most: those of larger robots are contracted node by node
+LARGEST = 20_000_000    # numbers that are kept at most: those of larger robots are made anew, part by part
+
+
+@entry("void(float64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1], "
+       "float64[:, :, :, :, ::1])", nogil=True)
+def effort_tensor(B, q, v, a, wrench, out):
+    """out[node, effort, block, direction, by]: change per rad or m of ∂τ/∂q, ∂τ/∂v, ∂τ/∂a (blocks) along q."""
+    n = size_v(B)
+    nodes = node_count(B)
+    columns = count_columns(B)
+    work = (np.empty(NODE_SIZE * nodes), np.empty(COLUMN * columns), np.empty(2 * columns + nodes, np.int64))
+    base = (np.empty((n, n)), np.empty((n, n)), np.empty((n, n)))
+    moved = (np.empty((n, n)), np.empty((n, n)), np.empty((n, n)))
+    x = np.empty(n)
+    for s in range(q.shape[0]):
+        x[:] = q[s]
+        inverse_derivatives(B, x, 0, v[s], a[s], 0, (wrench, 6 * nodes * s), work, base)
+        for c in range(n):
+            x[c] = q[s, c] + STEP
+            inverse_derivatives(B, x, 0, v[s], a[s], 0, (wrench, 6 * nodes * s), work, moved)
+            x[c] = q[s, c]
+            for i in range(n):
+                for j in range(n):
+                    out[s, i, 0, c, j] = (moved[0][i, j] - base[0][i, j]) / STEP
+                    out[s, i, 1, c, j] = (moved[1][i, j] - base[1][i, j]) / STEP
+                    out[s, i, 2, c, j] = (moved[2][i, j] - base[2][i, j]) / STEP
+
+
+@entry("void(float64[:, :, :, :, ::1], float64[:, ::1], float64[:, :, ::1])", nogil=True)
+def add_weighed(tensor, lam, out):
+    """Add λᵀ times the second derivatives of τ by (q, v, a) to out (N, nz, nz)."""
+    count, n = lam.shape
+    sums = np.empty((3, n, n))
+    along = np.empty((n, n))    # Σ_i λ_i ∂M/∂q_i
+    for s in range(count):
+        sums[:] = 0.0
+        along[:] = 0.0
+        for i in range(n):
+            f = lam[s, i]
+            for b in range(3):
+                for c in range(n):
+                    for j in range(n):
+                        sums[b, c, j] += f * tensor[s, i, b, c, j]
+            for c in range(n):
+                for j in range(n):
+                    along[i, j] += lam[s, c] * tensor[s, i, 2, c, j]
+        for x in range(n):
+            for y in range(n):
+                out[s, x, y] += 0.5 * (sums[0, x, y] + sums[0, y, x])
+                out[s, x, n + y] += sums[1, x, y]
+                out[s, n + y, x] += sums[1, x, y]
+                out[s, x, 2 * n + y] += sums[2, x, y]
+                out[s, 2 * n + y, x] += sums[2, x, y]
+                out[s, n + x, n + y] += sums[2, x, y] + sums[2, y, x] - 0.5 * (along[x, y] + along[y, x])
 
 
 class EffortCurvature:
-    """At states q, v, a (N, nv): derivatives of ∂τ/∂(q, v, a), [node, effort, (q, v, a), direction of q, by]."""
+    """At states q, v, a (N, nv), contiguous."""
 
     def __init__(self, model: RobotModel, q: Array, v: Array, a: Array, wrenches: Any) -> None:
-        count, n = q.shape
-        self._n = n
-        self._part = max(1, LARGEST // (4 * n**3))
-        self._make = lambda k: _tensor(model, q[k], v[k], a[k], wrenches)
-        self._kept = self._make(slice(None)) if count <= self._part else None
-        self._count = count
+        n = model.nv
+        self._count = len(q)
+        self._part = max(1, LARGEST // (3 * n**3))
+        wrench = node_wrenches(model, wrenches, len(q))
+        size = len(wrench) // len(q)
+
+        def make(begin: int, end: int) -> Array:
+            tensor = np.empty((end - begin, n, 3, n, n))
+            effort_tensor.call(model._block, q[begin:end], v[begin:end], a[begin:end],
+                               wrench[size * begin:size * end], tensor)
+            return tensor
+
+        self._make = make
+        self._kept = make(0, self._count) if self._count <= self._part else None
 
     def add(self, lam: Array, out: Array) -> None:
         """Add to out (N, nz, nz) the second derivatives of λᵀτ; λ (N, nv)."""
         for i in range(0, self._count, self._part):
-            k = slice(i, i + self._part)
-            _contract(self._kept if self._kept is not None else self._make(k), lam[k], out[k], self._n)
-
-
-def _tensor(model: RobotModel, q: Array, v: Array, a: Array, wrenches: Any) -> tuple[Array, Array]:
-    """The derivatives, and those of M once more by themselves."""
-    count, n = q.shape
-    steps = np.concatenate([np.zeros((1, n)), STEP * np.eye(n)])
-    by = inverse_dynamics_derivatives(model, (q + steps[:, None, :]).reshape(-1, n), np.tile(v, (n + 1, 1)),
-                                      np.tile(a, (n + 1, 1)), wrenches)
-    whole = np.stack(by, axis=1).reshape(n + 1, count, 3, n, n)
-    change = (whole[1:] - whole[0]) / STEP    # direction, node, block, effort, by
-    tensor = np.ascontiguousarray(change.transpose(1, 3, 2, 0, 4))
-    return tensor.reshape(count, n, 3 * n * n), np.ascontiguousarray(tensor[:, :, 2])
-
-
-def _contract(tensors: tuple[Array, Array], lam: Array, out: Array, n: int) -> None:
-    tensor, mass = tensors
-    found = np.matmul(lam[:, None, :], tensor).reshape(len(lam), 3, n, n)
-    qq, qv, qa = found[:, 0], found[:, 1], found[:, 2]
-    out[:, :n, :n] += 0.5 * (qq + qq.transpose(0, 2, 1))
-    out[:, :n, n:2 * n] += qv
-    out[:, n:2 * n, :n] += qv.transpose(0, 2, 1)
-    out[:, :n, 2 * n:3 * n] += qa
-    out[:, 2 * n:3 * n, :n] += qa.transpose(0, 2, 1)
-    along = np.matmul(lam[:, None, None, :], mass)[:, :, 0]    # Σ_i λ_i ∂M/∂q_i
-    out[:, n:2 * n, n:2 * n] += qa + qa.transpose(0, 2, 1) - 0.5 * (along + along.transpose(0, 2, 1))
+            end = min(i + self._part, self._count)
+            add_weighed.call(self._make(i, end) if self._kept is None else self._kept, lam[i:end], out[i:end])

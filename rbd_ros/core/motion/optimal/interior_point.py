@@ -23,6 +23,7 @@ FIRST_BARRIER, WARM_BARRIER = 0.1, 1e-2
 LEAST_BARRIER = 0.5       # of the tolerance
 NEAR = 30.0               # times µ: a residual below it lets µ fall
 FALL, FALL_POWER = 0.2, 1.2
+FALLS = 100
 PENALTY, LARGEST_PENALTY = 100.0, 1e6
 EQUATION_PENALTY = 1e3
 NEWTON_BARRIER = 1e-4     # curvature is looked at below this µ
@@ -75,7 +76,9 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
     least = LEAST_BARRIER * tolerance
     at = problem.values(x)
     slack = best_slack(at.rows, mu, rho)
-    y = mu / slack.s
+    y = mu / slack.s    # but no more than before for new rows that are not kept: else they would push with all of ρ
+    if before is not None:
+        y = np.minimum(y, max(2.0 * float(before.y.max(initial=0.0)), 10.0 * mu))
     nu = np.zeros(len(at.equations))
     damping, count, stalled, reason = 0.0, 0, 0, ""
     while True:
@@ -95,12 +98,14 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
             reason = "too many iterations" if count >= MOST else "time limit"
         if stalled > STALLED and not reason:
             reason = "no progress"
-        while not reason and mu > least and max(stationarity, equations, float(np.abs(slack.s * y - mu).max(initial=0.0)),
+        falls = 0
+        while not reason and falls < FALLS and mu > least and max(stationarity, equations, float(np.abs(slack.s * y - mu).max(initial=0.0)),
                                  float(np.abs(slack.e * (rho - y) - mu).max(initial=0.0))) <= NEAR * mu:
             if mu <= until:
                 reason = "inside"
                 break
             mu = max(least, min(FALL * mu, mu**FALL_POWER))
+            falls += 1
             slack = best_slack(at.rows, mu, rho)
         if reason:
             return Solution(x, y, residual, violation, reason == "converged", count, reason, mu, rho)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..splines import Basis
 
 Array = NDArray[np.float64]
-END_NODES = 2    # in the first and the last interval, per node elsewhere: for limits only
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +31,7 @@ class Nodes:
         total = each * basis.intervals
         s = (np.arange(total) + 0.5) / total
         weight = np.full(total, 1.0 / total)
-        dense = (np.arange(each * END_NODES) + 0.5) / (total * END_NODES)    # where joints start and stop: fast changes
-        s = np.concatenate([s, dense, 1.0 - dense, np.zeros(0) if more is None else more])
+        s = np.concatenate([s, np.zeros(0) if more is None else more])
         weight = np.concatenate([weight, np.zeros(len(s) - total)])
         order = np.argsort(s, kind="stable")
         s, weight = s[order], weight[order]
