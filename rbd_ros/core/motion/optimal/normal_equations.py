@@ -25,36 +25,43 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
     free = unknowns // nv
     band[:] = 0.0
     size = points * nv
+    T = np.empty((nz, size))
     W = np.empty((nz, nz))
-    T1 = np.empty((nv, nz))
     block = np.zeros((size, size))
     for k in range(count):
-        W[:] = 0.0
         if curvature.shape[0]:
             W[:] = curvature[k]
+        else:
+            W[:] = 0.0
         for r in range(rows):
             factor = weight[k, r]
             if factor != 0.0:
                 for x in range(nz):
                     f = factor * J[k, r, x]
-                    for y in range(nz):
+                    for y in range(x + 1):
                         W[x, y] += f * J[k, r, y]
         for x in range(nz):
             W[x, x] += diagonal[k, x]
+            for y in range(x):
+                W[y, x] = W[x, y]
+        for x in range(nz):    # T = W β, the points' columns side by side
+            for c in range(points):
+                for j in range(nv):
+                    T[x, c * nv + j] = beta[k, 0, c] * W[x, j]
+            for e in range(1, orders):
+                for c in range(points):
+                    b = beta[k, e, c]
+                    for j in range(nv):
+                        T[x, c * nv + j] += b * W[x, e * nv + j]
         for a in range(points):
+            end = (a + 1) * nv
             for i in range(nv):
-                for y in range(nz):
-                    T1[i, y] = beta[k, 0, a] * W[i, y]
-                for d in range(1, orders):
+                row = a * nv + i
+                for d in range(orders):
                     b = beta[k, d, a]
-                    for y in range(nz):
-                        T1[i, y] += b * W[d * nv + i, y]
-            for c in range(a + 1):
-                for i in range(nv):
-                    for e in range(orders):
-                        b = beta[k, e, c]
-                        for j in range(nv):
-                            block[a * nv + i, c * nv + j] += b * T1[i, e * nv + j]
+                    x = d * nv + i
+                    for y in range(end):
+                        block[row, y] += b * T[x, y]
         if k == count - 1 or interval[k + 1] != interval[k]:
             at = interval[k] - first
             for a in range(points):
