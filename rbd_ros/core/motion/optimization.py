@@ -1,6 +1,7 @@
 """Optimal motions of open chains between two states: least effort, jerk, power or time, within all limits."""
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from .trajectory import Reference
 Array = NDArray[np.float64]
 TOLERANCE = 1e-6
 REFINEMENTS = 8
+FINE = 5            # times the nodes, for the cost that is told
+SOFT = 0.1          # rad/s or m/s: smoothing of friction on the way
 INSIDE = 1e-4       # barrier parameter at which nodes are added first
 NEAR = 0.95         # of a limit: peaks beyond get a node then
 LEFT = 0.05      # of the time limit, for what follows the iterations
@@ -136,13 +139,12 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
         found, spent = _refined(task, control, T, count, tolerance, deadline)
         iterations += spent
         made = _motion(task, *found, iterations, begin)
-        if best is None or (made.good, -max(made.violation, 0.0), -made.cost) > (
-                best.good, -max(best.violation, 0.0), -best.cost):
+        if best is None or _rank(made) > _rank(best):
             best = made
         if best.good or time.perf_counter() > deadline:
             break
     assert best is not None
-    return best
+    return best if best.good else max(best, _straight(task, count, iterations, begin), key=_rank)
 
 
 def _task(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any, wrenches: Any,
@@ -175,7 +177,10 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     def spline(problem: Problem, x: Array) -> SplineMotion:
         return SplineMotion(problem.control(x), problem.duration(x), task.basis.degree)
 
-    problem = Problem(task, Nodes.of(task.basis, count, task.orders))
+    friction = task.friction    # first a softer one, which is far less stiff
+    soft = dataclasses.replace(friction, smoothing=np.maximum(SOFT, friction.smoothing))
+    first = dataclasses.replace(task, friction=soft) if np.any(friction.coulomb) else task
+    problem = Problem(first, Nodes.of(task.basis, count, task.orders))
     x = problem.unknowns(control, T)
     unit = problem.unit = max(problem.values(x).cost, 1e-12)
     inside = found = solve(problem, x, tolerance, deadline, until=INSIDE)
@@ -184,7 +189,7 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     near = NEAR
     for _ in range(REFINEMENTS):
         motion = spline(problem, found.x)
-        certificate = certify(task, motion, near, RATE if found is not inside else 0.0)
+        certificate = certify(task, motion, near, 0.0 if found.reason == "inside" else RATE)
         if found is not inside and (certificate.worst <= 1.0 + ROUNDING or not found.converged
                                     or found.violation > 10.0 * tolerance):
             break
@@ -196,6 +201,21 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
         iterations += found.iterations
         near = 1.0 - 0.5 * MARGIN
     return (problem, found, motion, certificate), iterations
+
+
+def _rank(motion: OptimalMotion) -> tuple[bool, float, float]:
+    """Good ones first, then those that break limits least, then the cheapest."""
+    return motion.good, -max(motion.violation, 0.0), -motion.cost
+
+
+def _straight(task: Task, count: int, iterations: int, begin: float) -> OptimalMotion:
+    """The motion of least jerk, which may break limits less than one that should have kept them."""
+    T = first_duration(task) if task.free_duration else task.duration
+    problem = Problem(task, Nodes.of(task.basis, count, task.orders))
+    x = problem.unknowns(minimum_jerk(task, T), T)
+    spline = SplineMotion(problem.control(x), T, task.basis.degree)
+    solution = Solution(x, np.zeros(0), np.inf, np.inf, False, 0, "of least jerk", 0.0, 0.0)
+    return _motion(task, problem, solution, spline, certify(task, spline), iterations, begin)
 
 
 def _apart(s: Array, least: float) -> Array:
@@ -216,5 +236,6 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
                   f"limit at {used.time:.4g} s")
     elif not solution.converged:
         reason = f"not optimal ({reason}), KKT residual {solution.residual:.1e}"
-    return OptimalMotion(spline, problem.values(solution.x).cost * problem.unit, solution.converged, solution.residual,
-                         iterations, certificate.usage, reason, time.perf_counter() - begin, task)
+    fine = Problem(task, Nodes.of(task.basis, FINE * len(problem.nodes.s), task.orders))
+    return OptimalMotion(spline, fine.values(solution.x).cost, solution.converged, solution.residual, iterations,
+                         certificate.usage, reason, time.perf_counter() - begin, task)

@@ -57,8 +57,7 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
         i, j = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
         usage[name] = Usage(float(ratio[i, j]), task.model.velocity_names[j], float(s[i] * motion.duration))
         peaks.append(_peaks(s, ratio, near))
-    every = np.unique(np.concatenate(peaks)) if peaks else np.zeros(0)
-    return Certificate(usage, every[(every > 0.0) & (every < 1.0)])
+    return Certificate(usage, np.unique(np.concatenate([np.zeros(0), *peaks])))
 
 
 def _ratio(values: Array, lower: Array, upper: Array) -> Array:

@@ -31,6 +31,7 @@ BOUNDARY = 0.995          # of the way to the boundary at most
 CLIP = 1e8                # multipliers stay within this factor of µ / slack
 ARMIJO, HALVINGS = 1e-4, 25
 MOST = 400                # iterations
+MOST_DAMPING = 1e-2
 STALLED = 6               # line searches without a step
 
 
@@ -115,7 +116,14 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
         D = 1.0 / (s / y + e / w)
         curvature = problem.curvature(linear, y) if mu < NEWTON_BARRIER else None
         gradient = problem.gradient(linear, mu / s)
-        dx, nu, damping = newton_step(problem.step_matrix(linear, D, curvature, y), gradient, A, at.equations, damping)
+        step = newton_step(problem.step_matrix(linear, D, curvature, y), gradient, A, at.equations, damping,
+                           MOST_DAMPING) if curvature is not None else None
+        if step is None:    # far from convex: Gauss and Newton's matrix is
+            step = newton_step(problem.step_matrix(linear, D), gradient, A, at.equations, min(damping, 1e-4))
+        if step is None:
+            reason = "no progress"
+            continue
+        dx, nu, damping = step
         change = problem.along(linear, dx)    # of g; then of y, e and s by Newton
         dy = mu / s - y + D * change
         de = (e / w) * (D * change)

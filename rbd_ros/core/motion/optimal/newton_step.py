@@ -13,16 +13,16 @@ FIRST = 1e-8        # where the least is not enough
 MOST = 1e12
 
 
-def newton_step(step: Step, gradient: Array, A: Array, equations: Array,
-                damping: float) -> tuple[Array, Array, float]:
+def newton_step(step: Step, gradient: Array, A: Array, equations: Array, damping: float,
+                most: float = MOST) -> tuple[Array, Array, float] | None:
     """dx, multipliers of the equations c = 0 (Aᵀ dx = −c), and the damping to begin with next time.
 
-    The diagonal grows until the matrix is positive definite.
+    The diagonal grows until the matrix is positive definite; None where `most` is not enough.
     """
     n, m = step.band.shape[1], len(step.corner)
     unit = float(np.median(step.band[0])) or 1.0
     border = np.concatenate([step.border, A[:n]], axis=1)
-    while damping < MOST:
+    while damping <= most:
         band = step.band.copy()
         band[0] += max(damping, LEAST) * unit
         factor, info = dpbtrf(band, lower=1)
@@ -33,7 +33,7 @@ def newton_step(step: Step, gradient: Array, A: Array, equations: Array,
             if found is not None:
                 return found[:n + m], found[n + m:], 0.1 * damping
         damping = max(10.0 * damping, FIRST)
-    return -gradient / unit, np.zeros(A.shape[1]), damping * 1e-3
+    return None
 
 
 def _bordered(factor: Array, border: Array, corner: Array, A_tail: Array, gradient: Array,

@@ -19,6 +19,7 @@ from .task import Task
 
 Array = NDArray[np.float64]
 _NONE = np.zeros((0, 0, 0))
+STIFF = 100.0    # of equations, times the median of the diagonal
 
 
 class Values(NamedTuple):
@@ -193,6 +194,8 @@ class Problem:
         band = np.empty((width, self.free))
         normal_matrix(at.J, dense, diagonal, _NONE if curvature is None else curvature, at.beta, self.nodes.interval,
                       self.first, band)
+        if len(self._at):
+            self._stiffen(band)
         band = band[:min(width, self.free)]
         m = int(self.free_duration)
         border, corner = np.zeros((self.free, m)), np.zeros((m, m))
@@ -200,6 +203,16 @@ class Problem:
             column, corner[0, 0] = self._by_duration(at, D, dense, diagonal, curvature, y)
             border[:, 0] = column
         return Step(band, border, corner)
+
+    def _stiffen(self, band: Array) -> None:
+        """Add A Aᵀ of the equations to the band: nothing on their tangent, but elsewhere it makes it definite."""
+        nv, count = self.nv, self.free // self.nv
+        unit = STIFF * float(np.median(band[0]))
+        for at, way in zip(self._at - self.first, self._way[:, 0], strict=True):
+            for c in range(len(way)):
+                for d in range(len(way) - c):
+                    if 0 <= at + c and at + c + d < count:
+                        band[d * nv, (at + c) * nv:(at + c + 1) * nv] += unit * way[c] * way[c + d]
 
     def _by_duration(self, at: Linear, D: Array, dense: Array, diagonal: Array, curvature: Array | None,
                      y: Array | None) -> tuple[Array, float]:
