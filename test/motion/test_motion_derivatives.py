@@ -158,7 +158,7 @@ def test_slacks_are_the_best_ones():
         found = best_slack(g, mu, rho)
         for i, gi in enumerate(g):
             low = max(gi, 0.0)
-            best = minimize_scalar(lambda e, gi=gi: rho * e - mu * np.log(e - gi) - mu * np.log(e),
+            best = minimize_scalar(lambda e, gi=gi, mu=mu, rho=rho: rho * e - mu * np.log(e - gi) - mu * np.log(e),
                                    bounds=(low, low + 1.0), method="bounded", options={"xatol": 1e-13})
             np.testing.assert_allclose(found.e[i], best.x, rtol=1e-4)
             np.testing.assert_allclose(found.e[i] - gi, found.s[i], rtol=1e-9)
@@ -175,7 +175,8 @@ def test_curvature_is_that_of_the_second_derivatives(model, monkeypatch):
     for i, j, part in ((0, 0, S.qq), (0, 1, S.qv), (1, 1, S.vv), (2, 0, S.aq)):
         exact[:, i * n:(i + 1) * n, j * n:(j + 1) * n] = np.einsum("si,sijk->sjk", lam, part)
     for i, j in ((1, 0), (0, 2)):
-        exact[:, i * n:(i + 1) * n, j * n:(j + 1) * n] = exact[:, j * n:(j + 1) * n, i * n:(i + 1) * n].transpose(0, 2, 1)
+        x, y = slice(i * n, (i + 1) * n), slice(j * n, (j + 1) * n)
+        exact[:, x, y] = exact[:, y, x].transpose(0, 2, 1)
     for largest in (10**7, 1):    # kept, and made anew
         monkeypatch.setattr("rbd_ros.core.motion.optimal.curvature.LARGEST", largest)
         out = np.zeros_like(exact)

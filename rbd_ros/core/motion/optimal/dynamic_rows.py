@@ -1,4 +1,4 @@
-"""What inverse dynamics weighs and limits at nodes: efforts, power, effort rates, and their derivatives by (q, v, a, …).
+"""What inverse dynamics weighs and limits at nodes: efforts, power, effort rates, and derivatives by (q, v, a, …).
 
 Friction is added to the efforts: `damping v + friction tanh(v / smoothing)`.
 """
@@ -81,7 +81,7 @@ class DynamicRows:
         return self._stacked(z, tau, rate), J
 
     def add_curvature(self, z: Array, J: Array, c: Array, out: Array) -> None:
-        """Add cᵀ ∂² rows (N, nz, nz) to out: all of efforts and power; of rates, nothing. J as derivatives; c (N, rows)."""
+        """Add cᵀ ∂² rows (N, nz, nz) to out: all of efforts and power, none of rates. J as derivatives; c (N, rows)."""
         n = self.nv
         z = z.reshape(len(z), -1, n)
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
@@ -91,8 +91,8 @@ class DynamicRows:
             lam += p * v
             out[:, n:2 * n] += p[:, :, None] * J[:, :n]
             out[:, :, n:2 * n] += (p[:, :, None] * J[:, :n]).transpose(0, 2, 1)
-        moved = None if self._seen is None else max(np.abs(q - self._seen[0]).max(), 0.1 * np.abs(v - self._seen[1]).max())
-        if self._curvature is None or moved is None or moved > MOVED:
+        if self._curvature is None or self._seen is None or max(
+                np.abs(q - self._seen[0]).max(), 0.1 * np.abs(v - self._seen[1]).max()) > MOVED:
             self._curvature = EffortCurvature(self.model, q, v, a, self.task.wrenches)
             self._seen = q, v
         self._curvature.add(lam, out)

@@ -1,4 +1,4 @@
-"""Where the search begins: the motion of least jerk through all waypoints, and a duration that fits the speed limits."""
+"""Where the search begins: the motion of least jerk through all waypoints, and a duration that fits the limits."""
 from __future__ import annotations
 
 import numpy as np

@@ -23,7 +23,6 @@ FIRST_BARRIER, WARM_BARRIER = 0.1, 1e-2
 LEAST_BARRIER = 0.5       # of the tolerance
 NEAR = 30.0               # times µ: a residual below it lets µ fall
 FALL, FALL_POWER = 0.2, 1.2
-FALLS = 100
 PENALTY, LARGEST_PENALTY = 100.0, 1e6
 EQUATION_PENALTY = 1e3
 NEWTON_BARRIER = 1e-4     # curvature is looked at below this µ
@@ -99,14 +98,11 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
             reason = "too many iterations" if count >= MOST else "time limit"
         if stalled > STALLED and not reason:
             reason = "no progress"
-        falls = 0
-        while not reason and falls < FALLS and mu > least and max(stationarity, equations, float(np.abs(slack.s * y - mu).max(initial=0.0)),
-                                 float(np.abs(slack.e * (rho - y) - mu).max(initial=0.0))) <= NEAR * mu:
+        while not reason and mu > least and max(stationarity, equations, _centring(slack, y, mu, rho)) <= NEAR * mu:
             if mu <= until:
                 reason = "inside"
                 break
             mu = max(least, min(FALL * mu, mu**FALL_POWER))
-            falls += 1
             slack = best_slack(at.rows, mu, rho)
         if reason:
             return Solution(x, y, residual, violation, reason == "converged", count, reason, mu, rho)
@@ -143,6 +139,12 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
 def _complement(g: Array, y: Array, rho: float) -> float:
     """How far multipliers of rows are from 0 that are kept, and from ρ that are not."""
     return float(np.where(g < 0.0, -g * y, g * (rho - y)).max(initial=0.0))
+
+
+def _centring(slack: Slack, y: Array, mu: float, rho: float) -> float:
+    """How far products of slacks and multipliers are from µ."""
+    return max(float(np.abs(slack.s * y - mu).max(initial=0.0)),
+               float(np.abs(slack.e * (rho - y) - mu).max(initial=0.0)))
 
 
 def _search(problem: Problem, x: Array, dx: Array, alpha: float, merit: float, slope: float, mu: float,

@@ -66,7 +66,7 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
             at = interval[k] - first
             for a in range(points):
                 for c in range(a + 1):
-                    if 0 <= at + c and at + a < free:
+                    if at + c >= 0 and at + a < free:
                         for i in range(nv):
                             for j in range(nv if c < a else i + 1):
                                 y = (at + c) * nv + j

@@ -211,7 +211,7 @@ class Problem:
         for at, way in zip(self._at - self.first, self._way[:, 0], strict=True):
             for c in range(len(way)):
                 for d in range(len(way) - c):
-                    if 0 <= at + c and at + c + d < count:
+                    if at + c >= 0 and at + c + d < count:
                         band[d * nv, (at + c) * nv:(at + c + 1) * nv] += unit * way[c] * way[c + d]
 
     def _by_duration(self, at: Linear, D: Array, dense: Array, diagonal: Array, curvature: Array | None,

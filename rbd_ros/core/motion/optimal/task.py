@@ -117,11 +117,12 @@ class Task:
                  for d, name in enumerate(STATE)}
         found["position"] = np.concatenate([found["position"], self.via])
         ends = [found[name][:2] for name in STATE[:3]]
-        found["effort"] = inverse_dynamics(self.model, *ends, self.wrenches) + self.friction.effort(ends[1])
+        found["effort"] = self.friction.effort(ends[1]) + inverse_dynamics(
+            self.model, ends[0], ends[1], ends[2], self.wrenches)
         return found
 
     def bounds(self, s: Array) -> tuple[Array, Array]:
-        """Lower and upper bounds of the scaled columns (N, columns): the limits less a margin, or what the ends need."""
+        """Lower and upper bounds of the scaled columns (N, columns): limits less a margin, or what the ends need."""
         low, high = [], []
         for name in self.column_names:
             lower, upper = self._limits(name)
