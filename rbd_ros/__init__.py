@@ -54,6 +54,7 @@ from .core.motion.optimal.certificate import Usage
 from .core.motion.optimal.limits import MotionLimits
 from .core.motion.optimization import OptimalMotion, optimize_motion
 from .core.motion.splines import SplineMotion
+from .core.motion.time_optimal import TimedPath, time_optimal
 from .core.motion.trajectory import Reference
 from .core.simulation.elastic_simulator import ElasticSimulator
 from .core.simulation.simulator import Simulator
@@ -67,8 +68,8 @@ __all__ = [
     "HybridDerivatives", "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec", "LoopClosure",
     "Mimic", "MotionLimits", "Motor", "MotorReference", "OptimalMotion", "Primitive", "RbdError", "RbdWarning",
     "Reference", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator",
-    "SplineMotion", "StiffnessInput", "Tangent", "Usage", "UserConstraint", "VariableDrive", "anchored", "bias_effort",
-    "body_accelerations", "body_velocities", "center_of_mass", "centroidal_momentum", "compile_all",
+    "SplineMotion", "StiffnessInput", "Tangent", "TimedPath", "Usage", "UserConstraint", "VariableDrive", "anchored",
+    "bias_effort", "body_accelerations", "body_velocities", "center_of_mass", "centroidal_momentum", "compile_all",
     "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics",
     "constrained_inverse_dynamics", "constrained_inverse_dynamics_derivatives", "constraint_bias",
     "constraint_jacobian", "constraint_values", "coriolis_matrix", "feedback_linearization", "forward_dynamics",
@@ -78,5 +79,5 @@ __all__ = [
     "inverse_dynamics_derivatives", "inverse_dynamics_directional", "inverse_dynamics_second_derivatives",
     "inverse_dynamics_time_derivatives", "jacobian", "kinetic_energy", "lie", "link_efforts", "load_actuation",
     "load_constraints", "load_urdf", "mass_matrix", "motor_reference", "optimize_motion", "potential_energy",
-    "project", "sample", "sample_constraints", "sample_names", "sample_path",
+    "project", "sample", "sample_constraints", "sample_names", "sample_path", "time_optimal",
 ]

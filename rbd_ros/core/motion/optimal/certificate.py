@@ -48,7 +48,7 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
         columns = np.concatenate([rows.values(z), z.reshape(len(z), -1)], axis=1)
         for name, values in zip(task.column_names, np.split(columns, len(task.column_names), axis=1), strict=True):
             if name != "power":
-                ratios.setdefault(name, []).append(_ratio(values, *task.limits.of(name)))
+                ratios.setdefault(name, []).append(ratio_to_limits(values, *task.limits.of(name)))
     for name, found in ratios.items():
         ratio = np.concatenate(found)
         lower, upper = task.limits.of(name)
@@ -60,7 +60,7 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
     return Certificate(usage, np.unique(np.concatenate([np.zeros(0), *peaks])))
 
 
-def _ratio(values: Array, lower: Array, upper: Array) -> Array:
+def ratio_to_limits(values: Array, lower: Array, upper: Array) -> Array:
     """Distance from the middle over half the range; with a limit on one side, 1 + what is beyond it."""
     both = np.isfinite(lower) & np.isfinite(upper)
     if both.all():
