@@ -214,7 +214,7 @@ def _timing(model: RobotModel, along: Callable[[Array], tuple[Array, Array, Arra
 
 
 def _usage(motion: TimedPath, limits: CheckedLimits, share: dict[str, Array]) -> dict[str, Usage]:
-    """The largest ratio to each limit, sampled evenly and at all grid points; shares are reduced where it is above 1."""
+    """The largest ratio to each limit, sampled evenly and at all grid points; shares are reduced where it is over 1."""
     gap = 1e-9 * motion.duration
     t = np.unique(np.clip(np.concatenate([
         np.linspace(0.0, motion.duration, int(np.ceil(motion.duration * RATE)) + 1), motion.times - gap,

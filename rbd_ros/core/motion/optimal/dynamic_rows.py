@@ -54,23 +54,22 @@ class DynamicRows:
             parts.append(rate)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
-    def derivatives(self, z: Array) -> tuple[Array, Array]:
-        """Values (N, count), and derivatives (N, count, nz)."""
+    def derivatives(self, z: Array, tau: Array) -> Array:
+        """Derivatives (N, count, nz) at states z, with the efforts tau (N, nv) there."""
         count, orders, nv = z.shape
         J = np.zeros((count, self.count, orders * nv))
         if not self.count:
-            return np.empty((count, 0)), J
+            return J
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
         by = inverse_dynamics_derivatives(self.model, q, v, a, self.task.wrenches)
         eye = np.eye(nv)
         slope = self.task.friction.slope(v) if self.task.has_friction else np.zeros_like(v)
-        tau_J = J[:, :nv] if self.effort else np.zeros((count, nv, orders * nv))
+        tau_J = J[:, :nv]    # efforts come first wherever there are rows
         tau_J[:, :, :nv] = by.q
         tau_J[:, :, nv:2 * nv] = by.v
         tau_J[:, :, 2 * nv:3 * nv] = by.a
         if self.task.has_friction:
             tau_J[:, :, nv:2 * nv] += slope[:, :, None] * eye
-        tau, rate = self._efforts(z)
         at = nv * self.effort
         if self.power:
             J[:, at:at + nv] = v[:, :, None] * tau_J
@@ -78,7 +77,7 @@ class DynamicRows:
             at += nv
         if self.rate:
             self._rate(z, by, slope, J[:, at:at + nv])
-        return self._stacked(z, tau, rate), J
+        return J
 
     def add_curvature(self, z: Array, J: Array, c: Array, out: Array) -> None:
         """Add cᵀ ∂² rows (N, nz, nz) to out: all of efforts and power, none of rates. J as derivatives; c (N, rows)."""

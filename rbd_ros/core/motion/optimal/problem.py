@@ -69,6 +69,7 @@ class Problem:
         self._upper = np.flatnonzero(np.isfinite(upper))
         self._lower = np.flatnonzero(np.isfinite(lower))
         self._up, self._low = upper.reshape(-1)[self._upper], lower.reshape(-1)[self._lower]
+        self._last = np.empty(0), np.empty((0, 0))    # x and columns of the latest values
         self._fixed_ends = None if self.free_duration else task.ends(task.duration)
         self._at, self._way = task.basis.values(task.via_times, 0)
 
@@ -104,6 +105,7 @@ class Problem:
         control = self.control(x)
         z, _ = self._states(control, T)
         h = self._columns(z)
+        self._last = x, h
         return Values(self._cost(h, T), self._rows(h, T), self._equations(control))
 
     def _cost(self, h: Array, T: float) -> float:
@@ -131,9 +133,9 @@ class Problem:
         """Derivatives of all columns by the states at x."""
         T = self.duration(x)
         z, beta = self._states(self.control(x), T)
-        values, J = self.dynamics.derivatives(z)
         flat = z.reshape(len(z), -1)
-        h = np.concatenate([values, flat], axis=1) / self.task.scale
+        h = self._last[1] if self._last[0] is x else self._columns(z)
+        J = self.dynamics.derivatives(z, h[:, :self.nv] * self.task.scale[:self.nv])
         J /= self.task.scale[:self.dense, None]
         u = np.empty(0)
         if self.free_duration:
