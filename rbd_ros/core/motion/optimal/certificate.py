@@ -13,7 +13,8 @@ from .task import Task
 Array = NDArray[np.float64]
 RATE = 1000.0        # Hz
 EACH = 20            # samples per interval of the spline at least
-AT_ONCE = 20_000     # samples
+MOST = 50_000        # samples, in motions of more than 50 s
+AT_ONCE = 20_000     # of them
 
 
 class Usage(NamedTuple):
@@ -37,7 +38,7 @@ class Certificate(NamedTuple):
 
 def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = RATE) -> Certificate:
     """Sample the motion and compare with the limits; peaks beyond `near` of them are listed."""
-    count = max(int(np.ceil(motion.duration * rate)), EACH * task.basis.intervals) + 1
+    count = max(min(int(np.ceil(motion.duration * rate)), MOST), EACH * task.basis.intervals) + 1
     s = np.linspace(0.0, 1.0, count)
     rows = DynamicRows(task)
     usage: dict[str, Usage] = {}

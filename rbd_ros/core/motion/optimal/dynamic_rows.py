@@ -97,7 +97,7 @@ class DynamicRows:
         self._curvature.add(lam, out)
         if self.task.has_friction:
             index = np.arange(n, 2 * n)
-            out[:, index, index] += np.maximum(lam * self.task.friction.curvature(v), 0.0)
+            out[:, index, index] += lam * self.task.friction.curvature(v)
 
     def _rate(self, z: Array, by: tuple[Array, Array, Array], slope: Array, out: Array) -> None:
         """∂τ̇ by q, v, a, jerk: time derivatives of ∂τ, and ∂τ by the state before."""

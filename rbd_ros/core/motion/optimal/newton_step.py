@@ -20,7 +20,7 @@ def newton_step(step: Step, gradient: Array, A: Array, equations: Array, damping
     The diagonal grows until the matrix is positive definite; None where `most` is not enough.
     """
     n, m = step.band.shape[1], len(step.corner)
-    unit = float(np.median(step.band[0])) or 1.0
+    unit = float(np.sort(step.band[0])[n // 2]) or 1.0
     border = np.concatenate([step.border, A[:n]], axis=1)
     while damping <= most:
         band = step.band.copy()
