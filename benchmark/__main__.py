@@ -21,13 +21,14 @@ PARTS: dict[str, Any] = {
     "motion": lambda args: {"quick": args.quick},
     "startup": lambda args: {},
     "roundtrip": lambda args: {"seconds": 3.0 if args.quick else 10.0},
+    "loop_options": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "rate": lambda args: {"seconds": 5.0 if args.quick else 60.0},
     "soak": lambda args: {"minutes": args.minutes},
     "fuzz": lambda args: {"messages": args.messages, "seed": args.seed, "nodes": args.nodes},
     "joint_state_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes},
 }
-ON_REQUEST = ("soak", "fuzz", "joint_state_bytes", "walk")
+ON_REQUEST = ("loop_options", "soak", "fuzz", "joint_state_bytes", "walk")
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 from rbd_interfaces.msg import JointEffort
-from rbd_ros.nodes.base.control_loop import DirectLoop
-from rbd_ros.nodes.base.scheduling import SCHEDULING_TABLE, Scheduling
+from rbd_ros.nodes.loop.control_loop import DirectLoop
+from rbd_ros.nodes.loop.scheduling import SCHEDULING_TABLE, Scheduling
 from rbd_ros.nodes.outputs.message_bytes import MessageBytes
 from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader
 from rbd_ros.runtime.parameters import validate

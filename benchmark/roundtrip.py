@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import rclpy
@@ -30,18 +31,42 @@ PERIOD = 2e-3
 PATIENCE = 0.05    # s
 LOADS = ("idle", "both cores busy" if os.cpu_count() == 2 else "all cores busy")
 
-# name → module, parameters, what is sent beside joint states
-NODES: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
-    "echo": ("benchmark.echo_node", {}, ()),
-    "direct_echo": ("benchmark.direct_echo_node", {}, ()),
-    "gravity": ("rbd_ros.nodes.feedforward", {"feedforward": "gravity"}, ()),
-    "full": ("rbd_ros.nodes.feedforward", {"feedforward": "full"}, ("trajectory",)),
-    "full_executor": ("rbd_ros.nodes.feedforward", {"feedforward": "full", "control_loop": "executor"},
-                      ("trajectory",)),
-    "computed_torque": ("rbd_ros.nodes.feedforward", {"feedforward": "computed_torque", "gains.kp": "100.0",
-                                                      "gains.kd": "20.0", "wrench_timeout": "0.0"},
-                        ("trajectory", "wrenches")),
-    "elastic": ("rbd_ros.nodes.flatness", {"actuation_file": "{actuation}"}, ("trajectory", "motors")),
+
+
+class Node(NamedTuple):
+    """A module, its parameters, what it is sent beside joint states, and variables of its environment."""
+
+    module: str
+    parameters: Mapping[str, str] = MappingProxyType({})
+    further: tuple[str, ...] = ()
+    environment: Mapping[str, str] = MappingProxyType({})
+
+
+def _full(environment: dict[str, str] | None = None, **parameters: str) -> Node:
+    return Node("rbd_ros.nodes.feedforward", {"feedforward": "full", **parameters}, ("trajectory",), environment or {})
+
+
+ECHO = Node("benchmark.echo_node")
+NODES: dict[str, Node] = {
+    "echo": ECHO,
+    "direct_echo": Node("benchmark.direct_echo_node"),
+    "gravity": Node("rbd_ros.nodes.feedforward", {"feedforward": "gravity"}),
+    "full": _full(),
+    "full_executor": _full(control_loop="executor"),
+    "computed_torque": Node("rbd_ros.nodes.feedforward", {
+        "feedforward": "computed_torque", "gains.kp": "100.0", "gains.kd": "20.0", "wrench_timeout": "0.0"},
+        ("trajectory", "wrenches")),
+    "elastic": Node("rbd_ros.nodes.flatness", {"actuation_file": "{actuation}"}, ("trajectory", "motors")),
+}
+OPTIONS: dict[str, Node] = {
+    "echo": ECHO,
+    "full": _full(),
+    "active_wait": _full(active_wait="0.0005"),
+    "thread_priority": _full(thread_priority="80"),
+    "cpu_affinity": _full(cpu_affinity="[1.0]"),
+    "lock_memory": _full(lock_memory="true"),
+    "udp_only": _full({"FASTDDS_BUILTIN_TRANSPORTS": "UDPv4"}),
+    "asynchronous": _full({"RMW_FASTRTPS_PUBLICATION_MODE": "ASYNCHRONOUS"}),
 }
 
 
@@ -62,7 +87,6 @@ class Probe:
         self.waiting.__enter__()
         self.message = JointState(name=list(model.joint_names))
         self.message.position, self.message.velocity = [0.1] * model.nv, [0.0] * model.nv
-        self.last: Any = None
 
     def exchange(self) -> float | None:
         """Seconds from publishing to the answer with the same stamp; None if there is none."""
@@ -73,10 +97,10 @@ class Probe:
         start = time.perf_counter()
         self.publisher.publish(self.message)
         while (left := start + PATIENCE - time.perf_counter()) > 0.0:
-            if self.waiting.wait(left):
-                self.last, _ = self.waiting.take(self.efforts)
-                if self.last.header.stamp == stamp:
-                    return time.perf_counter() - start
+            self.waiting.wait(left)
+            taken = self.waiting.take(self.efforts)
+            if taken is not None and taken[0].header.stamp == stamp:
+                return time.perf_counter() - start
         return None
 
     def begin(self) -> None:
@@ -108,7 +132,8 @@ class Probe:
 
 
 @contextlib.contextmanager
-def _nodes(environment: dict[str, str], folder: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+def _started(nodes: dict[str, Node], environment: dict[str, str],
+             folder: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
     description = rbd.sample_path("iiwa")
     actuation = folder / "drives.yaml"
     joints = rbd.sample("iiwa").joint_names
@@ -116,16 +141,17 @@ def _nodes(environment: dict[str, str], folder: Path) -> Iterator[dict[str, subp
         f"  {name}: {{type: series_elastic, stiffness: 5000.0, max_deflection: 1.0, motor: {{rotor_inertia: 0.1}}}}\n"
         for name in joints))
     processes = {}
-    for name, (module, parameters, _) in NODES.items():
+    for name, node in nodes.items():
         arguments = ["-r", f"__node:={name}", "-r", f"joint_states:={name}/joint_states",
                      "-r", f"motor_states:={name}/motor_states"]
-        if module.startswith("rbd_ros"):
+        if node.module.startswith("rbd_ros"):
             parameters = {"robot_description_file": str(description), "ramp_in": "0.0", "state_rate": "500.0",
-                          "state_timeout": "10.0", **parameters}    # it is not always this node's turn
+                          "state_timeout": "10.0", **node.parameters}    # it is not always this node's turn
             for key, value in parameters.items():
                 arguments += ["-p", f"{key}:={value.format(actuation=actuation)}"]
-        processes[name] = subprocess.Popen([sys.executable, "-m", module, "--ros-args", *arguments], env=environment,
-                                           stderr=(folder / f"{name}.log").open("w"))
+        processes[name] = subprocess.Popen(
+            [sys.executable, "-m", node.module, "--ros-args", *arguments], env={**environment, **node.environment},
+            stderr=(folder / f"{name}.log").open("w"))
     try:
         yield processes
     finally:
@@ -148,17 +174,21 @@ def _load(load: str) -> Iterator[None]:
             process.wait()
 
 
-def run(seconds: float = 10.0) -> dict[str, Any]:
-    """Print quantiles and ratios to the bare echo, idle and loaded, memory, and where the time goes; returns them."""
+def run(seconds: float = 10.0, options: bool = False) -> dict[str, Any]:
+    """Print quantiles and ratios to the bare echo, idle and loaded, memory, and where the time goes; returns them.
+
+    options: of ways to run one node, instead of several nodes.
+    """
+    nodes = OPTIONS if options else NODES
     environment = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST", "ROS_DOMAIN_ID": "97", **os.environ}
     os.environ.update(environment)
     model = rbd.sample("iiwa")
     rclpy.init()
     found: dict[str, Any] = {}
     try:
-        with tempfile.TemporaryDirectory() as folder, _nodes(environment, Path(folder)) as processes:
+        with tempfile.TemporaryDirectory() as folder, _started(nodes, environment, Path(folder)) as processes:
             own = rclpy.create_node("probe")
-            probes = [Probe(own, name, model, further) for name, (_, _, further) in NODES.items()]
+            probes = [Probe(own, name, model, node.further) for name, node in nodes.items()]
             for probe in probes:
                 probe.begin()
             for load in LOADS:
@@ -172,6 +202,8 @@ def run(seconds: float = 10.0) -> dict[str, Any]:
         rclpy.try_shutdown()
     for load in LOADS:
         found[load] = _show(load, probes, memory)
+    if options:
+        return found
     found["stages"] = stages.run(found[LOADS[0]]["full"]["p50_us"], found[LOADS[0]]["direct_echo"]["p50_us"])
     return found
 

@@ -22,14 +22,14 @@ def arg_params_file():
 
 def arg_trajectories():
     return DeclareLaunchArgument("trajectories", default_value="~/joint_trajectory_in",
-                                 description="Topic of the trajectories that are to get efforts; ~ is the node's name.")
+                                 description="Topic of the trajectories to fill with efforts; ~ is the node's name.")
 
 
 def arg_controller():
     return DeclareLaunchArgument(
         "controller", default_value="",
-        description="Controller (joint_trajectory_controller with effort) that gets them then, on "
-                    "<controller>/joint_trajectory. Empty: they are published on ~/joint_trajectory.")
+        description="Controller (joint_trajectory_controller with effort) that gets the result on "
+                    "<controller>/joint_trajectory. Empty: it is published on ~/joint_trajectory.")
 
 
 def output(context):

@@ -2,7 +2,7 @@
 
     ros2 launch rbd_ros demo.launch.py feedforward:=gravity mass_scale:=1.05
 
-Gravity compensation alone holds the arm until it gets a reference on /feedforward/reference or a trajectory:
+Gravity compensation alone holds the arm until the node receives a reference on /feedforward/reference or a trajectory:
 
     ros2 topic pub --once /feedforward/joint_trajectory trajectory_msgs/msg/JointTrajectory \\
         "{joint_names: [joint_1, joint_2, joint_3, joint_4, joint_5, joint_6, joint_7], points: [

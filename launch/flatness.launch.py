@@ -25,7 +25,7 @@ def arg_actuation_file():
 
 def arg_motor_states():
     return DeclareLaunchArgument("motor_states", default_value="motor_states",
-                                 description="Topic of the motors' states (sensor_msgs/JointState, behind the gears), "
+                                 description="Topic of the motor states (sensor_msgs/JointState, behind the gears), "
                                              "needed for elastic joints.")
 
 

@@ -4,7 +4,7 @@
     ros2 launch rbd_ros gazebo.launch.py robot_description_file:=/path/my_arm.urdf params_file:=/path/my_arm.yaml
     ros2 launch rbd_ros gazebo.launch.py interface:=bridge mode:=lockstep headless:=true
 
-Any URDF will do: what Gazebo needs is added as `rbd gazebo` does it. docs/cosimulation.md tells the delays.
+Any URDF works: what Gazebo needs is added, as by `rbd gazebo`. docs/cosimulation.md describes the delays.
 """
 import shutil
 import tempfile
@@ -41,8 +41,7 @@ def arg_robot_description_file():
 def arg_params_file():
     return DeclareLaunchArgument(
         "params_file", default_value=config("gazebo.yaml"),
-        description="YAML file of what differs from the defaults of nodes feedforward and residual, such as gains, all "
-                    "under /**.")
+        description="YAML file of parameters of nodes feedforward and residual, such as gains, all under /**.")
 
 
 def arg_interface():
@@ -55,8 +54,7 @@ def arg_interface():
 def arg_mode():
     return DeclareLaunchArgument(
         "mode", default_value="real_time", choices=["real_time", "lockstep"],
-        description="Time passes by itself (real_time), or Gazebo starts paused and takes turns with the controller "
-                    "(lockstep).")
+        description="Gazebo runs freely (real_time), or starts paused and takes turns with the controller (lockstep).")
 
 
 def arg_controller():
@@ -70,22 +68,22 @@ def arg_world_file():
     return DeclareLaunchArgument(
         "world_file", default_value=config("gazebo_world.sdf"),
         description="SDF file of the world that Gazebo loads: a path, or the name of one of Gazebo's own, such as "
-                    "empty.sdf. Its name, step and gravity are taken from it.")
+                    "empty.sdf. World name, step and gravity are taken from it.")
 
 
 def arg_model():
     return DeclareLaunchArgument("model", default_value="",
-                                 description="Name that the arm gets in the world; empty: the robot's own.")
+                                 description="Name of the arm in the world; empty: the robot's own.")
 
 
 def arg_headless():
     return DeclareLaunchArgument("headless", default_value="false", choices=["true", "false"],
-                                 description="Start Gazebo without its window.")
+                                 description="Start Gazebo without a window.")
 
 
 def arg_steps():
     return DeclareLaunchArgument("steps", default_value="2",
-                                 description="Physics steps between two commands, with mode lockstep.")
+                                 description="Physics steps between two commands in mode lockstep.")
 
 
 def start(context):

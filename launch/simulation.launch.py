@@ -3,8 +3,8 @@
     ros2 launch rbd_ros simulation.launch.py plant:=mujoco_plant mode:=lockstep
     ros2 launch rbd_ros simulation.launch.py robot_description_file:=/path/my_arm.urdf params_file:=/path/my_arm.yaml
 
-In lockstep the arm stands still until the controller answers; `ros2 topic echo /residual/residual` shows what the
-model does not explain. Motions are commanded as in demo.launch.py.
+In lockstep the arm stands still until the controller answers; `ros2 topic echo /residual/residual` shows the torque
+that the model does not explain. Command motions as in demo.launch.py.
 """
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.conditions import IfCondition
@@ -19,8 +19,8 @@ from rbd_ros.nodes.base.launching import config, declare, typed
 def arg_params_file():
     return DeclareLaunchArgument(
         "params_file", default_value=config("simulation.yaml"),
-        description="YAML file of what differs from the defaults of the nodes, such as gains and rotors, all under "
-                    "/**; the default one is for the iiwa.")
+        description="YAML file of parameters of the nodes, such as gains and rotor inertias, all under /**; the "
+                    "default file is for the iiwa.")
 
 
 def arg_plant():
@@ -33,20 +33,20 @@ def arg_plant():
 def arg_mode():
     return DeclareLaunchArgument(
         "mode", default_value="real_time", choices=["real_time", "lockstep"],
-        description="Time passes by itself (real_time), or plant and controller take turns, with the same result every "
-                    "time (lockstep).")
+        description="The simulation runs freely (real_time), or plant and controller take turns, with the same result "
+                    "every time (lockstep).")
 
 
 def arg_steps():
     return DeclareLaunchArgument(
         "steps", default_value="2",
-        description="Integration steps of 1 ms between two joint states, and so between two commands.")
+        description="Integration steps of 1 ms between two joint states, that is, between two commands.")
 
 
 def arg_residual():
     return DeclareLaunchArgument(
         "residual", default_value="true", choices=["true", "false"],
-        description="Start node residual, too, which compares the simulated arm with the model, on /residual/residual.")
+        description="Also start node residual, which compares the simulated arm with the model, on /residual/residual.")
 
 
 def in_lockstep():

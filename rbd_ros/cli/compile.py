@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     """Compile all, or raise `RbdError` where numba is missing."""
     if not COMPILED:
-        raise RbdError("numba cannot be used, so there is nothing to compile: install numba, and unset "
+        raise RbdError("numba is not available, so there is nothing to compile: install numba, and unset "
                        "RBD_DISABLE_COMPILE")
     import_kernels()
     with interruptible():    # as other processes do the work

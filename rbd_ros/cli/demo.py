@@ -41,17 +41,18 @@ PATIENCE = 5.0           # s for which the simulated robot waits for a torque
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd demo`."""
     parser.add_argument("joints", nargs="?", choices=("rigid", *demo_elastic.VARIANTS), default="rigid",
-                        help="rigid: simulator and controller as ROS nodes; sea: series elastic joints, vsa: joints of "
-                             "variable stiffness, both in the library without ROS (default: %(default)s)")
-    parser.add_argument("--urdf", metavar="FILE", help="another arm (default: KUKA LBR iiwa 14); rigid only")
+                        help="rigid: simulator and controller as ROS nodes; sea: series elastic joints; vsa: joints of "
+                             "variable stiffness; sea and vsa use the library without ROS (default: %(default)s)")
+    parser.add_argument("--urdf", metavar="FILE", help="URDF of another arm (default: KUKA LBR iiwa 14); rigid only")
     parser.add_argument("--rate", type=float, help=f"joint states per second (default: {RATE:g}); rigid only, the "
                         f"others are controlled at {1.0 / demo_elastic.PERIOD:g} Hz")
-    parser.add_argument("--duration", type=float, default=5.0, help="seconds per mode (default: %(default)g)")
-    parser.add_argument("--output", type=Path, help="folder of all files (default: output/demo, or output/demo_sea, …)")
+    parser.add_argument("--duration", type=float, default=5.0,
+                        help="duration of each mode in seconds (default: %(default)g)")
+    parser.add_argument("--output", type=Path, help="output folder (default: output/demo, or output/demo_sea, …)")
     parser.add_argument("--plot", action=argparse.BooleanOptionalAction, default=True,
                         help="draw tracking.png (default: yes)")
-    parser.add_argument("--seed", type=int, default=0, help="chooses the random motion that --urdf gets "
-                        "(default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0,
+                        help="seed of the random motion for --urdf (default: %(default)s)")
 
 
 def run(namespace: argparse.Namespace) -> int:
@@ -82,7 +83,7 @@ def run(namespace: argparse.Namespace) -> int:
     print(f"{model.name}, {model.nv} joints, {duration:g} s at {rate:g} Hz. The robot differs from its model:\n"
           f"masses {100 * (demo_motion.MASS_SCALE - 1):+.0f} %, Coulomb friction {100 * demo_motion.COULOMB:.0f} % and "
           f"viscous friction {100 * demo_motion.VISCOUS:.0f} % of the peak torque.\n"
-          f"Where this machine is too busy, it waits for its torque for up to {PATIENCE:g} s.\n")
+          f"If this machine is too busy, the simulation waits for its torque for up to {PATIENCE:g} s.\n")
     results = {key: _mode(key, model, urdf, scenario, duration, rate, folder) for key in MODES}
     print("\n" + demo_report.table(results, model.joint_names))
     print("better: than PD alone. latency: from a joint state to its torque. late: later than one period.\n"

@@ -190,7 +190,7 @@ def run(namespace: argparse.Namespace, variant: str, duration: float, show: Call
     joints = s.believed.joint_names
     print("\n" + report.table(results, joints))
     print("better: than with rigid feed-forward. Per command: time to compute it." + (
-        "\nstiffness: largest deviation from what is wanted, after the first second." if variant == "vsa" else ""))
+        "\nstiffness: largest deviation from the desired value, after the first second." if variant == "vsa" else ""))
     variable = [joints[i] for i in s.believed.variable]
     files = report.write(folder, results, joints, variable, {
         "robot": s.believed.model.name, "variant": variant, "duration_s": duration, "period_s": PERIOD,

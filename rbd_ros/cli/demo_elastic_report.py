@@ -103,7 +103,7 @@ def plot(path: Path, results: Mapping[str, Run], joints: Sequence[str], variable
     per_joint.set_axisbelow(True)
     if variable:
         axes[2].set(xlabel="time (s)", ylabel="largest over joints (%)", xlim=(0.0, end), ylim=(1e-3, None),
-                    title="stiffness: deviation from what is wanted")
+                    title="stiffness: deviation from the desired value")
         axes[2].grid(which="both", alpha=0.25)
     over_time.grid(which="both", alpha=0.25)
     per_joint.grid(axis="y", which="both", alpha=0.25)

@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd doctor`."""
     parser.add_argument("file", metavar="FILE.urdf", help="robot description; /dev/stdin reads the standard input")
     parser.add_argument("--root", choices=("fixed", "floating"), default="fixed",
-                        help="how the root link is held (default: %(default)s)")
-    parser.add_argument("--gazebo", action="store_true", help="say what Gazebo would leave out or refuse, too")
+                        help="whether the root link is fixed or floating (default: %(default)s)")
+    parser.add_argument("--gazebo", action="store_true", help="also report what Gazebo would leave out or refuse")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.epilog = "Exit code: 0 if healthy or with warnings only, 1 with errors or if no robot could be read."
 
@@ -244,4 +244,4 @@ def _wrapped(text: str, indent: str) -> list[str]:
 def _verdict(findings: Iterable[Finding]) -> str:
     severities = [finding.severity for finding in findings]
     counts = [f"{severities.count(s)} {s}{'s' * (severities.count(s) != 1)}" for s in SEVERITIES if s in severities]
-    return ", ".join(counts) if counts else "nothing to complain about"
+    return ", ".join(counts) if counts else "no problems found"

@@ -12,14 +12,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd gazebo`."""
     parser.add_argument("file", metavar="FILE.urdf", help="robot description")
     parser.add_argument("--interface", choices=INTERFACES, default="ros2_control",
-                        help="how torque gets in: controllers of gz_ros2_control, or topics of ros_gz_bridge "
+                        help="how Gazebo receives torque: controllers of gz_ros2_control, or topics of ros_gz_bridge "
                              "(default: %(default)s)")
     parser.add_argument("--output", type=Path, default=Path("gazebo"), metavar="FOLDER",
-                        help="where the files go (default: %(default)s)")
+                        help="output folder (default: %(default)s)")
     parser.add_argument("--model", default="", help="name of the arm in the world (default: the robot's)")
     parser.add_argument("--world", default="", metavar="FILE.sdf",
-                        help="world file, of which the name and the step are taken (default: a world named rbd, 1 ms)")
-    parser.add_argument("--controller", default="effort_controller", help="its name (default: %(default)s)")
+                        help="world file, for the name and step of the world (default: a world named rbd, 1 ms)")
+    parser.add_argument("--controller", default="effort_controller",
+                        help="name of the controller (default: %(default)s)")
 
 
 def run(namespace: argparse.Namespace) -> int:

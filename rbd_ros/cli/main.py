@@ -13,10 +13,10 @@ from ..streams import be_quiet, flush
 
 # name → (module with `add_arguments` and `run`, help)
 COMMANDS = {
-    "doctor": ("doctor", "say what a robot description contains and what is wrong with it"),
-    "compile": ("compile", "compile all kernels ahead, so that no program waits for them"),
-    "gazebo": ("gazebo", "write the files with which an arm moves by torque in Gazebo"),
-    "demo": ("demo", "let a simulated arm follow a trajectory with and without feed-forward"),
+    "doctor": ("doctor", "report what a robot description contains and what is wrong with it"),
+    "compile": ("compile", "compile all kernels in advance, so that no program waits for them"),
+    "gazebo": ("gazebo", "write the files to control an arm by torque in Gazebo"),
+    "demo": ("demo", "track a trajectory with a simulated arm, with and without feed-forward"),
 }
 
 

@@ -12,9 +12,9 @@ _REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = 12
 
 
 class RbdError(ValueError):
-    """A wrong input, named: what was given, what was expected, and where that can be said, the fix.
+    """Wrong input: the message says what was given, what was expected and, where possible, the fix.
 
-    Messages of more than 500 characters lose their middle.
+    Messages of more than 500 characters are shortened in the middle.
     """
 
     def __init__(self, message: object = "") -> None:
@@ -26,7 +26,7 @@ class BeyondNumbers(RbdError):
 
 
 class RbdWarning(UserWarning):
-    """Something a user should look at, though the computation goes on."""
+    """Something that a user should check; the computation continues."""
 
 
 def shortened(text: str, length: int = LONGEST) -> str:

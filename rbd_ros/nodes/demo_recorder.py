@@ -128,7 +128,7 @@ class DemoRecorder:
                 raise RbdError(f"the simulator refuses to release its brakes: {result.reason}")
             if self._now < start - int(0.6 * lead * SECOND):
                 return start
-        raise RbdError("this machine is too busy: the simulator takes longer than a moment to answer")
+        raise RbdError("this machine is too busy: the simulator answers too late")
 
     def _message(self, start: int, t: Array, q: Array, v: Array, a: Array) -> JointTrajectory:
         message = JointTrajectory(joint_names=list(self._joints))
@@ -179,7 +179,7 @@ class DemoRecorder:
                 self._check()
                 checked = now
             if now > deadline:
-                raise RbdError(f"waited {timeout:.0f} s in vain for {what}")
+                raise RbdError(f"waited {timeout:.0f} s without success for {what}")
 
 
 def _since(start: int, reports: list[tuple[int, dict[str, str]]]) -> dict[str, float]:

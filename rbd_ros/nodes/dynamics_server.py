@@ -90,7 +90,7 @@ class DynamicsServerNode(ModelNode):
             self.get_logger().warning(f"{name} refused: {message}", throttle_duration_sec=1.0)
         except Exception as error:
             self._counts["defects"] += 1
-            message = f"the server failed with {type(error).__name__} ({error}); its log says more"
+            message = f"the server failed with {type(error).__name__} ({error}); see its log"
             self.get_logger().error(f"{name} failed, please report it:\n{traceback.format_exc()}")
         return type(response)(success=False, message=message)    # without what may have been filled in already
 

@@ -91,7 +91,7 @@ class EffortAnnotatorNode(ModelNode):
     def _warn(self, excesses: list[Any]) -> None:
         self._last_excess = str(excesses[-1])
         shown = "; ".join(map(str, excesses[:SHOWN])) + (f"; {len(excesses) - SHOWN} more" * (len(excesses) > SHOWN))
-        clipped = ", efforts are cut off there" if self.annotator.settings.clip else ""
+        clipped = ", efforts are clipped" if self.annotator.settings.clip else ""
         self.get_logger().warning(f"trajectory beyond limits{clipped}: {shown}")
 
 

@@ -31,7 +31,7 @@ from ..runtime.control.flatness import FLATNESS_TABLE, FlatnessController, Flatn
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.inputs.joint_state_bytes import Fields
 from .base.following_node import FollowingNode
-from .base.joint_state_inputs import Info, JointStateInputs
+from .loop.joint_state_inputs import Info, JointStateInputs
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE
 from .outputs.efforts import EffortOutput, EffortRateOutput

@@ -170,7 +170,7 @@ class LockstepNode(LifecycleNode):
             self._showing = True
             self._stepper.show(self._on_shown)
         elif self._logic.phase == "stepping":
-            self.get_logger().warning("no joint state after the steps: stepping again")
+            self.get_logger().warning("no joint state after the steps: requesting them again")
             self._step()
         else:
             self.get_logger().warning(f"no answer on {self._settings.effort_topic} to the last joint state")

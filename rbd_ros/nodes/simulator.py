@@ -265,7 +265,7 @@ class SimulatorNode(ModelNode):
             target = self.plant.steps + request.steps
             self._advance_to(target, patiently=False)
             left = target - self.plant.steps
-            response.message = f"the simulator ends, {left} of {request.steps} steps before" if left else (
+            response.message = f"the simulator ends with {left} of {request.steps} steps left" if left else (
                 self.plant.failure)
             response.success = not response.message
         response.time = self._stamp()

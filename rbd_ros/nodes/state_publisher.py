@@ -18,8 +18,10 @@ from ..core.errors import RbdError
 from ..runtime.plant.elastic_plant import ElasticPlant
 from ..runtime.plant.plant import Plant
 from ..runtime.plant.simulator_settings import SimulatorSettings
+from .outputs.message_bytes import MessageBytes
 
 Array = NDArray[np.float64]
+STATE = ("position", "velocity", "effort")
 
 
 class StatePublisher:
@@ -29,16 +31,12 @@ class StatePublisher:
 
     def __init__(self, node: Node, settings: SimulatorSettings, motors: Sequence[str] = ()) -> None:
         self._node = node
-        self._message = JointState(name=list(settings.joints))
-        views = []
-        for field in ("position", "velocity", "effort"):
-            setattr(self._message, field, array("d", bytes(8 * len(settings.joints))))
-            views.append(np.frombuffer(getattr(self._message, field)))    # the message's own memory
-        self._q, self._v, self._effort = views
+        self._message = MessageBytes(JointState(name=list(settings.joints)), dict.fromkeys(STATE, len(settings.joints)),
+                                     stamped=True)
         self._states = node.create_publisher(JointState, "joint_states", 10, qos_overriding_options=(
             QoSOverridingOptions.with_default_policies()))
         self._clock = node.create_publisher(Clock, "/clock", 10) if settings.publish_clock else None
-        self._motors = JointState(name=list(motors))
+        self._motors = MessageBytes(JointState(name=list(motors)), dict.fromkeys(STATE, len(motors)), stamped=True)
         self._motor_states = node.create_publisher(JointState, "motor_states", 10, qos_overriding_options=(
             QoSOverridingOptions.with_default_policies())) if motors else None
         self._forces = ConstraintForces(name=list(settings.constraints.labels))
@@ -48,27 +46,16 @@ class StatePublisher:
 
     def publish(self, stamp: Any, plant: Plant) -> None:
         """The present state of the plant, stamped with a builtin_interfaces/Time."""
-        order = plant.settings.output
-        self._q[:] = plant.simulator.q[order]
-        self._v[:] = plant.simulator.v[order]
-        self._effort[:] = plant.joint_effort[order]
-        self._message.header.stamp = stamp
+        robot = plant.simulator
         if self._clock is not None:
             self._clock.publish(Clock(clock=stamp))
         if self._motor_states is not None and isinstance(plant, ElasticPlant):
-            self._publish_motors(stamp, plant)
-        self._states.publish(self._message)
+            elastic = plant.simulator
+            _send(self._motors, self._motor_states, stamp, plant.motor_output,
+                  (elastic.motor_position, elastic.motor_velocity, plant.effort))
+        _send(self._message, self._states, stamp, plant.settings.output, (robot.q, robot.v, plant.joint_effort))
         if self._constraints is not None:
             self._publish_forces(stamp, plant)
-
-    def _publish_motors(self, stamp: Any, plant: ElasticPlant) -> None:
-        message, robot, order = self._motors, plant.simulator, plant.motor_output
-        message.header.stamp = stamp
-        for field, values in (("position", robot.motor_position), ("velocity", robot.motor_velocity),
-                              ("effort", plant.effort)):
-            setattr(message, field, array("d", values[order].tobytes()))
-        if self._motor_states is not None:
-            self._motor_states.publish(message)
 
     def _publish_forces(self, stamp: Any, plant: Plant) -> None:
         found = plant.constraint_forces()
@@ -82,6 +69,12 @@ class StatePublisher:
         for publisher in (self._clock, self._constraints, self._motor_states):
             if publisher is not None:
                 self._node.destroy_publisher(publisher)
+
+
+def _send(message: MessageBytes, publisher: Any, stamp: Any, order: Any, values: Sequence[Array]) -> None:
+    for field, value in zip(STATE, values, strict=True):
+        message.numbers[field][:] = value[order]
+    message.send(publisher, stamp.sec, stamp.nanosec)
 
 
 def in_model_order(state: Any, names: Sequence[str]) -> tuple[Array, Array]:

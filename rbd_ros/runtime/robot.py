@@ -20,10 +20,10 @@ ROBOT_TABLE: Table = (
               read_only=True, count=3),
     Parameter("locked.joints", "strings", (), "Joints of the description that do not move and have no state.",
               read_only=True),
-    Parameter("locked.positions", "numbers", (0.0,), "Where they are locked: one number, or one per locked joint; "
-              "rad or m.", read_only=True, per="locked joint"),
-    Parameter("rotor_inertia", "numbers", (-1.0,), "Inertia of the rotors as felt after the gears, kg m² or kg; -1: as "
-              "in the description.", lower=-1.0, upper=1e9, read_only=True),
+    Parameter("locked.positions", "numbers", (0.0,), "Positions at which they are locked: one number, or one per "
+              "locked joint; rad or m.", read_only=True, per="locked joint"),
+    Parameter("rotor_inertia", "numbers", (-1.0,), "Rotor inertia reflected through the gears, kg m² or kg; -1: as in "
+              "the description.", lower=-1.0, upper=1e9, read_only=True),
 )
 PAYLOAD_TABLE: Table = (
     Parameter("payload.body", "string", "", "Link that carries a load. Empty: no load."),

@@ -56,8 +56,8 @@ class PlainFilter(SafetyFilter):
 
 
 def make(**changes):
-    settings = SafetySettings(FREE, FREE, FALLBACK, state_timeout=0.05, hold=0.1, fallback_ramp=0.2, ramp_in=0.5,
-                              ramp_out=0.25)
+    settings = SafetySettings(effort_limit=FREE, rate_limit=FREE, fallback=FALLBACK, state_timeout=0.05, hold=0.1,
+                              fallback_ramp=0.2, ramp_in=0.5, ramp_out=0.25)
     safety = PlainFilter(dataclasses.replace(settings, **changes))
     safety.activate(0.0)
     return safety

@@ -174,7 +174,7 @@ def test_the_safe_output_brings_a_moving_arm_to_rest(damping):
 @pytest.mark.parametrize("bad", ["joints", "motors"])
 def test_a_command_that_is_not_finite_on_one_side_is_none_on_both(bad):
     one = np.ones(1)
-    settings = SafetySettings(one, one, 0.0 * one, ramp_in=0.0)
+    settings = SafetySettings(effort_limit=one, rate_limit=one, fallback=0.0 * one, ramp_in=0.0)
     safety = SafetyFilter([settings, settings], "laws", lambda laws, at_rest: [0.0 * one, 0.0 * one])
     safety.activate(0.0)
     command = Command(np.nan * one if bad == "joints" else one, motor_effort=np.nan * one if bad == "motors" else one)

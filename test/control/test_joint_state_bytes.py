@@ -56,7 +56,7 @@ def test_bytes_between_others_do_not_matter():
 def test_what_is_no_joint_state_is_named():
     reader = JointStateReader(fuzz.convert)
     for data in (b"", b"\x00\x01\x00\x00", bytes(serialize_message(JointState(name=["a"], position=[1.0])))[:-9]):
-        with pytest.raises(Malformed, match=f"{len(data)} bytes that are no sensor_msgs/JointState"):
+        with pytest.raises(Malformed, match=f"{len(data)} bytes are not a sensor_msgs/JointState"):
             reader.read(data)
 
 

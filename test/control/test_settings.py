@@ -1,6 +1,9 @@
 """Parameter tables, what a model must be like, and that every parameter of the controller changes its behaviour."""
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import pkgutil
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +11,7 @@ import pytest
 from support.arm import A_REF, JOINT, LINK, MIMIC, NAMES, Q_REF, V_REF, Q, V, arm
 
 import rbd_ros as rbd
+from rbd_ros import runtime
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.parameters import Parameter, validate
 from rbd_ros.runtime.plant.simulator_settings import SIMULATOR_TABLE
@@ -33,6 +37,18 @@ def answer(made, now=1.0, stamp_ns=MS, velocity=V):
 
 def close(actual, expected):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-9)
+
+
+# ---- settings
+
+def test_settings_are_made_by_name():
+    """By order, a new one in the middle would move those behind it to each other's places, without a word."""
+    found = [item for info in pkgutil.walk_packages(runtime.__path__, f"{runtime.__name__}.")
+             for item in vars(importlib.import_module(info.name)).values()
+             if isinstance(item, type) and dataclasses.is_dataclass(item) and item.__name__.endswith("Settings")]
+    assert FeedforwardSettings in found
+    ordered = {kind.__name__ for kind in found if any(not field.kw_only for field in dataclasses.fields(kind))}
+    assert ordered == {"ElasticLawSettings"}    # which users make: period, mode
 
 
 # ---- table

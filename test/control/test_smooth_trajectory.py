@@ -109,7 +109,7 @@ def test_what_swings_out_is_refused(kind, times, refused):
     if not refused:
         assert SmoothTrajectory(points, Reference.rest(np.zeros(2)), model).duration == 4.0
     else:
-        with pytest.raises(RbdError, match=f"swings out, to {refused} .* of joint '(shoulder|elbow)'"):
+        with pytest.raises(RbdError, match=f"overshoots, to {refused} .* of joint '(shoulder|elbow)'"):
             SmoothTrajectory(points, Reference.rest(np.zeros(2)), model)
 
 
@@ -124,5 +124,5 @@ def test_a_short_way_beyond_a_limit_is_found_on_a_long_segment():
     points = [Waypoint(t, np.full(2, q)) for t, q in ((18.64939, 2.501394), (20.448202, 2.907246), (37.844923, 0.0))]
     way = SmoothTrajectory(points, Reference.rest(np.zeros(2)))
     assert 3.0015 < max(way.sample(t).q[0] for t in np.linspace(20.0, 30.0, 1000)) < 3.003
-    with pytest.raises(RbdError, match="swings out, to position"):
+    with pytest.raises(RbdError, match="overshoots, to position"):
         SmoothTrajectory(points, Reference.rest(np.zeros(2)), arm())

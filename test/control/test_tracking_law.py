@@ -42,9 +42,15 @@ def test_gravity(model):
 
 
 def test_gravity_alone_needs_no_reference(model):
-    law = TrackingLaw(model, TrackingLawSettings(np.zeros(2), np.zeros(2), "gravity"))
+    law = TrackingLaw(model, TrackingLawSettings(kp=np.zeros(2), kd=np.zeros(2), feedforward="gravity"))
     assert not law.needs_reference
     close(law.effort(Q, V, None), rbd.gravity_effort(model, Q))
+
+
+def test_a_law_that_is_none_is_refused(model):
+    """It would fall through to the law that is asked for last."""
+    with pytest.raises(rbd.RbdError, match=r"unknown feedforward 'fulll'; did you mean 'full'"):
+        effort(model, feedforward="fulll")
 
 
 def test_full(model):

@@ -58,7 +58,7 @@ def test_what_is_faster_than_a_limit_is_accepted_with_a_warning(made, fields, wa
         duration = peak * way / (factor * LIMIT)
         points = [Point(0.0, Q, *zero), Point(duration, Q - [way, 0.0], *zero)]
         taken, warning, _ = made.on_trajectory(1.0, 0, NAMES, points)
-        expected = f"joint 'shoulder' reaches {LIMIT * factor:.3g} (rad/s or m/s), its velocity limit is {LIMIT:.3g}"
+        expected = f"joint 'shoulder' reaches {LIMIT * factor:.3g} (rad/s or m/s), above its velocity limit {LIMIT:.3g}"
         assert taken and (expected in warning) == warned and bool(warning) == warned
 
 

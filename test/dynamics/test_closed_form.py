@@ -11,7 +11,7 @@ from rbd_ros.core.dynamics import closed_form as cf
 from rbd_ros.core.lie import se3
 from rbd_ros.core.model.state import node_wrenches
 
-KINDS = [kind for kind in TYPES if kind not in ("spherical_exponential", "cam")]
+KINDS = [kind for kind in TYPES if not any(step.varies for _, step in random_tree(3, [kind])._kinds)]
 MODELS = {
     "all types": lambda: random_tree(3, KINDS), "free": lambda: random_tree(4, KINDS, root="floating"),
     "mimic": mimic_tree, "panda": lambda: load("panda_description/panda"),

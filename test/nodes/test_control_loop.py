@@ -59,7 +59,7 @@ def test_bytes_that_are_no_joint_state_are_counted_and_named(started):
     for count, data in enumerate([good[:40], good[:-20], good[:4], b"\x00\x07" + good[2:9]], 1):
         peer._states.publish(data)    # one at a time: the queue holds the newest
         peer.spin_until(lambda count=count: int(peer.diagnostics.get("rejected_malformed", 0)) == count, "its count")
-    assert "no sensor_msgs/JointState" in process.output()
+    assert "not a sensor_msgs/JointState" in process.output()
     peer.answer_close_to(GRAVITY, NAMES, Q)
 
 
@@ -84,7 +84,7 @@ def test_what_the_system_refuses_is_said(started):
     peer, process = started(cpu_affinity=[4095.0])
     peer.answer_close_to(GRAVITY, NAMES, Q)
     peer.spin_until(lambda: "processors 4095: refused" in peer.diagnostics.get("scheduling", ""), "the refusal")
-    assert "processors 4095: the system refuses that" in process.output()
+    assert "processors 4095: refused by the system" in process.output()
 
 
 def test_a_publisher_that_does_not_fit_is_warned_of(started):

@@ -69,7 +69,7 @@ def test_trajectories_get_efforts(tmp_path, private_domain):
             assert len(received) == 1 and peer.diagnostics["rejected_total"] == "3"
             assert int(peer.diagnostics["points_over_effort_limit"]) >= 2
             assert "of joint 'shoulder', limit" in peer.diagnostics["last_excess"]
-            assert "trajectory beyond limits, efforts are cut off there: point 0: effort" in process.output()
+            assert "trajectory beyond limits, efforts are clipped: point 0: effort" in process.output()
             assert "trajectory rejected, not passed on" in process.output()
             assert process.end() == 0 and "Traceback" not in process.output()
         finally:

@@ -65,6 +65,30 @@ def test_a_node_ends_well_whenever_signals_come(name, seed):
     assert code == 0 and "Traceback" not in errors, errors
 
 
+LEFT = """
+import importlib, os, sys
+importlib.import_module(f"rbd_ros.nodes.{sys.argv[1]}").main(sys.argv[2:])
+names = [open(f"/proc/self/task/{thread}/comm").read().strip() for thread in os.listdir("/proc/self/task")]
+print("left:", [name for name in names if name.startswith("dds") and not name.endswith("wdog")])
+"""
+
+
+@pytest.mark.parametrize("name", ["feedforward", "simulator", "dynamics_server", "lockstep", "residual"])
+def test_the_middleware_is_gone_before_the_process_ends(name):
+    """Fast DDS may hang or crash in a process that exits with a participant."""
+    process = subprocess.Popen([sys.executable, "-c", LEFT, name, "--ros-args", "-p",
+                                f"robot_description_file:={URDF}"], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    while not any(thread.read_text().startswith("dds") for thread in Path(f"/proc/{process.pid}/task").glob("*/comm")):
+        assert process.poll() is None, process.communicate()
+    signals_after(process, [2.0], [signal.SIGINT])
+    try:
+        shown, errors = process.communicate(timeout=harness.PATIENCE)
+    finally:
+        process.kill()
+    assert shown.strip().endswith("left: []"), shown + errors
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_many_signals_to_the_very_end(number):
     process = start("feedforward", "--ros-args", "-p", f"robot_description_file:={URDF}")

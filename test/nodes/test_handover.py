@@ -280,5 +280,5 @@ def test_a_late_answer_to_an_older_request_is_no_answer(made):
 def test_deactivating_alone_is_warned_of(made):
     manager = FakeManager()
     made(manager, handover__controller_manager="m", handover__deactivate=["c"])
-    assert "most hardware goes on with the last torque" in manager.logged[0]
+    assert "most hardware keeps applying the last torque" in manager.logged[0]
     assert made(manager) is None

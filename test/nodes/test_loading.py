@@ -20,6 +20,6 @@ def test_compiling_is_announced_where_it_happens(tmp_path, private_domain, monke
         with Peer() as peer:
             peer.spin_until(lambda: "loading the robot" in process.output(), "log line")
         (line,) = [line for line in process.output().splitlines() if "loading the robot" in line]
-        assert ("is compiled now, once" in line) == cold
+        assert ("compiling kernels, once" in line) == cold
     finally:
         process.kill()

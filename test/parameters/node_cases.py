@@ -132,16 +132,18 @@ def scheduling(program: str, values: Values) -> Any:
         asked: list[Any] = []
         patch.setattr(os, "sched_setscheduler", lambda thread, kind, given: asked.append((kind, given.sched_priority)))
         patch.setattr(os, "sched_setaffinity", lambda thread, processors: asked.append(tuple(processors)))
-        module = importlib.import_module("rbd_ros.nodes.base.scheduling")
+        module = importlib.import_module("rbd_ros.nodes.loop.scheduling")
         patch.setattr(module, "_lock_memory", lambda: asked.append("locked"))
         module.Scheduling(validate(node.table, values)).apply_to_thread(lambda text: None)
         return tuple(asked)
 
 
 def periods(program: str, values: Values) -> Any:
-    """Of all timers, in ms."""
+    """Of all timers, in ms, and of the control loop."""
     with Nodes(program).started(values) as node:
-        return tuple(sorted(timer.timer_period_ns / MS for timer in node.timers))
+        loop = getattr(getattr(node, "_states", None), "loop", None)
+        return tuple(sorted([timer.timer_period_ns / MS for timer in node.timers]
+                            + ([] if loop is None else [1e3 * loop.watch_period])))
 
 
 def published(program: str, values: Values) -> Any:

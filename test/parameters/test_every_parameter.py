@@ -20,6 +20,9 @@ LOGIC: dict[str, Callable[[], dict[str, Case]]] = {
     "effort_annotator": other_cases.annotator_cases, "dynamics_server": other_cases.server_cases,
     "simulator": plant_cases.simulator_cases, "mujoco_plant": plant_cases.mujoco_cases,
     "lockstep": other_cases.lockstep_cases, "residual": other_cases.residual_cases}
+WHERE = {"feedforward": "torque_cases", "flatness": "elastic_cases, or torque_cases", "simulator": "plant_cases",
+         "mujoco_plant": "plant_cases"} | dict.fromkeys(
+             ("effort_annotator", "dynamics_server", "lockstep", "residual"), "other_cases")
 NODES = node_cases.cases()
 # What is not shown here, and the test that fails if the parameter is ignored. The outputs of feedforward and flatness
 # are made by the class that both derive from; case `adapters` shows that each of them makes them.
@@ -46,7 +49,8 @@ def logic(program: str) -> dict[str, Case]:
 
 def shown(program: str, name: str) -> None:
     case = logic(program).get(name) or NODES[program].get(name)
-    assert case is not None, f"nothing shows what parameter '{name}' does: it needs a case"
+    assert case is not None, (f"nothing shows what parameter '{name}' of {program} does: it needs a case in "
+                              f"{WHERE[program]}, or in node_cases; of an output, a line in OUTPUTS here")
     check(TABLES[program], name, case)
 
 
@@ -64,7 +68,10 @@ def test_it_does_so_when_it_is_set_while_the_program_runs(program, name):
 @pytest.mark.parametrize("program", TABLES)
 def test_no_parameter_is_left_out(program):
     names = [*logic(program), *NODES[program], *ELSEWHERE.get(program, {})]
-    assert sorted(names) == sorted(row.name for row in TABLES[program])    # every one, and once
+    known = {row.name for row in TABLES[program]}
+    assert set(names) == known, (f"not shown: {sorted(known - set(names))}; shown, but no parameters: "
+                                 f"{sorted(set(names) - known)}")
+    assert len(names) == len(known), f"shown twice: {sorted(name for name in known if names.count(name) > 1)}"
 
 
 @pytest.mark.parametrize("test", sorted({test for tests in ELSEWHERE.values() for test in tests.values()}))
@@ -72,10 +79,13 @@ def test_what_is_said_to_be_shown_elsewhere_is(test):
     """The test is there, and names the parameters that it is said to show, as it passes them (`a__b` for a.b)."""
     file, function = test.split("::")
     tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
-    [found] = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+    found = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function), None)
+    assert found is not None, f"there is no {test}"
     passed = {word.arg.replace("__", ".") for node in ast.walk(found) if isinstance(node, ast.Call)
               for word in node.keywords if word.arg}
-    assert {name for tests in ELSEWHERE.values() for name, where in tests.items() if where == test} <= passed
+    named = {name for tests in ELSEWHERE.values() for name, where in tests.items() if where == test}
+    assert named <= passed, (f"{test} does not pass " + ", ".join(
+        f"{name.replace('.', '__')}=…" for name in sorted(named - passed)) + " to any call")
 
 
 def test_a_parameter_that_is_ignored_or_misread_is_found():

@@ -202,7 +202,7 @@ def test_a_floating_base():
                           ({"base_twist": [0, 0, 0, 0, math.inf, 0]}, "base_twist is not finite")):
         with pytest.raises(rbd.RbdError, match=words):
             made.inverse(dataclasses.replace(request, **change))
-    with pytest.raises(rbd.RbdError, match="says nothing of the floating base"):
+    with pytest.raises(rbd.RbdError, match="says nothing about the floating base"):
         made.trajectory(["elbow", "shoulder"], [TrajectoryPoint(0.0, q, v, v)])
     with pytest.raises(rbd.RbdError, match=r"unknown coordinate.*'root_joint/0'"):
         made.inverse(request, ["root_joint/0"], [1.0])

@@ -116,6 +116,6 @@ def test_elastic_joints_are_refused():
 
 def test_loops_are_refused():
     model = rbd.sample("five_bar")
-    with pytest.raises(rbd.RbdError, match="velocity_limits: not with constraints"):
+    with pytest.raises(rbd.RbdError, match="velocity_limits: not supported with constraints"):
         Simulator(model.with_(velocity_limit=1.0), constraints=rbd.sample_constraints("five_bar", model),
                   velocity_limits=True)

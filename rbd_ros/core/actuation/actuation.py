@@ -25,7 +25,7 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class RigidDrive:
-    """A joint that its motor moves directly; without a motor, with the rotor inertia that the model has."""
+    """A joint driven directly by its motor; without a motor, it has the rotor inertia of the model."""
 
     motor: Motor | None = None
 
@@ -41,9 +41,9 @@ class SeriesDrive:
 
 @dataclass(frozen=True)
 class VariableDrive:
-    """A spring whose stiffness a second motor sets. stiffness: what is wanted where nothing else is said, N m/rad.
+    """A spring whose stiffness a second motor sets. stiffness: the desired one by default, N m/rad.
 
-    The motors of an antagonistic spring are alike in rank: `motor` turns z₁ = θ + σ, `stiffness_motor` (by default the
+    The motors of an antagonistic spring are equivalent: `motor` turns z₁ = θ + σ, `stiffness_motor` (by default the
     same) z₂ = θ − σ.
     """
 

@@ -53,8 +53,8 @@ def feedback_linearization(actuation: Actuation, gains: FeedbackGains, q: ArrayL
                            stiffness: ArrayLike | None = None) -> FeedbackLinearization:
     """Motor efforts that give the error dynamics of `gains`, in one measured state.
 
-    q, v (nv,): links; motor_position, motor_velocity (nm,): motors behind the gears (those of rigid joints are not
-    looked at). reference (5, nv): q, v, a, jerk, snap. stiffness (n,) or (3, n): k, k̇, k̈ of the joints in
+    q, v (nv,): links; motor_position, motor_velocity (nm,): motors behind the gears (those of rigid joints are
+    ignored). reference (5, nv): q, v, a, jerk, snap. stiffness (n,) or (3, n): k, k̇, k̈ of the joints in
     `actuation.variable`, by default that of their drives. Raises `RbdError` naming the input, or the joint whose
     torque and stiffness cannot be set independently in this state.
     """

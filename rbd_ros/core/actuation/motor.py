@@ -11,11 +11,11 @@ from .friction import SMOOTHING, STRIBECK_VELOCITY, Friction
 
 @dataclass(frozen=True)
 class Motor:
-    """rotor_inertia: of the rotor about its own axis, kg m² (or kg), felt behind the gear as `gear_ratio²` as much.
+    """rotor_inertia: of the rotor about its own axis, kg m² (or kg); the gear reflects it by `gear_ratio²`.
 
-    Friction is that felt behind the gear: damping (N m s/rad), coulomb (N m), breakaway (N m, by default `coulomb`)
+    Friction is given behind the gear: damping (N m s/rad), coulomb (N m), breakaway (N m, by default `coulomb`)
     with stribeck_velocity (rad/s), smoothing (rad/s); m and N for prismatic joints. Raises `RbdError` for numbers
-    that no motor has.
+    that no motor can have.
     """
 
     rotor_inertia: float = 0.0
@@ -45,7 +45,7 @@ class Motor:
 
     @property
     def inertia(self) -> float:
-        """Inertia of the rotor as felt behind the gear, kg m² or kg."""
+        """Rotor inertia reflected through the gear, kg m² or kg."""
         return self.rotor_inertia * self.gear_ratio**2
 
 

@@ -49,7 +49,8 @@ def motor_reference(actuation: Actuation, q: ArrayLike, v: ArrayLike, a: ArrayLi
     q, v, a (nv,) or (N, nv); efforts (3, nv) or (N, 3, nv): of `actuation.model`, joint friction included, N m.
     stiffness (n,), (3, n) or (N, 3, n): k and, unless zero, k̇, k̈ of the joints in `actuation.variable`; by default
     the `stiffness` of their drives. deflection (nd,) or (N, nd): of the springs with damping, see `DampedDeflection`;
-    by default that of the steady motion. Raises `RbdError` naming the input, or the joint whose spring cannot do it.
+    by default that of the steady motion. Raises `RbdError` naming the input, or the joint whose spring cannot
+    produce it.
     """
     given = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a})
     lead = () if given.batch is None else (given.batch,)

@@ -40,8 +40,8 @@ def gains_of(poles: Poles, order: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class FeedbackGains:
-    """links (nv, 4): g₀ … of each joint's error dynamics, zero beyond its order; stiffness (n, 2): of those of the
-    stiffness of the joints in `Actuation.variable`.
+    """links (nv, 4): g₀ … of each joint's error dynamics, zero beyond its order; stiffness (n, 2): likewise for
+    the stiffness of the joints in `Actuation.variable`.
     """
 
     links: Array

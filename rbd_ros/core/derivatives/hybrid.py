@@ -17,7 +17,7 @@ from .forward import hybrid_derivatives_batch, hybrid_derivatives_entry, solved,
 
 
 class HybridDerivatives(NamedTuple):
-    """∂ of what is sought by `q` (along the tangent of `integrate`), `v`, and what is `given`: (nv, nv) each or batch.
+    """∂ of the unknowns by `q` (along the tangent of `integrate`), `v` and the `given` inputs: (nv, nv) each or batch.
 
     Row i belongs to the effort where the acceleration of coordinate i is prescribed, else to its acceleration. Column
     j of `given` belongs to the acceleration of coordinate j where it is prescribed, else to its effort.
@@ -44,8 +44,8 @@ def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, prescribed: 
 def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
                                 prescribed: ArrayLike | Sequence[str],
                                 external_wrenches: Any = None) -> HybridDerivatives:
-    """Derivatives (nv, nv) or (N, nv, nv) of `hybrid_dynamics`, whose arguments and errors these are; by q on the
-    tangent space. With nothing prescribed those of forward dynamics, with everything those of inverse dynamics.
+    """Derivatives (nv, nv) or (N, nv, nv) of `hybrid_dynamics`, with its arguments and errors; by q on the tangent
+    space. With nothing prescribed they are those of forward dynamics, with everything those of inverse dynamics.
     """
     mask = prescribed_mask(model, prescribed)
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})

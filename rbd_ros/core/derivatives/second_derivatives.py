@@ -13,9 +13,9 @@ from ..compile import entry, kernel
 from ..model.block import (
     OWNER, all_finite, first_position, first_velocity, kind, node, node_count, rates_valid, size_q, size_v,
 )
-from ..model.configuration import positions_valid
+from ..model.configuration import positions_valid, tangent_node
 from ..model.inertia import Array
-from ..model.joint_kinds import dof, tangent_node
+from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 from .columns import COLUMN, NODE_SIZE, count_columns

@@ -20,7 +20,7 @@ PLACEMENT, SCREW, INERTIA, RECORD = 0, 6, 12, 22
 
 @dataclass(frozen=True, eq=False)
 class Tangent:
-    """∂/∂p of the inputs and of the model; what is not given does not depend on p.
+    """∂/∂p of the inputs and of the model; quantities that are left out do not depend on p.
 
     q, v, a, tau: (nv,) or (N, nv), q along the tangent of `integrate`. inertias: {body: (10,)}, as in
     `model.inertial_parameters`. placements: {joint: (6,)}, the twist ∂T T⁻¹ … of the joint's frame in its own axes,

@@ -19,7 +19,7 @@ WORLD = "world"
 
 @dataclass(frozen=True)
 class Description:
-    """What a model is made of: links (name → inertia), joints, and how they are to be read."""
+    """The parts of a model: links (name → inertia), joints, and how to interpret them."""
 
     name: str
     links: Mapping[str, Inertia]
@@ -65,7 +65,7 @@ def depth_first(description: Description) -> tuple[str, list[JointSpec]]:
         below[joint.parent].append(joint)
     roots = [name for name in links if name not in above]
     if not roots:
-        raise RbdError(f"model '{description.name}': the joints form a cycle, no link is the root")
+        raise RbdError(f"model '{description.name}': the joints form a cycle, so no link is the root")
     if len(roots) > 1:
         raise RbdError(f"model '{description.name}': the tree is disconnected, {len(roots)} links have no parent "
                        "joint: " + ", ".join(roots[:8]))

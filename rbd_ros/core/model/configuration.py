@@ -4,10 +4,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile import kernel, quick_entry
+from ..lie import steps
+from ..lie.spatial import unit
 from .block import (
-    OWNER, all_finite, first_position, first_velocity, kind, node, node_count, rates_valid, size_q, size_v,
+    OWNER, all_finite, first_position, first_velocity, kind, node, node_count, put, rates_valid, size_q, size_v, vector,
 )
-from .joint_kinds import between_node, has_quaternion, move_node, quaternion_at
+from .joint_kinds import adds_up, dof, has_quaternion, is_free, quaternion_at
 
 
 @kernel
@@ -28,6 +30,52 @@ def positions_valid(B, q, states):
                 if not abs(norm - 1.0) <= 1e-2:
                     return False
     return True
+
+
+@kernel
+def move_node(B, o, q, k, x, j, out):
+    """`out[k:] = q[k:] ⊕ x[j:]`: `T exp(x)` for poses and quaternions, a sum for all else."""
+    t = kind(B, o)
+    if is_free(t):
+        steps.move(q, k, vector(x, j), vector(x, j + 3), out)
+    elif has_quaternion(t):
+        steps.turn(q, k, vector(x, j), out)
+    elif adds_up(t):
+        for c in range(dof(t)):
+            out[k + c] = q[k + c] + x[j + c]
+    else:
+        out[k] = np.nan
+
+
+@kernel
+def between_node(B, o, q0, q1, k, out, j):
+    """To out[j:] the x with `q0[k:] ⊕ x = q1[k:]`, the shortest one for rotations."""
+    t = kind(B, o)
+    if is_free(t):
+        r, u = steps.move_between(q0, q1, k)
+        put(out, j, r)
+        put(out, j + 3, u)
+    elif has_quaternion(t):
+        put(out, j, steps.turn_between(q0, q1, k))
+    elif adds_up(t):
+        for c in range(dof(t)):
+            out[j + c] = q1[k + c] - q0[k + c]
+    else:
+        out[j] = np.nan
+
+
+@kernel
+def tangent_node(B, o, q, k, c, s, out, j):
+    """Add s times the change of the positions q[k:] along velocity coordinate c to out[j:]."""
+    t = kind(B, o)
+    if is_free(t):
+        steps.move_tangent(q, k, c, s, out, j)
+    elif has_quaternion(t):
+        steps.turn_tangent(q, k, unit(c, q[k]), s, out, j)
+    elif adds_up(t):
+        out[j + c] += s
+    else:
+        out[j] += np.nan
 
 
 @kernel

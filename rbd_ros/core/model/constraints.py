@@ -51,7 +51,7 @@ class LoopClosure:
 
     axes: which of rx, ry, rz, x, y, z of the joint's frame on the predecessor are constrained, or the name of a joint
     (`CUT_JOINTS`, which turn about and slide along z). predecessor_frame, successor_frame: the joint's frame on
-    either link, which coincide but for the free axes; each as in `frame_pose`.
+    either link, which coincide except in the free axes; each as in `frame_pose`.
 
     f, with R, p the pose of the successor's frame in the predecessor's: translations are the components of p (m).
     Rotations are 2 sin(θ/2) u (no unit) of the angle θ and axis u by which the constrained axes are off: for three,
@@ -103,7 +103,7 @@ class FixedContact:
     """A link held by the world: at a point (x, y, z; kind "point") or with a whole surface (kind "surface": 6 axes).
 
     frame: on the link; world: where the world holds it (its axes are those of the multipliers, the force of the world
-    on the link); each as in `frame_pose`. `anchored` sets the latter to where the former is.
+    on the link); each as in `frame_pose`. `anchored` sets `world` to the present pose of `frame`.
     """
 
     link: str
@@ -167,7 +167,7 @@ class JointCoupling:
 @dataclass(frozen=True, eq=False)
 class UserConstraint:
     """Any holonomic constraint of `size` rows: `f(q)` (size,), `A(q)` (size, nv) = ∂f/∂q on the velocity space, and
-    `gamma(q, v)` (size,) = Ȧq̇. Called with one state; slower than the other constraints, of the same algebra.
+    `gamma(q, v)` (size,) = Ȧq̇. Called with one state; slower than the other constraints, otherwise treated alike.
     """
 
     f: Callable[[Array], ArrayLike]
@@ -243,7 +243,7 @@ if not COMPILED:    # each call takes its own
 
 
 class ConstraintSet:
-    """Constraints by name, m = `size` rows in the order given; `rows` tells which multipliers are whose."""
+    """Constraints by name, m = `size` rows in the order given; `rows` says which multipliers belong to each."""
 
     def __init__(self, constraints: Iterable[Constraint] = ()) -> None:
         if not isinstance(constraints, Iterable):
@@ -281,7 +281,7 @@ class ConstraintSet:
         return self._named[name]
 
     def bound(self, model: RobotModel) -> Bound:
-        """The packed form for this model; `RbdError` names a link or joint that the model has not."""
+        """The packed form for this model; `RbdError` names a link or joint that the model lacks."""
         bound = self._bound
         if bound is None or bound.model is not model:
             block: list[float] = [float(self.size), float(len(self.constraints))]

@@ -73,7 +73,7 @@ class Inertia:
         return Inertia(self.mass, R @ self.com + p, (matrix + matrix.T) / 2)
 
     def problems(self) -> list[str]:
-        """What no rigid body can have, in words; empty where nothing is wrong."""
+        """Why no rigid body can have this inertia, in words; empty if it is valid."""
         if self.is_zero:
             return []
         found = []
@@ -92,8 +92,8 @@ class Inertia:
             found.append("inertia matrix is singular (principal moments "
                          f"{', '.join(f'{m:.3g}' for m in moments)} kg m²)")
         if moments[0] + moments[1] < moments[2] * (1 - 1e-6):
-            found.append("principal moments break the triangle inequality "
-                         f"({moments[0]:.3g} + {moments[1]:.3g} < {moments[2]:.3g} kg m²)")
+            found.append(f"principal moments violate the triangle inequality ({moments[0]:.3g} + {moments[1]:.3g} < "
+                         f"{moments[2]:.3g} kg m²)")
         return found
 
 

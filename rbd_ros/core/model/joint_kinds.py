@@ -1,9 +1,11 @@
 """What kernels know of joints: all that one kind of node is stands here, and how users declare joints in `joints.py`.
 
 A node has its pose `T(q)` in its parent, its twist `S(q) q̇` in its own axes, and coordinates that add up, or a
-quaternion. The model builder turns joints of one coordinate to have z as their axis. Kernels elsewhere ask the
-predicates and the functions below; of what is no kind, all of these are not a number, which no entry point returns.
-A new kind: a number here, a row in KINDS, and a branch wherever kinds differ; a test holds all against each other.
+quaternion (how these are moved: `configuration.py`). The model builder turns nodes of one coordinate to have z as their
+axis, and leaves the others as the joint's frame stands. Kernels elsewhere ask the predicates and the functions below;
+of what is no kind, all of these are not a number, which no entry point returns.
+A new kind: a number here and a branch wherever kinds differ; CONTRIBUTING.md says what else. A test holds all against
+each other (`test/model/test_joint_kinds.py`).
 """
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from ..compile import kernel, routine, sweep
 from ..lie import exponential_series, polynomial_series, steps
 from ..lie.so3 import exp_map, right_jacobian, right_jacobian_dot, right_jacobian_second
 from ..lie.spatial import add, compose, rotate, rotate_back, scale, unit
-from .block import OFFSET, PITCH, POSITION, RATIO, ROTATION, integer, kind, matrix, put, put_add, vector
+from .block import OFFSET, PITCH, POSITION, RATIO, ROTATION, integer, kind, matrix, put_add, vector
 
 REVOLUTE, PRISMATIC, HELICAL, SPHERICAL, SPHERICAL_EXP, FREE, CAM = 0, 1, 2, 3, 4, 5, 6
 
@@ -52,6 +54,12 @@ def has_quaternion(t):
 def quaternion_at(t):
     """Where among the positions it starts."""
     return 3 if t == FREE else 0
+
+
+@kernel
+def adds_up(t):
+    """Whether its positions are moved by adding to them, so that its rates are their derivatives."""
+    return has_axis(t) or t == SPHERICAL_EXP
 
 
 @kernel
@@ -248,51 +256,5 @@ def series_dual(B, o, n, f, order, K, C, at, out, j):
         put_add(out, j, exponential_series.exponential_dual(n, order, K, C, at))
     elif kind(B, o) == CAM:
         out[j] += B[o + RATIO] * (n[2] + polynomial_series.polynomial_dual(f[2], order, K, C, at))
-    else:
-        out[j] += np.nan
-
-
-@kernel
-def move_node(B, o, q, k, x, j, out):
-    """`out[k:] = q[k:] ⊕ x[j:]`: `T exp(x)` for poses and quaternions, a sum for all else."""
-    t = kind(B, o)
-    if t == FREE:
-        steps.move(q, k, vector(x, j), vector(x, j + 3), out)
-    elif t == SPHERICAL:
-        steps.turn(q, k, vector(x, j), out)
-    elif has_axis(t) or t == SPHERICAL_EXP:
-        for c in range(dof(t)):
-            out[k + c] = q[k + c] + x[j + c]
-    else:
-        out[k] = np.nan
-
-
-@kernel
-def between_node(B, o, q0, q1, k, out, j):
-    """To out[j:] the x with `q0[k:] ⊕ x = q1[k:]`, the shortest one for rotations."""
-    t = kind(B, o)
-    if t == FREE:
-        r, u = steps.move_between(q0, q1, k)
-        put(out, j, r)
-        put(out, j + 3, u)
-    elif t == SPHERICAL:
-        put(out, j, steps.turn_between(q0, q1, k))
-    elif has_axis(t) or t == SPHERICAL_EXP:
-        for c in range(dof(t)):
-            out[j + c] = q1[k + c] - q0[k + c]
-    else:
-        out[j] = np.nan
-
-
-@kernel
-def tangent_node(B, o, q, k, c, s, out, j):
-    """Add s times the change of the positions q[k:] along velocity coordinate c to out[j:]."""
-    t = kind(B, o)
-    if t == FREE:
-        steps.move_tangent(q, k, c, s, out, j)
-    elif t == SPHERICAL:
-        steps.turn_tangent(q, k, unit(c, q[k]), s, out, j)
-    elif has_axis(t) or t == SPHERICAL_EXP:
-        out[j + c] += s
     else:
         out[j] += np.nan

@@ -115,7 +115,7 @@ class Primitive:
             return so3.from_quaternion(q), np.zeros(3)
         if self.type == SPHERICAL_EXP:
             return so3.exp(q), np.zeros(3)
-        raise RbdError(f"a node of kind '{self.kind.name}' has no pose here")
+        raise RbdError(f"Primitive.pose has no branch for a step of kind '{self.kind.name}'")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ FARTHEST = 1e3     # m, and with it the largest inertia HEAVIEST · FARTHEST²
 def payload(mass: float, com: ArrayLike, matrix: ArrayLike) -> Inertia:
     """A load (kg, m, kg m² about its centre of mass), a point mass included; `RbdError` if no body can be like that."""
     if not 0.0 < mass <= HEAVIEST:    # false for NaN, too
-        raise RbdError(f"inertia.m is {mass:g} kg, expected 0 (takes the load off) to {HEAVIEST:g}")
+        raise RbdError(f"inertia.m is {mass:g} kg, expected 0 (removes the load) to {HEAVIEST:g}")
     c, I = np.asarray(com, dtype=np.float64), np.asarray(matrix, dtype=np.float64)
     if not np.abs(c).max() <= FARTHEST:
         raise RbdError(f"inertia.com is {c.tolist()} m, expected finite numbers of at most {FARTHEST:g}: the centre of "

@@ -213,7 +213,7 @@ class RobotModel:
 
     def with_(self, *, gravity: Sequence[float] | Array | None = None, **coordinates: ArrayLike | None) -> RobotModel:
         """A changed copy: `gravity` (3,), and per velocity coordinate (nv,) or one number for all of them:
-        `damping`, `friction`, `armature`, `velocity_limit`, `effort_limit`. None leaves as it is; a floating root has
+        `damping`, `friction`, `armature`, `velocity_limit`, `effort_limit`. None changes nothing; a floating root has
         none of these. Damping and friction include those of joints that mimic; rotors of these stay as they are.
         """
         fields = {"damping": "damping", "friction": "friction", "armature": "rotor_inertia",

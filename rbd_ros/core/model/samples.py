@@ -15,7 +15,7 @@ _DATA = Path(__file__).parent / "data"
 
 
 def sample_names() -> tuple[str, ...]:
-    """Names that `sample` takes."""
+    """Valid names for `sample`."""
     return tuple(sorted(path.stem for path in _DATA.glob("*.urdf")))
 
 
@@ -32,7 +32,7 @@ def sample(name: str, **options: Any) -> RobotModel:
 
     "iiwa": KUKA LBR iiwa 14 of M Table 1; "two_link": a planar 2R arm. With constraints (`sample_constraints`), closed
     at zero: "four_bar", "five_bar" (planar), "stewart", "delta", "gripper", and "biped" (root="floating").
-    Does not warn of the iiwa's inertias: they are identified ones, and some are of no real body.
+    Does not warn about the iiwa's inertias: they were identified, and no real body can have some of them.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RbdWarning)
@@ -40,7 +40,7 @@ def sample(name: str, **options: Any) -> RobotModel:
 
 
 def sample_constraints(name: str, model: RobotModel) -> ConstraintSet:
-    """The loops and contacts of a sample robot, for `model = sample(name)`; none where it is a tree."""
+    """The loops and contacts of a sample robot, for `model = sample(name)`; none if it is a tree."""
     path = sample_path(name).with_suffix(".constraints.yaml")
     return load_constraints(path, model) if path.is_file() else ConstraintSet()
 

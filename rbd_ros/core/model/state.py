@@ -94,11 +94,15 @@ class States:
         if len(index) == 1 and array.shape[-1] == self.model.nv:
             where += f" of joint '{_owner(self.model, index[0], False)}'"
         of = "" if single else f" of state {at[0]}"
-        return BeyondNumbers(f"{where}{of} would not be finite: the state is too large, beyond what floating point "
-                             f"numbers hold ({sizes})")
+        if max((np.abs(given).max(initial=0.0) for given in inputs), default=0.0) > MODERATE:
+            return BeyondNumbers(f"{where}{of} would not be finite: the state is too large, beyond what floating point "
+                                 f"numbers hold ({sizes})")
+        return BeyondNumbers(f"{where}{of} would not be finite, though the state is not large ({sizes}): external "
+                             "wrenches or numbers of the model are, or joint_kinds.py lacks a branch for a kind")
 
 
 REASONABLE = 1e50    # of any input; squares of products of such numbers overflow
+MODERATE = 1e10    # of all inputs: no sums and products of such numbers that a robot has overflow
 
 
 _NONE: Mapping[str, Any] = {}

@@ -82,7 +82,7 @@ class SmoothTrajectory:
             if not over.max() <= 1e-6:
                 i, k, j = np.unravel_index(int(np.argmax(over)), over.shape)
                 raise RbdError(f"trajectory: between {self.times[i]:g} s and {self.times[i + 1]:g} s the smooth "
-                               f"interpolation swings out, to {what} {value[i, k, j]:.3g} of joint "
+                               f"interpolation overshoots, to {what} {value[i, k, j]:.3g} of joint "
                                f"'{model.joint_names[j]}': give velocities, or points at more even times")
 
     def sample(self, t: float) -> Reference:

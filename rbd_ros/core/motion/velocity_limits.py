@@ -90,8 +90,8 @@ def above_limits(model: RobotModel, points: Sequence[Waypoint]) -> str:
     if (speed <= most).all():
         return ""
     j = int(np.argmax(speed / limit))
-    return (f"trajectory: joint '{model.joint_names[j]}' reaches {speed[j]:.3g} (rad/s or m/s), its velocity limit is "
-            f"{limit[j]:.3g}: a robot that keeps it, as in Gazebo, falls behind")
+    return (f"trajectory: joint '{model.joint_names[j]}' reaches {speed[j]:.3g} (rad/s or m/s), above its velocity "
+            f"limit {limit[j]:.3g}: a robot that keeps it, as in Gazebo, falls behind")
 
 
 def _stacked(points: Sequence[Waypoint], order: int) -> Waypoint:

@@ -29,10 +29,9 @@ class ElasticSimulator:
     (nm,) in the order of `actuation.motor_names`, `time` (s); `step` advances it.
 
     step: s; by default a quarter of the time constant of the stiffest mode at the start. integrator: `variational`
-    (order 2) or `semi_implicit` (order 1), springs and damping implicit: stable however stiff; or `rk4` (order 4;
-    refused, here or on the way, where the step is too long for the stiffest spring). Friction of motors and links is
-    not smoothed, links stop at their limits, external wrenches act on links: all as in `Simulator`, which does the
-    work.
+    (order 2) or `semi_implicit` (order 1), springs and damping implicit: stable at any stiffness; or `rk4` (order 4;
+    refused, here or in `step`, if the step is too long for the stiffest spring). Friction of motors and links is
+    not smoothed, links stop at their limits, external wrenches act on links: all as in `Simulator`.
     """
 
     def __init__(self, actuation: Actuation, *, step: float | None = None, integrator: str = "variational",

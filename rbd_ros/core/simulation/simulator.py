@@ -35,18 +35,19 @@ class Simulator:
     """State of a simulated robot: `q` (nq,), `v` (nv,), `time` (s); `step` advances it.
 
     model: its `damping` (viscous) and `friction` (Coulomb) act on the joints; `model.with_` changes them.
-    step: s. integrator: `variational` (order 2: keeps momentum to rounding and the error of energy bounded),
-    `semi_implicit` (order 1), both with implicit damping, stable however stiff it is, or `rk4` (order 4).
-    limits: whether joints stop, inelastically, at their position limits. velocity_limits: whether none gets faster than
-    its description allows (a limit of 0 counts as none), as in Gazebo: by impulses in each step. constraints: loops and
-    contacts, kept by multipliers and by projecting each state onto them; `multipliers` are those of the last step.
+    step: s. integrator: `variational` (order 2: conserves momentum to rounding and bounds the energy error),
+    `semi_implicit` (order 1), both with implicit damping, stable at any stiffness, or `rk4` (order 4).
+    limits: whether joints stop, inelastically, at their position limits. velocity_limits: whether joints keep the
+    velocity limits of the description (a limit of 0 counts as none), as in Gazebo: by impulses in each step.
+    constraints: loops and contacts, kept by multipliers and by projecting each state onto them; `multipliers`
+    are those of the last step.
 
     Friction is not smoothed: impulses in each step bring a coordinate to rest or oppose it (`impulses`), so a joint
-    sticks without creeping, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are
-    modes with events in between (`modes`), but for closed loops. friction: a law for it with Stribeck's effect,
+    sticks without creep, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are
+    modes with events in between (`modes`), except with closed loops. friction: a law for it with Stribeck's effect,
     instead of the model's; its level is that of the speed before the step (rk4: of the speed).
 
-    springs: between coordinates of the model (`ElasticSimulator`); implicit as damping is.
+    springs: between coordinates of the model (`ElasticSimulator`); implicit like damping.
     """
 
     def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "variational",
@@ -67,7 +68,7 @@ class Simulator:
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
         if self._bounds.moving and constraints is not None:
-            raise RbdError("velocity_limits: not with constraints, whose loops would not stay closed")
+            raise RbdError("velocity_limits: not supported with constraints, whose loops would not stay closed")
         self._modes = Modes(model, self._law.level, self._bounds) if (
             integrator == "rk4" and constraints is None and (self._rubs or self._bounds.resting)) else None
         self._variational = Variational(model, self._law.level if self._rubs else None, self._bounds, springs,

@@ -135,7 +135,7 @@ class ModelNode(LifecycleNode):
     def _on_description(self, message: String) -> None:
         if self.model is not None and message.data not in (self._description, self._loaded):
             self.get_logger().warning(
-                "the robot description on the topic is another one, but that of the parameters counts"
+                "the robot description on the topic differs, but the one from the parameters is used"
                 if self._given else "a new robot description takes effect at the next configuration")
         self._description = message.data
         if self.model is None and not self._ended and self.get_parameter("autostart").value is True:
@@ -165,8 +165,8 @@ class ModelNode(LifecycleNode):
                            f"{self.resolve_topic_name('robot_description')}, and neither parameter 'robot_description' "
                            "nor 'robot_description_file' is set")
         log.info("loading the robot" if not COMPILED or is_cached() else
-                 "loading the robot; what is not compiled yet is compiled now, once, which takes up to a few minutes "
-                 "(`rbd compile` does it ahead)")
+                 "loading the robot; compiling kernels, once, which takes up to a few minutes (`rbd compile` does it "
+                 "in advance)")
         begin = time.monotonic()
         model, notes = self.load(values, description)
         for note in notes:
@@ -223,8 +223,8 @@ class ModelNode(LifecycleNode):
         now = time.monotonic()
         self._undescribed.tell(
             f"still no robot description: {silence(self, self._descriptions.topic_name)}" if self.status == WAITING
-            else "", "expected is the text of a URDF as std_msgs/String, latched (transient local), as from "
-            "robot_state_publisher in the same namespace; or set parameter 'robot_description_file'", now)
+            else "", "expected a URDF as std_msgs/String, transient local, as robot_state_publisher publishes it, in "
+            "the same namespace; or set parameter 'robot_description_file'", now)
         notice = self.look_around(now)
         with self.lock:
             report = {} if self.model is None else self.report()

@@ -15,13 +15,13 @@ from ...runtime.parameters import Parameter, Table
 from .rclpy_inside import guard_service, overrides
 
 EXECUTORS = ("single_threaded", "events")
-EXECUTOR = Parameter("executor", "string", "single_threaded", "rclpy executor. Python wheels of ROS deliver nothing "
-                     "with 'events'; ordinary installations are faster with it.", choices=EXECUTORS, read_only=True)
+EXECUTOR = Parameter("executor", "string", "single_threaded", "rclpy executor. With 'events', Python wheels of ROS "
+                     "deliver nothing; ordinary installations are faster.", choices=EXECUTORS, read_only=True)
 MODEL_NODE_TABLE: Table = (
     Parameter("autostart", "bool", True, "Configure and activate as soon as there is a robot description.",
               read_only=True),
     EXECUTOR,
-    Parameter("robot_description", "string", "", "URDF text. Empty: from the file below, or else from the topic "
+    Parameter("robot_description", "string", "", "URDF text. Empty: from robot_description_file, else from the topic "
               "robot_description.", read_only=True),
     Parameter("robot_description_file", "string", "", "Path of a URDF file, used if robot_description is empty.",
               read_only=True),
@@ -89,7 +89,7 @@ def _refusing(change: Callable[..., Any]) -> Callable[..., Any]:
         if not wrong:
             return change(request, response)
         result = SetParametersResult(successful=False, reason=f"parameter '{wrong[0].name}' is of type "
-                                     f"{wrong[0].value.type}, which is none of ROS; nothing was changed")
+                                     f"{wrong[0].value.type}, which is not a ROS type; nothing was changed")
         if isinstance(response, SetParametersAtomically.Response):
             response.result = result
         else:

@@ -11,6 +11,7 @@ Seen in rclpy 7.1.5 (Jazzy), whose sources are the reference; another version ha
 | `OneThreadGroup`, `GroupExecutor` | executors ask `can_execute` of groups and of themselves, and `get_nodes` | joint states wait for everything else that the node has: some 0.1 ms each |
 | `Waiting`, `ThreadlessGroup` | `rclpy.impl.implementation_singleton.rclpy_implementation.WaitSet`, as `rclpy.wait_for_message` uses it; executors ask `can_execute` of groups | `control_loop: executor`: a joint state is answered some 0.1 ms later |
 | `Stop` | `spin_until_future_complete` adds a callback to its future at every spin | memory grows for ever, by some hundred callbacks a second |
+| `let_go` | `LifecycleNode._state_machine` holds the node after `destroy_node`, and with it the middleware's participant | the process ends with a participant that lives, and Fast DDS, at its own end, may hang or crash |
 | `make_executor` | `rclpy.experimental.events_executor` | no parameter `executor: events` |
 """    # noqa: E501
 from __future__ import annotations
@@ -22,7 +23,6 @@ from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.guard_condition import GuardCondition
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.task import Future
@@ -109,7 +109,7 @@ class ThreadlessGroup(ReentrantCallbackGroup):
 
 
 class Waiting:
-    """A wait set around some subscriptions alone. All but `wake` is for one thread, within a `with` of this.
+    """A wait set around some subscriptions alone, for one thread, within a `with` of this.
 
     `events`, called now and then, executes what there is of their QoS events: to wait for these would cost each message
     some µs.
@@ -117,33 +117,33 @@ class Waiting:
 
     def __init__(self, context: Any, subscriptions: Sequence[Any]) -> None:
         self.subscriptions = tuple(subscriptions)
-        self._context, self._guard = context, GuardCondition(None, None, context)
+        self._context = context
         self._events = [handler for each in self.subscriptions for handler in each.event_handlers]
         with context.handle:
-            self._set = rclpy_implementation.WaitSet(len(self.subscriptions), 1, 0, 0, 0, 0, context.handle)
+            self._set = rclpy_implementation.WaitSet(len(self.subscriptions), 0, 0, 0, 0, 0, context.handle)
             self._event_set = rclpy_implementation.WaitSet(0, 0, 0, 0, 0, len(self._events), context.handle)
         self._stack = ExitStack()
+        self._handles: list[Any] = []
 
     def __enter__(self) -> Waiting:
-        for each in (self._context, self._guard, *self.subscriptions):
+        for each in (self._context, *self.subscriptions):
             self._stack.enter_context(each.handle)    # they exist as long as this is used
         for event in self._events:
             self._stack.enter_context(event)
+        self._handles = [each.handle for each in self.subscriptions]
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self._handles = []
         self._stack.close()
-        self._guard.destroy()
 
-    def wait(self, timeout: float = -1.0) -> bool:
-        """Until there is a message or `wake` is called, or for `timeout` s; whether there is something to take."""
+    def wait(self, timeout: float) -> None:
+        """Until there is a message, or for `timeout` s."""
         waiting = self._set
         waiting.clear_entities()
-        for each in self.subscriptions:
-            waiting.add_subscription(each.handle)
-        waiting.add_guard_condition(self._guard.handle)
-        waiting.wait(-1 if timeout < 0.0 else int(timeout * 1e9))
-        return any(waiting.is_ready("subscription", i) for i in range(len(self.subscriptions)))
+        for handle in self._handles:
+            waiting.add_subscription(handle)
+        waiting.wait(int(timeout * 1e9))
 
     def events(self) -> None:
         """Execute the callbacks of QoS events that have come."""
@@ -161,9 +161,11 @@ class Waiting:
         """(message, info) of what waits longest in a subscription, None if nothing does."""
         return subscription.handle.take_message(subscription.msg_type, subscription.raw)
 
-    def wake(self) -> None:
-        """End a wait, from any thread."""
-        self._guard.trigger()
+
+def let_go(node: Node) -> None:
+    """After `destroy_node`: nothing of a lifecycle node holds the middleware any longer."""
+    if hasattr(node, "_state_machine"):
+        node._state_machine = None
 
 
 def make_executor(name: str) -> Any:

@@ -15,7 +15,7 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.signals import SignalHandlerOptions
 
 from ...signals import SIGNALS, hangs, ignore_signals
-from .rclpy_inside import Stop, make_executor
+from .rclpy_inside import Stop, let_go, make_executor
 
 LONGEST_IDLE = 1.0    # s that a process takes to end which publishes no torque
 
@@ -49,6 +49,7 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None) -> Non
                 executor.shutdown()
             if node is not None:
                 node.destroy_node()
+                let_go(node)
         rclpy.try_shutdown()
         ignore_signals()
 

@@ -42,9 +42,9 @@ class TorqueReminder:
     def tell(self, missing: str, joints: Sequence[str], others: str, now: float) -> None:
         """As `no_state` and `rivals` say it; joints: of the model."""
         self._missing.tell(missing, f"no torque before a sensor_msgs/JointState of all joints: {', '.join(joints)}. "
-                           "`ros2 topic info -v` and `ros2 topic echo --once` show publisher, QoS and names", now)
+                           "`ros2 topic info -v` and `ros2 topic echo --once` show its publisher, QoS and names", now)
         self._rivals.tell(others, "the robot gets the torque of both in turns. Stop one of them, or give it another "
-                          "name (a process that was killed counts for some 20 s more)", now)
+                          "name (a killed process still counts for some 20 s)", now)
 
 
 def silence(node: Node, topic: str) -> str:
@@ -59,7 +59,7 @@ def no_state(node: Node, topic: str, state: Any, names: Sequence[str]) -> str:
     """Why no joint state with these joints was accepted yet; `state`: a `StateInput`."""
     if state.refused:
         return f"{topic} is rejected: {state.refused}"
-    return f"{topic} has {', '.join(state.foreign)}, none of {', '.join(names)}" if state.foreign else silence(
+    return f"{topic} has {', '.join(state.foreign)}, but none of {', '.join(names)}" if state.foreign else silence(
         node, topic)
 
 

@@ -32,9 +32,9 @@ from ..outputs import ADAPTERS_TABLE, make_outputs
 from ..outputs.efforts import EffortOutput
 from ..outputs.handover import HANDOVER_TABLE, Handover, make_handover
 from ..outputs.output import Output
-from .control_loop import CONTROL_LOOP_TABLE
+from ..loop.control_loop import CONTROL_LOOP_TABLE
 from .emergency_stop import EmergencyStop
-from .joint_state_inputs import Info, JointStateInputs
+from ..loop.joint_state_inputs import Info, JointStateInputs
 from .model_node import ModelNode
 from .parameters import MODEL_NODE_TABLE
 from .surroundings import TorqueReminder, no_state, rivals
@@ -60,7 +60,7 @@ class TorqueNode(ModelNode, ABC):
         self._outputs: list[Output] = []
         self._states: Any = None
         self._heard: Any = None
-        self._watchdog: Any = None
+        self._watches = False    # whether the watchdog has its say
         self._handover: Handover | None = None
         self._stops = EmergencyStop(self)
         self._reminder = TorqueReminder(self.get_logger().warning)
@@ -106,11 +106,8 @@ class TorqueNode(ModelNode, ABC):
         self._handover = make_handover(self, values)
         self.undo += [each.destroy for each in (*self._outputs, self._handover) if each is not None]
         self.create_inputs()
-        watchdog = self._watchdog = self.create_timer(1.0 / values["watchdog_rate"], self._on_watchdog,
-                                                      clock=self.steady, autostart=False)
-        self.undo.append(lambda: self.destroy_timer(watchdog))
         states = self._states = JointStateInputs(self, values, lambda: self.controller.statistics.period,
-                                                 self._on_malformed)
+                                                 self._on_malformed, self._on_watchdog)
         self.undo.append(states.stop)
         self._heard = self.listen_to_states(states)
         states.start()
@@ -122,7 +119,7 @@ class TorqueNode(ModelNode, ABC):
     def tear_down(self) -> None:
         self._stops.tear_down()
         self._outputs = []
-        self.controller = self._states = self._heard = self._watchdog = self._handover = None
+        self.controller = self._states = self._heard = self._handover = None
 
     def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
         self.make_settings(values, model)
@@ -156,9 +153,9 @@ class TorqueNode(ModelNode, ABC):
         with self.lock:
             self.controller.activate(time.monotonic())
             self.active, self.status = True, "active"
-        self._watchdog.reset()
-        self.get_logger().info("active: torque follows the joint states. If this process is killed, nothing stops the "
-                               "last torque: have a watchdog downstream")
+        self._watches = True
+        self.get_logger().info("active: torque follows the joint states. If this process is killed, the last torque "
+                               "stays: have a watchdog downstream")
         return TransitionCallbackReturn.SUCCESS
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -176,7 +173,7 @@ class TorqueNode(ModelNode, ABC):
         controller have the arm, if there is one. An emergency stop ends the ramp.
         """
         controller, settings = self.controller, self.controller.settings.safety
-        self._watchdog.cancel()
+        self._watches = False
         begin = time.monotonic()
         if self._handover is not None and controller.safety.output is not None:
             self._handover.run(self._go_on)
@@ -215,7 +212,8 @@ class TorqueNode(ModelNode, ABC):
         """An emergency stop: a defect must not end process or thread with the last torque latched."""
         with self.lock:
             self.controller.safety.stop()
-        self.seldom.error("defect", f"stopped by a defect; publishing the safe effort until ~/reset:\n{trace}")
+        self.seldom.error("defect", "stopped by a defect of this software; publishing the safe effort until "
+                                    f"~/reset:\n{trace}")
 
     def _on_malformed(self, error: Malformed) -> None:
         self.report_rejection(self.controller.rejections.add(error))
@@ -254,8 +252,8 @@ class TorqueNode(ModelNode, ABC):
                 output.publish(self._stamp, self.controller.state.q, self.controller.state.v, command)
 
     def _on_watchdog(self) -> None:
-        # After a long callback a fresh state may wait behind this timer.
-        if not self.active or self._states.take():
+        # After a long callback a fresh state may wait behind a timer.
+        if not self._watches or self._states.take():
             return
         with self.lock:
             now = time.monotonic()

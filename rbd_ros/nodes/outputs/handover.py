@@ -17,16 +17,17 @@ from ...runtime.parameters import Parameter, Table
 from ..base.rclpy_inside import take_answer
 from .output import interface_type
 
-AGAINST = "the last torque stays where it was sent: hold the arm by its brakes or another controller"
+AGAINST = "the last torque stays downstream: hold the arm by its brakes or another controller"
 
 HANDOVER_TABLE: Table = (
-    Parameter("handover.controller_manager", "string", "", "Controller manager that is asked to switch controllers "
-              "before the torque ends, at deactivation, SIGINT and SIGTERM: <this>/switch_controller. Empty: none.",
+    Parameter("handover.controller_manager", "string", "", "Controller manager to switch controllers before the torque "
+              "ends, at deactivation, SIGINT and SIGTERM: <this>/switch_controller. Empty: none.",
               read_only=True),
-    Parameter("handover.activate", "strings", (), "Controllers that hold the arm from then on.", read_only=True),
-    Parameter("handover.deactivate", "strings", (), "Controllers that pass this node's torque on.", read_only=True),
-    Parameter("handover.timeout", "number", 1.0, "How long the switch is waited for, s; then the torque ends all the "
-              "same.", lower=0.01, upper=3.0, read_only=True),
+    Parameter("handover.activate", "strings", (), "Controllers to activate, which then hold the arm.", read_only=True),
+    Parameter("handover.deactivate", "strings", (), "Controllers to deactivate, which pass on this node's torque.",
+              read_only=True),
+    Parameter("handover.timeout", "number", 1.0, "Longest wait for the switch, s; after that the torque ends in any "
+              "case.", lower=0.01, upper=3.0, read_only=True),
 )
 
 
@@ -46,12 +47,12 @@ class Handover:
         self._client = node.create_client(service, f"{manager}/switch_controller")
         if not activate:
             node.get_logger().warning("'handover.activate' is empty: after a controller with effort is deactivated, "
-                                      "most hardware goes on with the last torque")
+                                      "most hardware keeps applying the last torque")
 
     def run(self, go_on: Callable[[], None]) -> None:
         """Ask, and log what came of it; calls `go_on`, which must not take long, until then. Needs no executor."""
         name, begin = self._client.srv_name, time.monotonic()
-        self._node.get_logger().info(f"asking {name} to {self._wanted}; the torque goes on meanwhile")
+        self._node.get_logger().info(f"asking {name} to {self._wanted}; the torque continues meanwhile")
         pending, problem = None, ""
         while time.monotonic() - begin < self._timeout:
             go_on()
@@ -71,7 +72,7 @@ class Handover:
             problem = (f"nobody offers {name}" if pending is None else "it did not answer") + f" for {self._timeout} s"
         if pending is not None:
             self._client.remove_pending_request(pending)
-        self._node.get_logger().error(f"{name} was to {self._wanted}, but {problem}. Ramping out all the same; "
+        self._node.get_logger().error(f"{name} should {self._wanted}, but {problem}. Ramping out all the same; "
                                       + AGAINST)
 
     def destroy(self) -> None:

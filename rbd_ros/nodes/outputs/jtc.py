@@ -35,8 +35,8 @@ TABLE: Table = (
               read_only=True),
     Parameter("jtc.time_from_start", "number", 0.0, "Time within which the controller approaches each effort linearly, "
               "s; 0: in its next cycle.", lower=0.0, upper=1.0, read_only=True),
-    Parameter("jtc.velocities", "bool", True, "Send the measured velocity, too. The controller then needs "
-              "allow_nonzero_velocity_at_trajectory_end; without it, its derivative gain damps every motion.",
+    Parameter("jtc.velocities", "bool", True, "Also send the measured velocity. The controller then needs "
+              "allow_nonzero_velocity_at_trajectory_end; if false, its derivative gain damps every motion.",
               read_only=True),
 )
 

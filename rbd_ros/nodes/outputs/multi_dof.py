@@ -20,8 +20,8 @@ from .output import Array, Indices, Output, Stamp, joint_indices, message_type
 TABLE: Table = (
     Parameter("multi_dof.controller", "string", "pid_controller", "Controller that takes "
               "control_msgs/MultiDOFCommand on <controller>/reference.", read_only=True),
-    Parameter("multi_dof.joints", "strings", (), "The order of degrees of freedom in that controller, which looks at "
-              "the order only. Empty: `joints`.", read_only=True),
+    Parameter("multi_dof.joints", "strings", (), "The order of degrees of freedom in that controller, which ignores "
+              "names. Empty: `joints`.", read_only=True),
 )
 
 

@@ -87,5 +87,5 @@ def interface_type(use: str, package: str, kind: str, name: str) -> Any:
                        f"install it (Debian, Ubuntu: apt install ros-$ROS_DISTRO-{package.replace('_', '-')}, or "
                        "build it in your workspace), source it, and start the node again") from None
     except AttributeError:
-        raise RbdError(f"{use} {package}/{name}, which the '{package}' that is installed here "
-                       "does not have: it needs a newer one") from None
+        raise RbdError(f"{use} {package}/{name}, which the installed '{package}' does not have: "
+                       "install a newer one") from None

@@ -44,11 +44,11 @@ ANNOTATOR_TABLE: Table = (
     *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published effort"), *PAYLOAD_TABLE,
     ROBOT_COMPENSATES, *EFFORT_LIMITS,
     *friction_rows("Compensate"),
-    Parameter("clip", "bool", True, "Cut efforts off at their limits. They are reported in either case."),
+    Parameter("clip", "bool", True, "Clip efforts to their limits. Efforts beyond them are reported in either case."),
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AnnotatorSettings:
     """Validated parameters; `effort_limit` (nv,) in model order, N m or N."""
 
@@ -62,9 +62,10 @@ class AnnotatorSettings:
         """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
         values = validate(ANNOTATOR_TABLE, values)
         zero = np.zeros(model.nv)
-        law = TrackingLawSettings(zero, zero, "full", FrictionTerms.from_values(values), values["robot_compensates"])
+        law = TrackingLawSettings(kp=zero, kd=zero, friction=FrictionTerms.from_values(values),
+                                  compensates=values["robot_compensates"])
         limit = effort_limits(values, model, joint_order(values["joints"], model)[2])
-        return AnnotatorSettings(loaded(model, values), law, limit, values["clip"])
+        return AnnotatorSettings(model=loaded(model, values), law=law, effort_limit=limit, clip=values["clip"])
 
 
 class Excess(NamedTuple):

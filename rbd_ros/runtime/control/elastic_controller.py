@@ -145,7 +145,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         if reference is None:
             return NOTHING
         if laws.settings.law.mode != "feed_forward" and not self.motor_state.fresh(now):
-            return self._refuse("motor_state_missing", "no motor state that is fresh", newest)
+            return self._refuse("motor_state_missing", "no fresh motor state", newest)
         if laws.settings.law.mode == "feedback_linearization" and self.loop.share <= 0.0:
             return self._refuse("feedback_missing", "the joint state is too old for feedback", newest)
         if reference.jerk is None or reference.snap is None:
@@ -160,7 +160,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         found = laws.motors.command(np.stack([reference.q, reference.v, reference.a, reference.jerk, reference.snap]),
                                     state, self._stiffness.value, np.vstack([effort, rates]), self.loop.share)
         if not (all_finite(found.effort) and _finite(found.reference)):
-            return self._refuse("impossible", "what the motors should do is not finite", newest)
+            return self._refuse("impossible", "the motor reference is not finite", newest)
         motors = None
         if newest and self.safety.mode in ("waiting", "stale", "ramp_in", "running"):
             motors = self._led_in(now, laws, found.reference)
@@ -177,7 +177,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
             self._ramp.jump(time, wanted, duration)
         found = self._ramp.follow(time, wanted)
         if not _finite(found):
-            raise RbdError("the way of the motors to their reference is not finite")
+            raise RbdError("the ramp of the motors to their reference is not finite")
         return found
 
     def _present(self, now: float, like: MotorReference) -> MotorReference:

@@ -65,10 +65,10 @@ class ElasticCommand(NamedTuple):
 
 
 class ElasticLaw:
-    """Commands for one robot, one after another, a period apart; `reset` where the motion begins anew.
+    """Commands for one robot, one per period; call `reset` when a motion begins again.
 
     Springs with damping have a state, the deflection of the reference. In `feedback_linearization`, dampers that
-    settle within two periods (D/K < 2 periods) count as none: no sampled control could use them.
+    settle within two periods (D/K < 2 periods) are ignored: no sampled control could use them.
     """
 
     def __init__(self, actuation: Actuation, settings: ElasticLawSettings) -> None:
@@ -96,7 +96,7 @@ class ElasticLaw:
 
         state: measured, for all modes but `feed_forward`. efforts: link-side τ, τ̇, τ̈ (3, nv) of the reference for
         the flatness map, by default `link_efforts`. share: of the PD. Raises `RbdError` naming the input, or the joint
-        whose spring cannot do what is asked.
+        whose spring cannot produce it.
         """
         r = real(reference, "reference", f"(5, {self.actuation.nv})")
         if r.shape != (5, self.actuation.nv):

@@ -22,7 +22,7 @@ from .flatness import FLATNESS_TABLE, FlatnessSettings
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ElasticSettings(FlatnessSettings):
     """Validated parameters; `model` is that of the links, `motors` are limits and fallback of the motors (nm,).
 
@@ -75,8 +75,9 @@ class ElasticSettings(FlatnessSettings):
         motors = replace(rigid.safety, effort_limit=read_only(np.where(limit < 0.0, described, limit)),
                          rate_limit=per_motor("motor_effort_limits.rate"),
                          fallback=read_only(held(actuation, rigid.safety.fallback)))
-        law = ElasticLawSettings(1.0 / values["state_rate"] if values["state_rate"] > 0.0 else 1e-3, values["mode"],
-                          per_motor("motor_gains.kp"), per_motor("motor_gains.kd"), gains)
+        law = ElasticLawSettings(
+            period=1.0 / values["state_rate"] if values["state_rate"] > 0.0 else 1e-3, mode=values["mode"],
+            kp=per_motor("motor_gains.kp"), kd=per_motor("motor_gains.kd"), gains=gains)
         if values["state_rate"] <= 0.0 and (values["mode"] == "feedback_linearization" or actuation.damped.size):
             raise RbdError("parameter 'state_rate' must be the rate of joint states (Hz) for "
                            + ("feedback_linearization" if not actuation.damped.size else "springs with damping"))
@@ -117,8 +118,8 @@ def _wanting(drive: Drive, stiffness: float | None) -> Drive:
 def _refuse_what_is_rigid(values: Mapping[str, Any]) -> None:
     for name in ("gains.kp", "gains.kd"):
         if any(values[name]):
-            raise RbdError(f"parameter '{name}' is of the rigid form; with 'actuation_file' the motors are controlled: "
-                           "use 'motor_gains.kp', 'motor_gains.kd' or 'poles'")
+            raise RbdError(f"parameter '{name}' is for rigid joints only; with 'actuation_file' the motors are "
+                           "controlled: use 'motor_gains.kp', 'motor_gains.kd' or 'poles'")
     if values["robot_compensates"]:
         raise RbdError(f"parameter 'robot_compensates' is {', '.join(values['robot_compensates'])}, but with "
-                       "'actuation_file' the motors get all of the torque: expected nothing")
+                       "'actuation_file' this node commands the whole motor torque: expected nothing")

@@ -17,14 +17,15 @@ ELASTIC_TABLE: Table = (
               lower=0.0, upper=1e9, per="motor"),
     Parameter("poles", "numbers", (100.0,), "Bandwidth of the error dynamics of each joint under "
               "feedback_linearization, all its poles at minus this, 1/s.", lower=1e-3, upper=1e6),
-    Parameter("stiffness_poles", "numbers", (50.0,), "The same of a stiffness, in all modes: how fast it follows "
+    Parameter("stiffness_poles", "numbers", (50.0,), "The same for a stiffness, in all modes: how fast it follows "
               "`stiffness`, 1/s. One number, or one per joint of variable stiffness.", lower=1e-3, upper=1e6,
               per="joint of variable stiffness"),
-    Parameter("stiffness", "numbers", (-1.0,), "Wanted stiffness of joints of variable stiffness, N m/rad or N/m: one "
+    Parameter("stiffness", "numbers", (-1.0,), "Desired stiffness of joints of variable stiffness, N m/rad or N/m: one "
               "number, or one per such joint; -1: as in actuation_file.", lower=-1.0, upper=1e12,
               per="joint of variable stiffness"),
     Parameter("motor_effort_limits.maximum", "numbers", (-1.0,), "Limit of the motor torque behind the gear, N m or N: "
               "one number, or one per motor; -1: that of the joint.", lower=-1.0, per="motor"),
-    Parameter("motor_effort_limits.rate", "numbers", (math.inf,), "Limit of its change, N m/s or N/s, likewise.",
+    Parameter("motor_effort_limits.rate", "numbers", (math.inf,), "Rate limit of the motor torque, N m/s or N/s, "
+              "likewise.",
               lower=1e-3, per="motor"),
 )

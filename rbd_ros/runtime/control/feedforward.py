@@ -34,7 +34,7 @@ FEEDFORWARD_TABLE: Table = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FeedforwardSettings(FollowingSettings):
     """Validated parameters of the feed-forward controller."""
 

@@ -41,7 +41,7 @@ FLATNESS_TABLE: Table = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FlatnessSettings(FollowingSettings):
     """Validated parameters; gains (nv,) in N m/rad, N m s/rad."""
 
@@ -54,8 +54,8 @@ class FlatnessSettings(FollowingSettings):
         """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
         values = validate(FLATNESS_TABLE, values)
         if "coriolis" in values["robot_compensates"]:
-            raise RbdError("parameter 'robot_compensates': 'coriolis' has no place in flatness control, as its time "
-                           "derivatives depend on the measured state; expected 'gravity', 'friction'")
+            raise RbdError("parameter 'robot_compensates': 'coriolis' is not supported in flatness control, as its "
+                           "time derivatives depend on the measured state; expected 'gravity', 'friction'")
         order = joint_order(values["joints"], model)[2]
         return FlatnessSettings(
             kp=per_joint("gains.kp", values["gains.kp"], order), kd=per_joint("gains.kd", values["gains.kd"], order),

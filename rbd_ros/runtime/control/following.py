@@ -23,14 +23,14 @@ Array = NDArray[np.float64]
 
 FOLLOWING_TABLE: Table = (
     *TORQUE_TABLE,
-    Parameter("reference_timeout", "number", 0.2, "Age at which a streamed reference turns into standing still at its "
-              "position, s; 0: never.", lower=0.0, upper=1e6),
-    Parameter("wrench_timeout", "number", 0.1, "Age at which external wrenches count as gone, s; 0: never.", lower=0.0,
+    Parameter("reference_timeout", "number", 0.2, "Age of a streamed reference after which the robot stands still at "
+              "its position, s; 0: never.", lower=0.0, upper=1e6),
+    Parameter("wrench_timeout", "number", 0.1, "Age at which external wrenches expire, s; 0: never.", lower=0.0,
               upper=1e6),
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FollowingSettings(TorqueSettings):
     """Validated parameters of controllers that follow; timeouts in s."""
 
@@ -136,11 +136,11 @@ class FollowingController(TorqueController[F], Generic[F]):
     def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> Verdict:
         """Take a trajectory, which replaces what was desired before."""
         if self.safety.latched:
-            return self.rejections.add(Rejected("bad_trajectory", "a trajectory would run on during the emergency "
-                                                "stop: reset that first"))
+            return self.rejections.add(Rejected("bad_trajectory", "no trajectory is accepted during an emergency stop: "
+                                                "call ~/reset first"))
         if stamp_ns and self.state.unstamped:
-            return self.rejections.add(Rejected("bad_trajectory", "joint states have no stamps that the trajectory's "
-                                                "could be compared with: send it with stamp 0, to begin at once"))
+            return self.rejections.add(Rejected("bad_trajectory", "joint states have no stamps to compare the "
+                                                "trajectory's stamp with: send it with stamp 0, to begin at once"))
         measured = self.state.q if self.state.age(now) < self.state.timeout else None
         before = self.reference.without_later()
         accepted = self.reference.accept_trajectory(now, stamp_ns, self.state.time_ns, names, points, measured)

@@ -136,6 +136,6 @@ class LoopRate:
         if self.age * EAGER > self._oldest:
             return (f"joint states are answered {1e3 * self.age:.3g} ms after they were sent, at most "
                     f"{1e3 * self._oldest:.3g} ms are allowed ('feedback.max_age')")
-        known = "by 'state_rate'" if self.rate > 0.0 else "as learnt since activation ('state_rate' is 0)"
+        known = "by 'state_rate'" if self.rate > 0.0 else "as measured since activation ('state_rate' is 0)"
         return (f"the loop is slower than {self._fraction / self.period:.3g} Hz: {self._fraction:g} "
                 f"('feedback.min_rate') of {1.0 / self.period:.3g} Hz, {known}")

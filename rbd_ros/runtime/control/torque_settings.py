@@ -18,14 +18,15 @@ from .tracking_law import COMPENSATES
 
 Array = NDArray[np.float64]
 
-VELOCITY_CUTOFF = Parameter("velocity_cutoff", "number", 30.0, "Cut-off of the low-pass on velocities that are "
-                            "estimated because the joint state has none, Hz; 0: no filter.", lower=0.0, upper=1e5)
+VELOCITY_CUTOFF = Parameter("velocity_cutoff", "number", 30.0, "Cut-off frequency of the low-pass filter for "
+                            "velocities that are estimated because the joint state has none, Hz; 0: no filter.",
+                            lower=0.0, upper=1e5)
 
 ROBOT_COMPENSATES = Parameter("robot_compensates", "strings", (), "What the robot's own controller adds to the torque "
                               "it is sent.", choices=COMPENSATES)
 EFFORT_LIMITS: Table = (
-    Parameter("effort_limits.maximum", "numbers", (math.inf,), "Effort limit, N m or N; the smaller one of this and "
-              "the description's counts.", lower=0.0),
+    Parameter("effort_limits.maximum", "numbers", (math.inf,), "Effort limit, N m or N; the smaller of this and the "
+              "description's limit applies.", lower=0.0),
     Parameter("effort_limits.override_zero", "numbers", (0.0,), "Effort limit of joints whose limit in the description "
               "is 0, N m or N. Without it such a joint is an error.", lower=0.0, read_only=True),
 )
@@ -36,42 +37,44 @@ TORQUE_TABLE: Table = (
     *PAYLOAD_TABLE,
     ROBOT_COMPENSATES,
     Parameter("gravity_check", "bool", True, "Compare the measured effort with the model's gravity torque after "
-              "activation, and log what differs. False where `effort` of the joint states is no torque (UR: current)."),
+              "activation, and log differences. Set false if `effort` of the joint states is not a torque (UR: "
+              "current)."),
     *EFFORT_LIMITS,
-    Parameter("effort_limits.rate", "numbers", (math.inf,), "Limit of the effort's change, N m/s or N/s.", lower=1e-3),
+    Parameter("effort_limits.rate", "numbers", (math.inf,), "Rate limit of the effort, N m/s or N/s.", lower=1e-3),
     Parameter("state_timeout", "number", 0.05, "Age of the last joint state at which the safe output begins, s.",
               lower=1e-3, upper=10.0),
-    Parameter("state_rate", "number", 0.0, "Expected rate of joint states, Hz; 0: measured (the fastest since "
-              "activation is what `feedback.*` compares with).", lower=0.0, upper=1e5,
+    Parameter("state_rate", "number", 0.0, "Expected rate of joint states, Hz; 0: measured (`feedback.*` compares with "
+              "the fastest since activation).", lower=0.0, upper=1e5,
               read_only=True),
     VELOCITY_CUTOFF,
-    Parameter("plausible_velocity", "numbers", (2.0,), "Joint and motor states are rejected where a joint is faster, "
-              "or has moved faster, than this multiple of the description's velocity limit (10 rad/s or 2 m/s where "
-              "that is 0 or missing), or where its velocity leaps by more than half of that limit and positions do "
-              "not; inf: whatever they say is taken.", lower=1.0),
-    Parameter("feedback.max_age", "number", 5.0, "Oldest joint state that is fed back, in periods (of `state_rate`): "
-              "from its publication to the answer. Older ones are answered without feedback, which comes back within "
-              "ramp_in; if they are older on average, by the safe output. inf: no limit, for simulations that wait for "
-              "the answer.", lower=0.5),
-    Parameter("feedback.min_rate", "number", 0.25, "Slowest loop that is controlled, as a fraction of `state_rate`, in "
-              "the time of the stamps; a slower one is answered by the safe output. 0: no limit.", lower=0.0,
+    Parameter("plausible_velocity", "numbers", (2.0,), "Joint and motor states are rejected if a joint is faster, or "
+              "has moved faster, than this multiple of the description's velocity limit (10 rad/s or 2 m/s if that is "
+              "0 or missing), or if its velocity jumps by more than half of that limit while positions do not; inf: "
+              "every state is accepted.", lower=1.0),
+    Parameter("feedback.max_age", "number", 5.0, "Largest age of a joint state for feedback, from its publication to "
+              "the answer, in periods (of `state_rate`). Older ones are answered without feedback, which returns "
+              "within ramp_in; if they are older on average, by the safe output. inf: no limit, for simulations that "
+              "wait for the answer.", lower=0.5),
+    Parameter("feedback.min_rate", "number", 0.25, "Slowest accepted loop, as a fraction of `state_rate`, in the time "
+              "of the stamps; a slower one gets the safe output. 0: no limit.", lower=0.0,
               upper=1.0),
-    Parameter("ramp_in", "number", 0.5, "Time from the safe output to the command after activation, and of the way to "
-              "what changed parameters or a stream that begins elsewhere ask for, s.", lower=0.0, upper=60.0),
+    Parameter("ramp_in", "number", 0.5, "Time from the safe output to the command after activation, and to the new "
+              "command after a change of parameters or when a stream begins elsewhere, s.", lower=0.0, upper=60.0),
     Parameter("ramp_out", "number", 0.5, "Time from the command to the safe output at deactivation and at the end, s.",
               lower=0.0, upper=60.0),
-    Parameter("safe_output.damping", "number", 5.0, "The safe output is g(q) - damping M(q) v while the state is "
-              "fresh: speed decays at this rate, 1/s. (0 if the robot compensates gravity.)", lower=0.0, upper=100.0),
-    Parameter("safe_output.hold", "number", 0.5, "How long the safe output of the last state is held when states no "
-              "longer come, s.", lower=0.0, upper=1e6),
-    Parameter("safe_output.fallback_ramp", "number", 1.0, "Time of the ramp to the fallback after that, s.", lower=0.0,
-              upper=1e6),
+    Parameter("safe_output.damping", "number", 5.0, "The safe effort is g(q) - damping M(q) v while the state is "
+              "fresh, so speed decays at this rate, 1/s. (The safe effort is 0 if the robot compensates gravity.)",
+              lower=0.0, upper=100.0),
+    Parameter("safe_output.hold", "number", 0.5, "How long the safe effort of the last state is held after states "
+              "stop, s.", lower=0.0, upper=1e6),
+    Parameter("safe_output.fallback_ramp", "number", 1.0, "Duration of the ramp to the fallback after that, s.",
+              lower=0.0, upper=1e6),
     Parameter("safe_output.fallback", "numbers", (0.0,), "Effort that is published for ever after that, N m or N.",
               lower=-1e9, upper=1e9),
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TorqueSettings:
     """The validated parameters of one node for one model; arrays are read-only and in model order.
 

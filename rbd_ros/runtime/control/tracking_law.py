@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ...core.actuation.friction import friction_effort
 from ...core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
+from ...core.errors import unknown_name
 from ...core.model.robot_model import RobotModel
 from ...core.motion.trajectory import Reference
 from ..friction_terms import ALL_FRICTION, FrictionTerms
@@ -32,7 +33,7 @@ FEEDFORWARD = ("none", "gravity", "full", "computed_torque")
 COMPENSATES = ("gravity", "coriolis", "friction")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrackingLawSettings:
     """Which torque. `kp`, `kd` (nv,): N m/rad and N m s/rad, or 1/s² and 1/s with `computed_torque`.
 
@@ -50,6 +51,8 @@ class TrackingLaw:
     """The law of `settings` for one robot."""
 
     def __init__(self, model: RobotModel, settings: TrackingLawSettings) -> None:
+        if settings.feedforward not in FEEDFORWARD:
+            raise unknown_name("feedforward", settings.feedforward, FEEDFORWARD)
         self.model, self.settings = model, settings
         self._zero = np.zeros(model.nv)
         self._feedback = bool(settings.kp.any() or settings.kd.any())

@@ -42,7 +42,7 @@ def refusals(description: Description) -> list[tuple[str, str]]:
     for name in bodies_without_mass(description):
         rest = f", with the {len(behind[name])} links behind it" if behind[name] else ""
         found.append((name, f"is left out, as it has no mass{rest}; spawning reports success all the same"))
-    found += [(name, "the inertia is refused, and the robot with it: its principal moments are not those of a body")
+    found += [(name, "the robot is refused: no body can have this inertia (principal moments)")
               for name, inertia in description.links.items() if inertia.mass > 0.0 and not is_valid(inertia)]
     return found + [(name, "the robot is refused: a joint has the same name") for name in _ambiguous(description)]
 
@@ -96,7 +96,7 @@ def gazebo_description(text: str | bytes, source: str, interface: str, *, contro
     description, _ = describe(tree, source)
     root, _ = depth_first(description)
     if WORLD in description.links and root != WORLD:
-        raise RbdError(f"{source}: link '{WORLD}' is not the root, but Gazebo takes it for the world: rename it")
+        raise RbdError(f"{source}: link '{WORLD}' is not the root, but Gazebo treats it as the world: rename it")
     _check_joints(description, source)
     notes: list[str] = []
     links = {link.get("name"): link for link in tree.findall("link")}
@@ -111,7 +111,7 @@ def gazebo_description(text: str | bytes, source: str, interface: str, *, contro
     for name in bodies_without_mass(description):
         mass, moment = BASE if name in fixed else FRAME
         _set_inertial(links[name], mass, np.zeros(3), moment * np.eye(3))
-        notes.append(f"link {name}: given {mass:g} kg, as Gazebo leaves out what has no mass"
+        notes.append(f"link {name}: given {mass:g} kg, as Gazebo leaves out links without mass"
                      + ("" if name in fixed else ", although it moves"))
     if root != WORLD:
         ElementTree.SubElement(tree, "link", {"name": WORLD})
@@ -121,11 +121,11 @@ def gazebo_description(text: str | bytes, source: str, interface: str, *, contro
         notes.append(f"link {root}: fixed to the world")
     for name in _ambiguous(description):
         _rename_link(tree, name, _free(f"{name}_link", description))
-        notes.append(f"link {name}: renamed to {_free(f'{name}_link', description)}, as a joint is called so, too")
+        notes.append(f"link {name}: renamed to {_free(f'{name}_link', description)}, because a joint has the same name")
     followers = [joint.name for joint in description.joints if joint.mimic is not None]
     if followers:
-        notes.append(f"joints {', '.join(followers)}: follow others, which Gazebo's default engine does not do; they "
-                     "move freely")
+        notes.append(f"joints {', '.join(followers)}: are mimic joints, which Gazebo's default engine does not "
+                     "support; they move freely")
     _set_plugins(tree, driven_joints(description), interface, controllers, states)
     return ElementTree.tostring(tree, encoding="unicode"), notes
 
@@ -135,7 +135,7 @@ def _check_joints(description: Description, source: str) -> None:
         if is_loose(joint.type):
             raise RbdError(f"{source}: joint '{joint.name}' is {joint.type}; Gazebo is used for arms on a fixed base")
         if has_ends(joint.type) and joint.effort is None:
-            raise RbdError(f"{source}: joint '{joint.name}' has no <limit>, and Gazebo reads no such file")
+            raise RbdError(f"{source}: joint '{joint.name}' has no <limit>, and Gazebo refuses such a file")
         if joint.effort is not None and not float(np.ravel(joint.effort)[0]) > 0.0 and joint.type != "fixed":
             raise RbdError(f"{source}: joint '{joint.name}' has an effort limit of 0: it gets no torque in Gazebo")
     for name, inertia in description.links.items():

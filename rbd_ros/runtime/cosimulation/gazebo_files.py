@@ -43,7 +43,7 @@ def write_files(source: str | Path, folder: Path, interface: str, *, world: str,
     model = model or description.name
     joints = driven_joints(description)
     if not model or set(model) & set("/ \t\n'\""):
-        raise RbdError(f"'{model}' is no name for a model: it is a part of topics")
+        raise RbdError(f"'{model}' is not a valid name for a model: topic names contain it")
     paths = [folder.absolute() / f"{model}{end}" for end in (".urdf", "_bridge.yaml", "_controllers.yaml")]
     if paths[0] == Path(source).absolute():
         raise RbdError(f"{shown} would be overwritten: choose another folder")

@@ -40,7 +40,7 @@ def read_world(file: str, environment: Mapping[str, str] | None = None) -> World
     world = parse_xml(text, source).find("world")
     name = "" if world is None else world.get("name", "")
     if world is None or not name:
-        raise RbdError(f"{source} has no <world name=…>: it is no world file of Gazebo")
+        raise RbdError(f"{source} has no <world name=…>: it is not a Gazebo world file")
     # Of several sets of physics, the one that says default="true" counts, else the first.
     physics = sorted(world.findall("physics"), key=lambda element: element.get("default") != "true")
     step = _numbers(physics[0].find("max_step_size") if physics else None, (STEP,), f"<max_step_size> in {source}")[0]

@@ -25,9 +25,9 @@ LOCKSTEP_TABLE: Table = (
     Parameter("stepper", "string", "rbd", "How the paused simulation is stepped: rbd: services <plant>/step and "
               "<plant>/reset of nodes simulator and mujoco_plant; gazebo: /world/<world>/control "
               "(ros_gz_interfaces/ControlWorld); simulation_interfaces: <plant>/step_simulation; none: it runs by "
-              "itself, efforts are only passed on.", choices=STEPPERS, read_only=True),
-    Parameter("plant", "string", "mujoco_plant", "Name of the simulating node: with Gazebo's simulation_interfaces "
-              "/gzserver.", read_only=True),
+              "itself, and efforts are only passed on.", choices=STEPPERS, read_only=True),
+    Parameter("plant", "string", "mujoco_plant", "Name of the simulation node; /gzserver for Gazebo's "
+              "simulation_interfaces.", read_only=True),
     Parameter("world", "string", "default", "Name of Gazebo's world.", read_only=True),
     Parameter("step", "number", 0.001, "Integration step of the simulation, s.", lower=1e-9, upper=1.0,
               read_only=True),
@@ -37,23 +37,23 @@ LOCKSTEP_TABLE: Table = (
     Parameter("joints", "strings", (), "Order of joints in <controller>/commands. Empty: as in the efforts.",
               read_only=True),
     Parameter("controller", "string", "effort_controller", "Efforts go to <controller>/commands "
-              "(std_msgs/Float64MultiArray). Empty: not so.", read_only=True),
+              "(std_msgs/Float64MultiArray). Empty: none.", read_only=True),
     Parameter("bridge_model", "string", "", "Efforts go to /model/<bridge_model>/joint/<joint>/cmd_force "
-              "(std_msgs/Float64) for ros_gz_bridge; needs `joints`. Empty: not so.", read_only=True),
-    Parameter("receivers", "strings", (), "Names of nodes that must have subscribed to the efforts before the first "
-              "one is sent, such as the controller. Empty: any subscriber will do.", read_only=True),
+              "(std_msgs/Float64) for ros_gz_bridge; needs `joints`. Empty: none.", read_only=True),
+    Parameter("receivers", "strings", (), "Names of nodes that must subscribe to the efforts before the first one is "
+              "sent, such as the controller. Empty: any subscriber.", read_only=True),
     Parameter("activity_topic", "string", "", "With Gazebo's ros2_control: topic of a joint_state_broadcaster that is "
-              "activated together with the controller; single steps are made until it publishes. Empty: until there "
-              "are a subscriber and a publisher of joint_states.", read_only=True),
-    Parameter("settle", "number", 0.0, "Real time between a command and the request for steps, s. Topics and services "
-              "have no common order on their way through ros_gz_bridge: 0.01 for Gazebo. Not needed for our plants.",
+              "activated together with the controller; single steps are made until it publishes. Empty: until "
+              "joint_states has a publisher and the commands a subscriber.", read_only=True),
+    Parameter("settle", "number", 0.0, "Real time between a command and the request for steps, s. The order of topics "
+              "and services through ros_gz_bridge is not defined: 0.01 for Gazebo. Not needed for our plants.",
               lower=0.0, upper=1.0, read_only=True),
-    Parameter("patience", "number", 5.0, "Real time after which a missing state is asked for again, and a missing "
+    Parameter("patience", "number", 5.0, "Real time after which a missing state is requested again and a missing "
               "answer is reported, s.", lower=0.01, upper=3600.0, read_only=True),
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LockstepSettings:
     """Validated parameters of node lockstep; period and patience in ns, settle in s."""
 
@@ -82,10 +82,11 @@ class LockstepSettings:
         if values["bridge_model"] and not values["joints"]:
             raise RbdError("parameter 'bridge_model' needs parameter 'joints': there is a topic per joint")
         return LockstepSettings(
-            values["stepper"], {"plant": values["plant"], "world": values["world"]}, steps,
-            round(steps * values["step"] * 1e9), values["settle"], round(values["patience"] * 1e9),
-            values["effort_topic"], values["joints"], values["controller"], values["bridge_model"],
-            values["receivers"], values["activity_topic"])
+            stepper=values["stepper"], names={"plant": values["plant"], "world": values["world"]}, steps=steps,
+            period=round(steps * values["step"] * 1e9), settle=values["settle"],
+            patience=round(values["patience"] * 1e9), effort_topic=values["effort_topic"], joints=values["joints"],
+            controller=values["controller"], bridge_model=values["bridge_model"], receivers=values["receivers"],
+            activity_topic=values["activity_topic"])
 
 
 class Lockstep:

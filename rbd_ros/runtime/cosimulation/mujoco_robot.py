@@ -30,8 +30,8 @@ class MujocoRobot:
             raise unknown_name("integrator", integrator, INTEGRATORS)
         for joint in model.joints:
             if joint.nq != 1 or joint.nv != 1:
-                raise RbdError(f"joint '{joint.name}' is {joint.type}: in MuJoCo, joints of one coordinate are "
-                               "supported only")
+                raise RbdError(f"joint '{joint.name}' is {joint.type}: with MuJoCo, only joints of one coordinate are "
+                               "supported")
         mujoco = self._mujoco = load_mujoco()
         mujoco.set_mju_user_warning(_ignore)    # else a file MUJOCO_LOG.TXT appears; divergence is an error here
         self.model, self.step_size, self._limits = model, float(step), limits

@@ -20,10 +20,10 @@ MUJOCO_TABLE: Table = (
     *(dataclasses.replace(row, default=_DEFAULTS.get(row.name, row.default)) for row in _SHARED),
     Parameter("integrator", "string", "implicitfast", "Integrator of MuJoCo: implicitfast, implicit, euler: order 1; "
               "rk4: order 4.", choices=tuple(INTEGRATORS), read_only=True),
-    Parameter("controller", "string", "effort_controller", "Efforts are taken from <controller>/commands, too, as from "
-              "a forward_command_controller in Gazebo. Empty: not so.", read_only=True),
-    Parameter("bridge_model", "string", "", "Efforts are taken from /model/<bridge_model>/joint/<joint>/cmd_force, "
-              "too, as from ros_gz_bridge. Empty: not so.", read_only=True),
+    Parameter("controller", "string", "effort_controller", "Also take efforts from <controller>/commands, like a "
+              "forward_command_controller in Gazebo. Empty: none.", read_only=True),
+    Parameter("bridge_model", "string", "", "Also take efforts from /model/<bridge_model>/joint/<joint>/cmd_force, as "
+              "from ros_gz_bridge. Empty: none.", read_only=True),
 )
 
 

@@ -32,21 +32,21 @@ Array = NDArray[np.float64]
 SOURCES = ("joint_states", "effort")
 RESIDUAL_TABLE: Table = (
     *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published residual"),
-    Parameter("effort_source", "string", "joint_states", "The effort that acted: joint_states: field effort of the "
-              "state at the end of an interval; effort: the newest command on effort_topic that answers a state at its "
-              "beginning or before. gz_ros2_control does not measure effort: use effort there.", choices=SOURCES,
+    Parameter("effort_source", "string", "joint_states", "Source of the effort that acted. joint_states: field effort "
+              "of the state at the end of an interval; effort: the newest command on effort_topic that answers a state "
+              "at its beginning or before. gz_ros2_control does not measure effort: use effort there.", choices=SOURCES,
               read_only=True),
     Parameter("effort_topic", "string", "feedforward/effort", "Commands (rbd_interfaces/JointEffort), stamped like the "
               "states that they answer.", read_only=True),
-    Parameter("effort_delay", "number", 0.0, "With effort_source effort: simulated time from a state until the answer "
-              "to it acts, s.", lower=0.0, upper=10.0),
-    Parameter("max_interval", "number", 0.1, "States further apart than this give no residual, s.", lower=1e-6,
-              upper=1e3),
+    Parameter("effort_delay", "number", 0.0, "With effort_source effort: simulated time from a state until its answer "
+              "acts, s.", lower=0.0, upper=10.0),
+    Parameter("max_interval", "number", 0.1, "Longest interval between two states that gives a residual, s.",
+              lower=1e-6, upper=1e3),
     *friction_rows("The model has"),
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ResidualSettings:
     """Validated parameters; `output` puts arrays in the order of `joints`. Times in s."""
 
@@ -63,9 +63,10 @@ class ResidualSettings:
         """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
         values = validate(RESIDUAL_TABLE, values)
         joints, output, _ = joint_order(values["joints"], model)
-        return ResidualSettings(joints, output, values["effort_source"] == "effort", values["effort_topic"],
-                                values["effort_delay"], values["max_interval"],
-                                FrictionTerms.from_values(values))
+        return ResidualSettings(
+            joints=joints, output=output, from_commands=values["effort_source"] == "effort",
+            effort_topic=values["effort_topic"], effort_delay=values["effort_delay"],
+            max_interval=values["max_interval"], friction=FrictionTerms.from_values(values))
 
 
 class ResidualMonitor:

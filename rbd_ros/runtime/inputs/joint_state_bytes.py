@@ -98,7 +98,7 @@ class JointStateReader:
         try:
             message = self._convert(data)
         except Exception as error:
-            raise Malformed(f"{len(data)} bytes that are no sensor_msgs/JointState: {error}") from None
+            raise Malformed(f"{len(data)} bytes are not a sensor_msgs/JointState: {error}") from None
         stamp = message.header.stamp
         fields = Fields(stamp.sec, stamp.nanosec, message.name, message.position, message.velocity, message.effort)
         layout = _layout(data)

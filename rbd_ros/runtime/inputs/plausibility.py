@@ -73,14 +73,14 @@ class Plausibility:
             passed, waited = (time_ns - last.time_ns) * 1e-9, now - last.now
             fresh = waited < timeout
             if passed < 0.0 and fresh:
-                raise Implausible("stamp_backwards", f"went back by {-passed:.6f} s")
+                raise Implausible("stamp_backwards", f"went backwards by {-passed:.6f} s")
             leap = passed < 0.0 or self.clock.leaps(passed, waited)
             by_stamps = waited if leap else passed
             if not self._follows(last, q, v, by_stamps, waited):
                 v = np.where(np.isnan(v), last.v, v)
                 jump, trouble = self._problems(last, self._moved(last.q, q), v, by_stamps, waited, fresh)
         if trouble or (fresh and (leap or jump)):
-            self._confirm(Known(now, time_ns, q, v), ("stamp_leap", f"leapt ahead by {passed - waited:.6f} s") if leap
+            self._confirm(Known(now, time_ns, q, v), ("stamp_leap", f"jumped ahead by {passed - waited:.6f} s") if leap
                           else ("implausible", jump or trouble))
         return CLOCK if leap else ELSEWHERE if jump else FOLLOWS
 
@@ -149,9 +149,8 @@ class Plausibility:
             over = np.maximum(low - v, v - high)
             if not (over <= 0.0).all():
                 i = int(np.argmax(over))
-                trouble = (f"velocity of joint '{self._names[i]}' is {v[i]:.4g}, after {last.v[i]:.4g} and with "
-                           f"positions that say {quotient[i]:.4g}: expected {low[i]:.4g} to {high[i]:.4g} "
-                           "(rad/s or m/s)")
+                trouble = (f"velocity of joint '{self._names[i]}' is {v[i]:.4g}, after {last.v[i]:.4g}, and the "
+                           f"positions give {quotient[i]:.4g}: expected {low[i]:.4g} to {high[i]:.4g} (rad/s or m/s)")
         return jump, trouble
 
     @np.errstate(over="ignore", invalid="ignore")

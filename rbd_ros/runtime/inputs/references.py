@@ -136,7 +136,7 @@ class ReferenceInput:
         try:
             self._map_names(names)
             if 0 < stamp_ns < self._stamp_ns and self.streams(now) and now - self._received <= ORDERED:
-                raise Rejected("stamp_backwards", f"stamp of the reference went back by "
+                raise Rejected("stamp_backwards", "stamp of the reference went backwards by "
                                                   f"{(self._stamp_ns - stamp_ns) * 1e-9:.6f} s")
             q = self._map.positions("reference position", position)
             zero = np.zeros(self._model.nv)
@@ -166,7 +166,7 @@ class ReferenceInput:
         jumps = False
         try:
             if measured is None and (present is None if not points else not stamp_ns or points[0].time != 0.0):
-                raise Rejected("bad_trajectory", "there is no fresh joint state that the trajectory could start from")
+                raise Rejected("bad_trajectory", "there is no fresh joint state for the trajectory to start from")
             waypoints: list[Waypoint] = []
             if points:
                 self._map_names(names)

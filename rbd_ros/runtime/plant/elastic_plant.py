@@ -32,9 +32,9 @@ class ElasticPlant(Plant):
 
     def __init__(self, model: RobotModel, settings: SimulatorSettings, drives: Mapping[str, Drive]) -> None:
         if settings.constraints.size:
-            raise RbdError("parameter 'constraints_file': elastic joints ('actuation_file') are simulated without")
+            raise RbdError("parameter 'constraints_file' is not supported with elastic joints ('actuation_file')")
         if settings.velocity_limits:
-            raise RbdError("parameter 'velocity_limits': elastic joints ('actuation_file') are simulated without")
+            raise RbdError("parameter 'velocity_limits' is not supported with elastic joints ('actuation_file')")
         self.actuation = actuation = Actuation(settings.plant, drives)
         variable = list(actuation.variable)
         seconds = [actuation.nv + variable.index(i) for i in settings.output if i in variable]

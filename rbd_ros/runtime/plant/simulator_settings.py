@@ -23,13 +23,13 @@ SIMULATOR_TABLE: Table = (
     *ROBOT_TABLE,
     joints_row("joints in ~/commands, in the published joint states and in all lists with one entry per joint"),
     Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, or the name of a "
-              "sample robot; the robot starts in the nearest state that meets them. Empty: none.", read_only=True),
+              "sample robot; the robot starts in the nearest state that satisfies them. Empty: none.", read_only=True),
     Parameter("actuation_file", "string", "", "YAML file of the drives, for a robot with elastic joints: ~/commands "
-              "are then efforts of the motors, whose states are published on motor_states. Empty: rigid joints.",
+              "are then motor efforts, and motor states are published on motor_states. Empty: rigid joints.",
               read_only=True),
     Parameter("step", "number", 0.001, "Integration step, s.", lower=1e-6, upper=0.1, read_only=True),
-    Parameter("integrator", "string", "variational", "variational: order 2, keeps momentum and bounds the error of "
-              "energy; semi_implicit: order 1; both stable with stiff damping and springs; rk4: order 4, explicit.",
+    Parameter("integrator", "string", "variational", "variational: order 2, conserves momentum and bounds the energy "
+              "error; semi_implicit: order 1; both stable with stiff damping and springs; rk4: order 4, explicit.",
               choices=NAMES, read_only=True),
     Parameter("publish_rate", "number", 500.0, "Joint states per simulated second, Hz; the step rate divided by a "
               "whole number.", lower=1e-2, upper=1e6, read_only=True),
@@ -39,37 +39,37 @@ SIMULATOR_TABLE: Table = (
               "they begin at the system time of activation and go on by simulated time.", read_only=True),
     Parameter("paused", "bool", False, "Start paused: time and robot stand still until ~/pause or ~/step.",
               read_only=True),
-    Parameter("initial_position", "numbers", (0.0,), "Where the robot starts, rad or m.", lower=-1e6, upper=1e6,
+    Parameter("initial_position", "numbers", (0.0,), "Initial position, rad or m.", lower=-1e6, upper=1e6,
               read_only=True),
-    Parameter("initial_velocity", "numbers", (0.0,), "How fast it starts, rad/s or m/s.", lower=-1e6, upper=1e6,
+    Parameter("initial_velocity", "numbers", (0.0,), "Initial velocity, rad/s or m/s.", lower=-1e6, upper=1e6,
               read_only=True),
-    Parameter("brakes_until", "number", 0.0, "Brakes hold the joints at rest as long as the stamp (s) is smaller, "
-              "whatever the effort; time goes on.", lower=0.0),
-    Parameter("mass_scale", "number", 1.0, "All masses and inertias are multiplied by this: a robot that differs from "
-              "its model.", lower=1e-3, upper=1e3, read_only=True),
+    Parameter("brakes_until", "number", 0.0, "Brakes hold the joints at rest, whatever the effort, until the stamp "
+              "reaches this, s; time goes on.", lower=0.0),
+    Parameter("mass_scale", "number", 1.0, "Factor of all masses and inertias, for a robot that differs from its "
+              "model.", lower=1e-3, upper=1e3, read_only=True),
     Parameter("friction.damping", "numbers", (-1.0,), "Viscous friction, N m s/rad or N s/m; -1: as in the "
               "description.", lower=-1.0, upper=1e9, read_only=True),
     Parameter("friction.coulomb", "numbers", (-1.0,), "Coulomb friction, N m or N; -1: as in the description.",
               lower=-1.0, upper=1e9, read_only=True),
     Parameter("position_limits", "bool", True, "Joints stop, inelastically, at the limits of the description.",
               read_only=True),
-    Parameter("velocity_limits", "bool", False, "No joint gets faster than its limit in the description, as in Gazebo "
+    Parameter("velocity_limits", "bool", False, "No joint exceeds its velocity limit in the description, as in Gazebo "
               "(a limit of 0 counts as none); not with constraints_file or actuation_file.", read_only=True),
-    Parameter("effort_limits", "bool", True, "Commands are cut to the effort limits of the description (a limit of 0 "
-              "counts as none).", read_only=True),
+    Parameter("effort_limits", "bool", True, "Commands are clipped to the effort limits of the description (a limit of "
+              "0 counts as none).", read_only=True),
     Parameter("command_timeout", "number", 0.1, "Simulated time without a valid command after which `timeout_action` "
               "begins, s; 0: never. Before the first command the effort is 0.", lower=0.0, upper=1e6),
-    Parameter("timeout_action", "string", "zero", "zero: no effort; hold: the last command goes on, as with most "
-              "controllers.", choices=("zero", "hold")),
-    Parameter("wait_for_command", "number", 0.0, "Real time for which a state that is due waits for a command that "
-              "answers the one before, s; 0: never, as a real robot. With it, a busy machine slows down both sides "
-              "alike.", lower=0.0, upper=60.0),
-    Parameter("wrench_timeout", "number", 0.1, "Simulated time after which external wrenches count as gone, s; 0: "
-              "never.", lower=0.0, upper=1e6),
+    Parameter("timeout_action", "string", "zero", "zero: no effort; hold: keep the last command, as most controllers "
+              "do.", choices=("zero", "hold")),
+    Parameter("wait_for_command", "number", 0.0, "Real time that a state waits for a command that answers the previous "
+              "one, s; 0: never, like a real robot. With it, a busy machine slows down both sides alike.", lower=0.0,
+              upper=60.0),
+    Parameter("wrench_timeout", "number", 0.1, "Simulated time after which external wrenches expire, s; 0: never.",
+              lower=0.0, upper=1e6),
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SimulatorSettings:
     """Validated parameters; arrays (nv,) in model order. `plant`: the model as simulated.
 

@@ -13,7 +13,7 @@ from .limiter import Limiter
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SafetySettings:
     """Limits (nv,) in N m or N and per second, inf for none; times in s."""
 

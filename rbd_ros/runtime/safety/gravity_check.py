@@ -44,8 +44,8 @@ def compare_gravity(names: Sequence[str], measured: Array, gravity: Array, compe
     """
     size = float(np.linalg.norm(gravity))
     if not np.abs(gravity).max(initial=0.0) >= SMALL:
-        return GravityVerdict(True, "unknown", "gravity loads no joint here, so whether the robot compensates it "
-                              "cannot be seen: start in a pose where the arm is stretched out")
+        return GravityVerdict(True, "unknown", "gravity loads no joint in this pose, so it cannot be seen whether the "
+                              "robot compensates it: start in a pose with the arm stretched out")
     ratio = float(measured @ gravity) / size**2
     i = int(np.argmax(np.abs(measured - gravity)))
     numbers = f"at joint '{names[i]}' {measured[i]:.3g} is measured, the model says {gravity[i]:.3g} (N m or N)"
@@ -62,7 +62,7 @@ _UNSET = "take gravity out of parameter 'robot_compensates'"
 
 _ACTING: dict[tuple[int, bool], tuple[str, str]] = {
     (0, False): ("missing", "no gravity torque is measured though this node sends it: the torque does not reach the "
-                 "joints (controller not active, other topic or order of joints), or the robot reports effort without "
+                 "joints (controller not active, wrong topic or order of joints), or the robot reports effort without "
                  f"gravity, because it compensates that itself; then gravity is compensated twice: {_SET}"),
     (0, True): ("missing", "no gravity torque is measured, and this node adds none, as 'robot_compensates' has gravity"
                 f": if the arm sinks, nobody compensates gravity: {_UNSET}; if it stays, the robot reports effort "
@@ -71,9 +71,9 @@ _ACTING: dict[tuple[int, bool], tuple[str, str]] = {
     (1, True): ("agrees", "measured effort agrees with the model's gravity torque, which the robot adds by itself"),
     (2, False): ("double", "twice the gravity torque is measured: gravity is compensated twice, by the robot and by "
                  f"this node: {_SET}"),
-    (2, True): ("double", "twice the gravity torque is measured, though this node adds none: gravity is compensated "
-                "twice, by the robot and by another controller, or the robot carries about its own weight: look at its "
-                "tool settings"),
+    (2, True): ("double", "twice the gravity torque is measured, although this node adds none: gravity is compensated "
+                "twice, by the robot and by another controller, or the robot carries a load of about its own weight: "
+                "check its tool settings"),
 }
 _BEFORE: dict[tuple[int, bool], tuple[str, str]] = {
     (0, False): ("unloaded", "no gravity torque is measured yet: something else holds the arm (brakes, a stand), or "
@@ -92,9 +92,9 @@ _BEFORE: dict[tuple[int, bool], tuple[str, str]] = {
                 "twice already, by the robot and by another controller, or the model lacks half of the weight (tool?)"),
 }
 _ALWAYS: dict[int, tuple[str, str]] = {
-    -1: ("sign", "measured effort has the opposite sign of the model's gravity torque: the robot reports what acts on "
-         "it, not what it exerts, or it hangs upside down (parameter 'gravity')"),
+    -1: ("sign", "measured effort has the opposite sign of the model's gravity torque: the robot reports the torque "
+         "that acts on it, not the one that it exerts, or it is mounted upside down (parameter 'gravity')"),
 }
-_MISMATCH = ("mismatch", "measured effort is no multiple of the model's gravity torque: look at the tool (payload), "
-             "the mounting (parameter 'gravity'), the units (motor currents are no torque: switch 'gravity_check' off) "
+_MISMATCH = ("mismatch", "measured effort is no multiple of the model's gravity torque: check the tool (payload), the "
+             "mounting (parameter 'gravity'), the units (motor currents are not torques: switch 'gravity_check' off) "
              "and the order of joints")

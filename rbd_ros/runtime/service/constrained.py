@@ -91,7 +91,7 @@ def _check(request: ConstrainedRequest, constraints: ConstraintSet) -> None:
                                 ("acceleration", request.acceleration, (INVERSE, HYBRID))):
         if np.size(value) and request.mode not in modes:
             read = " and ".join(MODES[m] for m in modes)
-            raise RbdError(f"{field} is not read in mode {mode}, only in {read}: expected it to be empty")
+            raise RbdError(f"{field} is not read in mode {mode}, only in {read}: expected an empty field")
 
 
 def _check_closed(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, tolerance: float) -> None:

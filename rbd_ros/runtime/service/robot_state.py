@@ -64,8 +64,8 @@ class RobotStates:
         age, timeout = self.latest.age(now), self.latest.timeout
         reason = f". The last joint state was rejected: {self.rejections.last}" if self.rejections.last else ""
         if age == float("inf"):
-            raise RbdError("state.name is empty, which means the robot as it is now, but no joint state has been "
-                           f"received: publish joint_states, or list the joints in the request{reason}")
+            raise RbdError("state.name is empty, which means the present state, but no joint state has been received: "
+                           f"publish joint_states, or list the joints in the request{reason}")
         if age > timeout:
             raise RbdError(f"the latest joint state is {age:.2f} s old, expected at most {timeout:g} s (parameter "
                            f"'state_timeout'): publish joint_states, or list the joints in the request{reason}")

@@ -16,20 +16,20 @@ from ..robot import ROBOT_TABLE, load_model
 
 SERVER_TABLE: Table = (
     *ROBOT_TABLE, VELOCITY_CUTOFF,
-    Parameter("joints", "strings", (), "Order of the list rotor_inertia. Empty: the order of the model, which is that "
-              "of all answers.", read_only=True),
-    Parameter("root", "string", "fixed", "fixed: the root link does not move; floating: it does, and requests tell its "
+    Parameter("joints", "strings", (), "Order of the list rotor_inertia. Empty: the order of the model, as in all "
+              "answers.", read_only=True),
+    Parameter("root", "string", "fixed", "fixed: the root link does not move; floating: it does, and requests give its "
               "pose and twist.", choices=("fixed", "floating"), read_only=True),
     Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, or the name of a "
               "sample robot, for service constrained_dynamics. Empty: none.", read_only=True),
-    Parameter("constraint_tolerance", "number", 1e-3, "How far the state of a request for constrained dynamics may be "
-              "off the constraints, m or rad, and m/s or rad/s.", lower=0.0, upper=1e3),
-    Parameter("state_timeout", "number", 0.5, "Age of the latest joint state from which requests for the robot as it "
-              "is now fail, s.", lower=1e-3, upper=1e6),
+    Parameter("constraint_tolerance", "number", 1e-3, "Largest violation of the constraints by the state of a request "
+              "for constrained dynamics, m or rad, and m/s or rad/s.", lower=0.0, upper=1e3),
+    Parameter("state_timeout", "number", 0.5, "Age of the latest joint state at which requests for the present state "
+              "fail, s.", lower=1e-3, upper=1e6),
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ServerSettings:
     """Validated parameters."""
 
@@ -42,8 +42,10 @@ class ServerSettings:
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ServerSettings:
         """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
         values = validate(SERVER_TABLE, values)
-        return ServerSettings(constraints_from(values["constraints_file"], model), values["constraint_tolerance"],
-                              values["state_timeout"], values["velocity_cutoff"])
+        return ServerSettings(
+            constraints=constraints_from(values["constraints_file"], model),
+            constraint_tolerance=values["constraint_tolerance"], state_timeout=values["state_timeout"],
+            velocity_cutoff=values["velocity_cutoff"])
 
 
 def load_server_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:

@@ -31,7 +31,8 @@ def trajectory_efforts(model: RobotModel, coordinates: Coordinates, names: Seque
     naming the point and the joint.
     """
     if coordinates.floating:
-        raise RbdError("a joint trajectory says nothing of the floating base: use service inverse_dynamics per point")
+        raise RbdError("a joint trajectory says nothing about the floating base: use service inverse_dynamics per "
+                       "point")
     order = _order(coordinates, names)
     if not points:
         raise RbdError("trajectory.points is empty, expected at least one point")

@@ -29,10 +29,10 @@ _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and 
 
 
 class ConstrainedForward(NamedTuple):
-    """`acceleration` (nv,) and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; how many constraints are independent:
-    `rank` (int); the largest |A a + Ȧq̇| that is left (plus Baumgarte's terms): `residual`; and `condition`, the ratio
-    of the largest to the smallest pivot that counts (up to 1e8): large where the pose is nearly singular, or axes of a
-    loop that should be parallel are not quite. A batch adds an axis.
+    """`acceleration` (nv,) and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; `rank` (int), the
+    number of independent constraints; `residual`, the largest remaining |A a + Ȧq̇| (plus Baumgarte's terms); and
+    `condition`, the ratio of the largest to the smallest pivot used (up to 1e8): large if the pose is nearly singular,
+    or if axes of a loop that should be parallel are not exactly so. A batch adds an axis.
     """
 
     acceleration: Array
@@ -64,11 +64,11 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
     """Accelerations and constraint forces under joint efforts tau (nv,) or (N, nv) at (q, v): K eq. 67–69.
 
     O(n) + O(m³). The state should satisfy the constraints (`project`). Redundant constraints are fine: accelerations
-    are those of a minimal set, the multipliers those of least norm (SI units). Where the constraints cannot be met,
-    which takes dependent rows that contradict each other (a singular pose in motion), raises `RbdError` with rank and
-    residual. damping μ, relative to the largest singular value of M^-½ Aᵀ (try 1e-3): then solves
+    are those of a minimal set, the multipliers those of least norm (SI units). Raises `RbdError` with rank and
+    residual if the constraints cannot be met, because dependent rows contradict each other (a singular pose in
+    motion). damping μ, relative to the largest singular value of M^-½ Aᵀ (try 1e-3): solves
     `(A M⁻¹ Aᵀ + μ² max) λ = …` instead: bounded multipliers near singular poses, at the price of a residual, which
-    is returned. baumgarte: (α, β) in 1/s, or a time T in s for α = β = 1/T: asks for f̈ + 2α ḟ + β² f = 0.
+    is returned. baumgarte: (α, β) in 1/s, or a time T in s for α = β = 1/T: imposes f̈ + 2α ḟ + β² f = 0.
     external_wrenches and the other errors as in `forward_dynamics`.
     """
     bound_to(model, constraints)

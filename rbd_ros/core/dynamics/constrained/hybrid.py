@@ -35,8 +35,8 @@ def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q
                                 baumgarte: float | Sequence[float] | None = None) -> ConstrainedHybrid:
     """Some accelerations and the other coordinates' efforts given, the rest computed, under constraints: K eq. 70–80.
 
-    prescribed, and what holds where, as in `hybrid_dynamics`; (nv,) or (N, nv). Where the constraints leave efforts
-    open (m > n_v), minimize chooses among them: the least constraint forces ("multipliers"), or the least efforts at
+    prescribed, a and tau as in `hybrid_dynamics`; (nv,) or (N, nv). Where the constraints do not determine the
+    efforts (m > n_v), minimize chooses among them: the least constraint forces ("multipliers"), or the least efforts at
     the prescribed coordinates ("effort", with weights as in `constrained_inverse_dynamics`). Raises `RbdError` with
     rank and residual where the prescribed accelerations contradict the constraints. damping, baumgarte,
     external_wrenches and the other errors as in `constrained_forward_dynamics`.

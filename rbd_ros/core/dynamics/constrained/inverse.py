@@ -30,8 +30,8 @@ NEGLIGIBLE = 1e-9         # residual (m/s², rad/s²) that always does; of effor
 
 class ConstrainedInverse(NamedTuple):
     """`effort` (nv,), with the passive ones as given, and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; `rank` of A_p,
-    the constraints' columns of passive coordinates (int); `residual`: largest passive effort that is left over. A
-    batch adds an axis.
+    the constraints' columns of passive coordinates (int); `residual`: largest remaining passive effort. A batch
+    adds an axis.
     """
 
     effort: Array
@@ -49,7 +49,7 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     actuated: mask (nv,) bool, or names of joints or coordinates. minimize, where actuators are redundant:
     "multipliers", least ‖λ‖ (SI units), or "effort", least Σ w_i τ_i² over the actuated ones, with weights w (nv,) or
     one per actuated coordinate, positive (default 1). passive_effort (nv,) or (N, nv): efforts of the coordinates that
-    are not actuated (springs, friction), 0 by default; its other entries are not looked at. Raises `RbdError` where a
+    are not actuated (springs, friction), 0 by default; its other entries are ignored. Raises `RbdError` where a
     contradicts the constraints (unless check_acceleration is off) or the actuators cannot give it, naming the rank, the
     actuated joints and the residual.
     """

@@ -35,8 +35,8 @@ def project(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: Arra
 
     Positions move by Gauss–Newton steps −A⁺ f through `model.integrate`, shortened where they do not help; quaternions
     stay of length one. Velocities lose A⁺ A v, the least change in Σ v_i² (SI units), or with mass_weighted in the
-    kinetic energy: what an impulse of the constraints leaves. Raises `RbdError` naming the constraint that is furthest
-    off where it does not converge.
+    kinetic energy: what an impulse of the constraints leaves. Raises `RbdError` naming the constraint with the
+    largest violation if it does not converge.
     """
     given = states(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ()) if v is None else v})
     q, v = given.arrays

@@ -58,8 +58,8 @@ def conditioning(model: RobotModel, matrices: Array) -> list[Finding]:
         found.append(Finding("error", "indefinite mass matrix", guilty, "a motion of these joints has negative energy",
                              "a link behind them has a negative mass or an inertia that is not positive definite"))
     elif bad[1:].any():
-        found.append(Finding("error", "singular mass matrix", guilty, "moved against each other they move no inertia",
-                             REMEDY))
+        found.append(Finding("error", "singular mass matrix", guilty,
+                             "moved against each other, these joints move no inertia", REMEDY))
     elif bad[0]:
         found.append(Finding("warning", "singular at neutral", guilty, "at the zero position, and not elsewhere, they "
                              "move the same inertia", "start somewhere else, or give the joints a rotor_inertia"))

@@ -71,7 +71,7 @@ def _joint(joint: JointSpec) -> Iterator[Finding]:
         yield Finding("error", "zero axis", name, f"axis {joint.axis} has length zero", "give it a direction")
     elif abs(length - 1.0) > 1e-3:
         yield Finding("warning", "axis not of length one", name, f"axis {' '.join(f'{x:g}' for x in joint.axis)} has "
-                      f"length {length:.4g}; normalised here, other tools may scale with it", "write a unit vector")
+                      f"length {length:.4g}; normalised here; other tools may scale with it", "write a unit vector")
     if joint.effort is None or joint.velocity is None:
         yield Finding("warning" if bounded else "note", "no limits", name,
                       "<limit> is missing: no bound on " + ("position, " if bounded else "") + "velocity or effort",
@@ -82,7 +82,7 @@ def _joint(joint: JointSpec) -> Iterator[Finding]:
     if lower > upper:
         yield Finding("error", "lower limit above upper", name, f"lower {lower:g} > upper {upper:g}", "swap them")
     elif lower == upper and bounded:
-        yield Finding("warning", "no range", name, f"lower = upper = {lower:g}: it cannot move",
+        yield Finding("warning", "no range", name, f"lower = upper = {lower:g}: the joint cannot move",
                       "set both (they default to 0), or make the joint fixed")
     for what, value in (("effort", effort), ("velocity", velocity)):
         if value == 0.0:

@@ -124,6 +124,6 @@ def about_origin(links: dict[str, Inertia]) -> list[Finding]:
     if count >= 4 and len(agree) >= 0.75 * count:
         return [Finding("warning", "inertia about the link's origin", ", ".join(agree),
                         f"{len(agree)} of {count} links off their centre of mass have an inertia matrix as if seen "
-                        "from the link's origin", "URDF wants it about the centre of mass: subtract "
+                        "from the link's origin", "URDF expects it about the centre of mass: subtract "
                         "m (c·c 1 − c cᵀ)")]
     return []

@@ -70,7 +70,7 @@ def _constraint(entry: Mapping[Any, Any]) -> Constraint:
         if key not in ("name", *required, *optional):
             raise unknown_name("key", key, ["name", "type", *required, *optional])
         if _has_truth(value):
-            raise RbdError(f"{key}: expected no true or false, got {shown(value)}")
+            raise RbdError(f"{key}: expected a value other than true or false, got {shown(value)}")
         options[key] = _frame(key, value) if key in _FRAMES else value
         if key in ("name", "predecessor", "successor", "link", "kind") and not isinstance(value, str):
             raise RbdError(f"{key}: expected a name, got {shown(value)}")

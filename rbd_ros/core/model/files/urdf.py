@@ -43,7 +43,7 @@ def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
     the joint they follow in every algorithm, "independent" treats them as free. rotor_inertia: per joint, kg m² (kg)
     after the reduction. Joints without an entry take it from `<rotor_params>` of the file or XML text srdf, else from
     `drake:rotor_inertia` and `drake:gear_ratio` in the URDF. Raises `RbdError` naming what is wrong; warns
-    (`RbdWarning`) of inertias no body can have, and of names and numbers that are not read.
+    (`RbdWarning`) about inertias that no body can have, and about names and numbers that are not read.
     """
     text, source = read_text(path_or_xml)
     description, notes = parse_urdf(text, source)

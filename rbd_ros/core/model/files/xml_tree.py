@@ -59,7 +59,7 @@ def parse_xml(text: str | bytes, source: str) -> Element:
         depth += 1
         if depth > MAX_DEPTH:
             raise RbdError(f"{source}, line {parser.CurrentLineNumber}: <{tag[:60]}> is nested more than {MAX_DEPTH} "
-                           "elements deep, no robot description is")
+                           "elements deep, too deep for a robot description")
         cast(Element, builder.start(tag, attributes)).line = parser.CurrentLineNumber
 
     def end(tag: str) -> None:
@@ -68,8 +68,8 @@ def parse_xml(text: str | bytes, source: str) -> Element:
         builder.end(tag)
 
     def document_type(name: str, *rest: object) -> None:
-        raise RbdError(f"{source}, line {parser.CurrentLineNumber}: <!DOCTYPE {name[:60]}> is not allowed: "
-                       "entities and document types have no use in a robot description; remove it")
+        raise RbdError(f"{source}, line {parser.CurrentLineNumber}: <!DOCTYPE {name[:60]}> is not allowed: a robot "
+                       "description needs no entities or document types; remove it")
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end

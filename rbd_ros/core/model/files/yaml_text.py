@@ -26,7 +26,7 @@ def read_yaml(path_or_text: str | os.PathLike[str], what: str) -> tuple[Any, str
     except ImportError:
         raise RbdError(f"reading {what} needs the package pyyaml, which is not installed") from None
     if len(text) > MAX_CHARACTERS:
-        raise RbdError(f"{source} has more than {MAX_CHARACTERS} characters: these are no {what}")
+        raise RbdError(f"{source} has more than {MAX_CHARACTERS} characters, too many for {what}")
     try:
         root = yaml.compose(text, yaml.SafeLoader)
         if root is not None:
@@ -51,7 +51,7 @@ class _Check:
         """How many nodes there are, with all aliases written out; key: where it stands, for messages."""
         if id(node) in self._sizes:
             if self._sizes[id(node)] == 0:
-                raise self._error(node, key, "an alias stands within what it is an alias of")
+                raise self._error(node, key, "an alias refers to a value that contains it")
             return self._sizes[id(node)]
         if depth > MAX_DEPTH:
             raise self._error(node, key, f"nested too deeply, expected at most {MAX_DEPTH} levels")

@@ -16,11 +16,11 @@ SCHEDULING_TABLE: Table = (
     Parameter("scheduling_policy", "string", "fifo", "Policy of the control thread, if `thread_priority` is not 0.",
               choices=("fifo", "rr"), read_only=True),
     Parameter("thread_priority", "number", 0.0, "Real-time priority of the control thread, 1 to 99; 0: ordinary "
-              "scheduling. Needs the right to it (limits.conf: rtprio).", lower=0.0, upper=99.0, read_only=True),
+              "scheduling. Needs permission (limits.conf: rtprio).", lower=0.0, upper=99.0, read_only=True),
     Parameter("cpu_affinity", "numbers", (-1.0,), "Processors that the control thread may use; -1: all.", lower=-1.0,
               upper=4096.0, read_only=True, per="processor"),
-    Parameter("lock_memory", "bool", False, "Keep all memory of the process from being swapped out. Needs the right to "
-              "it (limits.conf: memlock).", read_only=True),
+    Parameter("lock_memory", "bool", False, "Prevent the memory of the process from being swapped out. Needs "
+              "permission (limits.conf: memlock).", read_only=True),
 )
 _ALL_MEMORY = 1 | 2    # MCL_CURRENT | MCL_FUTURE
 
@@ -36,7 +36,7 @@ class Scheduling:
         if self._priority != values["thread_priority"]:
             raise RbdError(f"parameter 'thread_priority' is {values['thread_priority']:g}, expected a whole number")
         if any(number != int(number) for number in values["cpu_affinity"]):
-            raise RbdError("parameter 'cpu_affinity': expected numbers of processors, whole numbers")
+            raise RbdError("parameter 'cpu_affinity': expected processor numbers, as whole numbers")
 
     @property
     def state(self) -> str:
@@ -60,7 +60,7 @@ class Scheduling:
             ask()
         except (OSError, OverflowError, AttributeError) as error:    # the last one where the system knows no such thing
             self._found.append(f"{what}: refused ({error})")
-            warn(f"{what}: the system refuses that ({error}); {advice}")
+            warn(f"{what}: refused by the system ({error}); {advice}")
         else:
             self._found.append(what)
 

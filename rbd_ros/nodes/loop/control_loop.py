@@ -28,21 +28,22 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
 from ...runtime.parameters import Parameter, Table
-from .rclpy_inside import GroupExecutor, OneThreadGroup, Stop, ThreadlessGroup, Waiting
+from ..base.rclpy_inside import GroupExecutor, OneThreadGroup, Stop, ThreadlessGroup, Waiting
 from .scheduling import SCHEDULING_TABLE, Scheduling
 
 CONTROL_LOOP_TABLE: Table = (
-    Parameter("control_loop", "string", "direct", "How joint states are waited for, in a thread of its own: by a wait "
-              "set around them, and read as bytes (direct), or by an executor of rclpy (executor).",
+    Parameter("control_loop", "string", "direct", "How a separate thread waits for joint states: with its own wait "
+              "set, reading them as bytes (direct), or with an executor of rclpy (executor).",
               choices=("direct", "executor"), read_only=True),
     Parameter("active_wait", "number", 0.0, "Time before and after the expected arrival of a joint state in which the "
-              "thread looks for it all the time instead of sleeping, s; costs processor time. Needs control_loop "
-              "direct.", lower=0.0, upper=0.01, read_only=True),
+              "thread polls instead of sleeping, s; costs processor time. Needs control_loop direct.", lower=0.0,
+              upper=0.01, read_only=True),
     *SCHEDULING_TABLE,
 )
 
 
-EVENTS = 0.5    # s between looks for QoS events
+EVENTS = 0.5      # s between looks for QoS events
+PATIENCE = 0.1    # s of a wait without messages
 
 
 class ControlLoop:
@@ -101,17 +102,21 @@ class ExecutorLoop(ControlLoop):
 class DirectLoop(ControlLoop):
     """By a wait set. Subscriptions are taken from in the order in which they were made; callbacks take (message, info).
 
-    period: s between messages, 0 if that is not known, for active waiting of `active` s.
+    period: s between messages, 0 if that is not known, for active waiting of `active` s. watch: called every
+    `watch_period` s, whether messages come or not: a timer would wake an executor, for ten times as long.
     """
 
     raw = True
 
     def __init__(self, node: Node, scheduling: Scheduling, active: float = 0.0,
-                 period: Callable[[], float] = lambda: 0.0) -> None:
+                 period: Callable[[], float] = lambda: 0.0, watch: Callable[[], None] = lambda: None,
+                 watch_period: float = 1.0) -> None:
         super().__init__(node, scheduling)
         self.group = ThreadlessGroup()
         self._waiting: Any = None    # from `start` on
         self.active, self._period = active, period
+        self._watch, self.watch_period = watch, watch_period
+        self._patience = min(PATIENCE, watch_period)
         self._stopped = False
 
     def start(self) -> None:
@@ -120,45 +125,58 @@ class DirectLoop(ControlLoop):
         super().start()
 
     def _execute(self) -> None:
-        waiting, last, looked = self._waiting, 0.0, 0.0
+        waiting, last, looked, watched = self._waiting, 0.0, 0.0, time.monotonic()
         with waiting:
             while not self._stopped:
                 try:
                     if self.active > 0.0 and last:
-                        self._wait_actively(waiting, last)
+                        last = self._wait_actively(waiting, last)
                     else:
-                        waiting.wait(EVENTS)
-                    if (now := time.monotonic()) - looked > EVENTS:
+                        waiting.wait(self._patience)
+                        if self._take(waiting):
+                            last = time.monotonic()
+                    if (now := time.monotonic()) - watched >= self.watch_period:
+                        watched = now
+                        self._watch()
+                    if now - looked > EVENTS:
                         waiting.events()
                         looked = now
-                    for each in waiting.subscriptions:
-                        while (taken := waiting.take(each)) is not None:
-                            last = time.monotonic()
-                            each.callback(*taken)
                 except Exception as error:
                     if self._stopped or not self._node.context.ok():
                         return
                     self._node.get_logger().error(f"waiting for joint states: {error}", throttle_duration_sec=1.0)
                     time.sleep(0.01)
 
-    def _wait_actively(self, waiting: Any, last: float) -> None:
-        """Until there may be a message."""
+    def _take(self, waiting: Any) -> bool:
+        """Call the callback of what has come, one message of each subscription; whether there was any."""
+        found = False
+        for each in waiting.subscriptions:
+            taken = waiting.take(each)
+            if taken is not None:
+                each.callback(*taken)
+                found = True
+        return found
+
+    def _wait_actively(self, waiting: Any, last: float) -> float:
+        """Until there was a message, or patience is over; when the last one came."""
         expected, margin = last + self._period(), self.active
-        if waiting.wait(max(expected - margin - time.monotonic(), 0.0)):
-            return
+        asleep = expected - margin - time.monotonic()
+        if asleep > 0.0:
+            waiting.wait(min(asleep, self._patience))
+            if self._take(waiting):
+                return time.monotonic()
+            if asleep > self._patience:
+                return last
         begin = now = time.monotonic()
         while now < expected + margin and not self._stopped:
-            if waiting.wait(0.0):
-                break
-            now = time.monotonic()
+            if self._take(waiting):
+                self.active_s += now - begin
+                return time.monotonic()
             time.sleep(0.0)    # other threads want the interpreter
-        else:
-            self.active_s += now - begin
-            waiting.wait(EVENTS)
-            return
-        self.active_s += time.monotonic() - begin
+            now = time.monotonic()
+        self.active_s += now - begin
+        waiting.wait(self._patience)
+        return time.monotonic() if self._take(waiting) else last
 
     def _wake(self) -> None:
-        self._stopped = True
-        if self._waiting is not None:
-            self._waiting.wake()
+        self._stopped = True    # it looks at that every PATIENCE

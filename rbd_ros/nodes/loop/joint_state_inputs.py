@@ -12,9 +12,9 @@ from sensor_msgs.msg import JointState
 
 from ...runtime.inputs.joint_state_bytes import Fields, JointStateReader, Malformed
 from .control_loop import ControlLoop, DirectLoop, ExecutorLoop
-from .conversions import fields_of
-from .model_node import BEST_EFFORT
-from .rclpy_inside import take
+from ..base.conversions import fields_of
+from ..base.model_node import BEST_EFFORT
+from ..base.rclpy_inside import take
 from .scheduling import Scheduling
 
 Info = Mapping[str, int]    # of a message: `source_timestamp`, `received_timestamp`, ns
@@ -23,17 +23,23 @@ Info = Mapping[str, int]    # of a message: `source_timestamp`, `received_timest
 class JointStateInputs:
     """From configuration to cleanup of `node`. values: parameters of the node; period: s between states, 0 if unknown.
 
-    on_malformed: called, under the lock, for bytes that are no joint state.
+    on_malformed: called, under the lock, for bytes that are no joint state. watch: called at `watchdog_rate`.
     """
 
     def __init__(self, node: Any, values: Mapping[str, Any], period: Callable[[], float],
-                 on_malformed: Callable[[Malformed], None]) -> None:
+                 on_malformed: Callable[[Malformed], None], watch: Callable[[], None]) -> None:
         self._node, self._on_malformed = node, on_malformed
         self._scheduling = Scheduling(values)
         self.loop: ControlLoop | None = None    # the events executor has no use for one
-        if values["executor"] != "events":
-            self.loop = (ExecutorLoop(node, self._scheduling) if values["control_loop"] == "executor" else
-                          DirectLoop(node, self._scheduling, values["active_wait"], period))
+        self._timer: Any = None
+        watch_period = 1.0 / values["watchdog_rate"]
+        if values["executor"] != "events" and values["control_loop"] == "direct":
+            self.loop = DirectLoop(node, self._scheduling, values["active_wait"], period, self._guarded(watch),
+                                   watch_period)
+        else:
+            self._timer = node.create_timer(watch_period, watch, clock=node.steady)
+            if values["executor"] != "events":
+                self.loop = ExecutorLoop(node, self._scheduling)
         self._subscriptions: list[Any] = []
 
     def listen(self, topic: str, callback: Callable[[Fields, Info], None]) -> Any:
@@ -56,6 +62,14 @@ class JointStateInputs:
         self._subscriptions.append(made)
         return made
 
+    def _guarded(self, call: Callable[[], None]) -> Callable[[], None]:
+        def guarded() -> None:
+            try:
+                call()
+            except Exception:
+                self._node.on_defect(traceback.format_exc())
+        return guarded
+
     def start(self) -> None:
         """Begin to call; no `listen` may follow."""
         gc.collect()
@@ -67,6 +81,8 @@ class JointStateInputs:
         """Let go of everything."""
         if self.loop is not None:
             self.loop.stop()
+        if self._timer is not None:
+            self._node.destroy_timer(self._timer)
         while self._subscriptions:
             self._node.destroy_subscription(self._subscriptions.pop())
 

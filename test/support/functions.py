@@ -1,0 +1,44 @@
+"""Every public function of a model and a state, as arrays of q, v, a: what holds for all of them is tested by this."""
+
+import numpy as np
+
+import rbd_ros as rbd
+
+
+def functions(model):
+    """By name: `call(q, v, a)` for one state or a batch gives an array."""
+    last = model.body_names[-1]
+    held = np.arange(model.nv) % 2 == 0
+    along = rbd.Tangent(v=np.ones(model.nv))
+    return {
+        "inverse_dynamics": lambda q, v, a: rbd.inverse_dynamics(model, q, v, a),
+        "forward_dynamics": lambda q, v, a: rbd.forward_dynamics(model, q, v, a),
+        "hybrid_dynamics": lambda q, v, a: rbd.hybrid_dynamics(model, q, v, a, a, held).acceleration,
+        "bias_effort": lambda q, v, a: rbd.bias_effort(model, q, v),
+        "gravity_effort": lambda q, v, a: rbd.gravity_effort(model, q),
+        "mass_matrix": lambda q, v, a: rbd.mass_matrix(model, q),
+        "coriolis_matrix": lambda q, v, a: rbd.coriolis_matrix(model, q, v),
+        "forward_kinematics": lambda q, v, a: rbd.forward_kinematics(model, q),
+        "body_velocities": lambda q, v, a: rbd.body_velocities(model, q, v),
+        "body_accelerations": lambda q, v, a: rbd.body_accelerations(model, q, v, a),
+        "jacobian": lambda q, v, a: rbd.jacobian(model, q, last, "world"),
+        "kinetic_energy": lambda q, v, a: rbd.kinetic_energy(model, q, v),
+        "potential_energy": lambda q, v, a: rbd.potential_energy(model, q),
+        "center_of_mass": lambda q, v, a: rbd.center_of_mass(model, q),
+        "centroidal_momentum": lambda q, v, a: rbd.centroidal_momentum(model, q, v),
+        "inverse_dynamics_derivatives": lambda q, v, a: rbd.inverse_dynamics_derivatives(model, q, v, a).q,
+        "forward_dynamics_derivatives": lambda q, v, a: rbd.forward_dynamics_derivatives(model, q, v, a).q,
+        "hybrid_dynamics_derivatives": lambda q, v, a: rbd.hybrid_dynamics_derivatives(model, q, v, a, a, held)[0],
+        "inverse_dynamics_directional": lambda q, v, a: rbd.inverse_dynamics_directional(model, q, v, a, along),
+        "forward_dynamics_directional": lambda q, v, a: rbd.forward_dynamics_directional(model, q, v, a, along),
+        "hybrid_dynamics_directional": lambda q, v, a: rbd.hybrid_dynamics_directional(
+            model, q, v, a, a, held, along),
+        "inverse_dynamics_second_derivatives": lambda q, v, a: rbd.inverse_dynamics_second_derivatives(
+            model, q, v, a)[0],
+        "inverse_dynamics_time_derivatives": lambda q, v, a: rbd.inverse_dynamics_time_derivatives(
+            model, q, v, a, v, a),
+        "forward_dynamics_time_derivatives": lambda q, v, a: rbd.forward_dynamics_time_derivatives(model, q, v, a, v),
+        "inertial_regressor": lambda q, v, a: rbd.inertial_regressor(model, q, v, a),
+        "integrate": lambda q, v, a: model.integrate(q, v),
+        "difference": lambda q, v, a: model.difference(q, model.neutral()),
+    }
