@@ -13,7 +13,7 @@ from .timing import table
 
 
 def problems(model: rbd.RobotModel, count: int) -> list[tuple[np.ndarray, np.ndarray, float]]:
-    """Random ends within 90 % of the limits; 1.2 times the shortest duration of minimum jerk within the speed limits."""
+    """Random ends within 90 % of the limits; 1.2 times the shortest duration of minimum jerk at the speed limits."""
     found = []
     for seed in range(count):
         rng = np.random.default_rng(seed)
