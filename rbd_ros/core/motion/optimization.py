@@ -54,6 +54,7 @@ class OptimalMotion:
     iterations: int
     usage: Mapping[str, Usage]
     reason: str
+    ended: str    # how the search did: "converged", "time limit", …
     seconds: float
     _task: Task
 
@@ -144,7 +145,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
         if best.good or time.perf_counter() > deadline:
             break
     assert best is not None
-    return best if best.good else max(best, _straight(task, count, iterations, begin), key=_rank)
+    return best if best.good else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
 
 
 def _task(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any, wrenches: Any,
@@ -210,13 +211,14 @@ def _rank(motion: OptimalMotion) -> tuple[bool, float, float]:
     return motion.good, -max(motion.violation, 0.0), -motion.cost
 
 
-def _straight(task: Task, count: int, iterations: int, begin: float) -> OptimalMotion:
+def _straight(task: Task, count: int, ended: str, iterations: int, begin: float) -> OptimalMotion:
     """The motion of least jerk, which may break limits less than one that should have kept them."""
     T = first_duration(task) if task.free_duration else task.duration
     problem = Problem(task, Nodes.of(task.basis, count, task.orders))
     x = problem.unknowns(minimum_jerk(task, T), T)
     spline = SplineMotion(problem.control(x), T, task.basis.degree)
-    solution = Solution(x, np.zeros(0), np.inf, np.inf, False, 0, "of least jerk", 0.0, 0.0)
+    solution = Solution(x, np.zeros(0), np.inf, np.inf, False, 0,
+                        f"{ended}; this is the motion of least jerk", 0.0, 0.0)
     return _motion(task, problem, solution, spline, certify(task, spline), iterations, begin)
 
 
@@ -240,4 +242,4 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
         reason = f"not optimal ({reason}), KKT residual {solution.residual:.1e}"
     fine = Problem(task, Nodes.of(task.basis, FINE * len(problem.nodes.s), task.orders))
     return OptimalMotion(spline, fine.values(solution.x).cost, solution.converged, solution.residual, iterations,
-                         certificate.usage, reason, time.perf_counter() - begin, task)
+                         certificate.usage, reason, solution.reason, time.perf_counter() - begin, task)
