@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import numpy as np
+from scipy.integrate import trapezoid
 
 import rbd_ros as rbd
 
@@ -25,7 +26,7 @@ def problems(model: rbd.RobotModel, count: int) -> list[tuple[np.ndarray, np.nda
 def squared(motion: Any, duration: float) -> float:
     """∫‖τ‖²."""
     t = np.linspace(0.0, duration, 2001)
-    return float(np.trapezoid(np.sum(motion.effort(t) ** 2, axis=1), t))
+    return float(trapezoid(np.sum(motion.effort(t) ** 2, axis=1), t))
 
 
 def run(quick: bool = False) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 from scipy.interpolate import BSpline
 from scipy.optimize import minimize
 from support.robots import build, chain, inertia
@@ -43,7 +44,7 @@ def worst(model, motion, rate=5000.0):
 
 
 def integral(values, t):
-    return np.trapezoid(np.sum(values, axis=1), t)
+    return trapezoid(np.sum(values, axis=1), t)
 
 
 # ---- closed forms

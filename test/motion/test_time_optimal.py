@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 from scipy.optimize import LinearConstraint, minimize
 from support.robots import build, chain, inertia
 
@@ -39,13 +40,13 @@ def test_viscous_friction_slows_and_helps_to_brake():
 
     def distance(v):    # of speeding up to v and of braking from it
         x = np.linspace(0.0, v, 20001)
-        return np.trapezoid(m * x / (F - d * x), x) + np.trapezoid(m * x / (F + d * x), x)
+        return trapezoid(m * x / (F - d * x), x) + trapezoid(m * x / (F + d * x), x)
     low, high = 0.0, F / d * (1.0 - 1e-9)
     for _ in range(60):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if distance(middle) < way else (low, middle)
     x = np.linspace(0.0, low, 20001)
-    exact = np.trapezoid(m / (F - d * x), x) + np.trapezoid(m / (F + d * x), x)
+    exact = trapezoid(m / (F - d * x), x) + trapezoid(m / (F + d * x), x)
     motion = rbd.time_optimal(slider(effort_limit=F, damping=d), [[0.0], [way]]).check()
     np.testing.assert_allclose(motion.duration, exact, rtol=5e-3)
 
