@@ -18,6 +18,7 @@ PARTS: dict[str, Any] = {
     "constrained": lambda args: {"quick": args.quick},
     "derivatives": lambda args: {"quick": args.quick, "output": Path(args.output)},
     "partials": lambda args: {"quick": args.quick},
+    "motion": lambda args: {"quick": args.quick},
     "startup": lambda args: {},
     "roundtrip": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "loop_options": lambda args: {"seconds": 3.0 if args.quick else 10.0},

@@ -1,0 +1,1 @@
+"""Optimal motions: the problem on nodes, its solution, the certificate."""

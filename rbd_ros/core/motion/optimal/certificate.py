@@ -1,0 +1,82 @@
+"""The found motion, sampled at 1 kHz or finer: how much of each limit it uses, at which joint and when."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..splines import SplineMotion
+from .dynamic_rows import DynamicRows
+from .task import Task
+
+Array = NDArray[np.float64]
+RATE = 1000.0        # Hz
+EACH = 20            # samples per interval of the spline at least
+MOST = 50_000        # samples, in motions of more than 50 s
+AT_ONCE = 20_000     # of them
+
+
+class Usage(NamedTuple):
+    """The largest share of a limit that a motion uses: 1 is at the limit. time in s."""
+
+    ratio: float
+    joint: str
+    time: float
+
+
+class Certificate(NamedTuple):
+    """Usage by limit ("position", "velocity", "effort", …), and where on [0, 1] it is largest, close to the limits."""
+
+    usage: dict[str, Usage]
+    peaks: Array
+
+    @property
+    def worst(self) -> float:
+        return max((usage.ratio for usage in self.usage.values()), default=0.0)
+
+
+def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = RATE) -> Certificate:
+    """Sample the motion and compare with the limits; peaks beyond `near` of them are listed."""
+    count = max(min(int(np.ceil(motion.duration * rate)), MOST), EACH * task.basis.intervals) + 1
+    s = np.linspace(0.0, 1.0, count)
+    rows = DynamicRows(task)
+    usage: dict[str, Usage] = {}
+    peaks: list[Array] = []
+    ratios: dict[str, list[Array]] = {}
+    for part in np.split(s, range(AT_ONCE, count, AT_ONCE)):
+        z = motion.derivatives(part * motion.duration, task.orders - 1).transpose(1, 0, 2)
+        columns = np.concatenate([rows.values(z), z.reshape(len(z), -1)], axis=1)
+        for name, values in zip(task.column_names, np.split(columns, len(task.column_names), axis=1), strict=True):
+            if name != "power":
+                ratios.setdefault(name, []).append(ratio_to_limits(values, *task.limits.of(name)))
+    for name, found in ratios.items():
+        ratio = np.concatenate(found)
+        lower, upper = task.limits.of(name)
+        if not (np.isfinite(lower) | np.isfinite(upper)).any():
+            continue
+        i, j = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+        usage[name] = Usage(float(ratio[i, j]), task.model.velocity_names[j], float(s[i] * motion.duration))
+        peaks.append(_peaks(s, ratio, near))
+    return Certificate(usage, np.unique(np.concatenate([np.zeros(0), *peaks])))
+
+
+def ratio_to_limits(values: Array, lower: Array, upper: Array) -> Array:
+    """Distance from the middle over half the range; with a limit on one side, 1 + what is beyond it."""
+    both = np.isfinite(lower) & np.isfinite(upper)
+    if both.all():
+        half = 0.5 * (upper - lower)
+        ratio: Array = np.abs(values - (lower + half)) / half
+        return ratio
+    half = np.where(both, 0.5 * (upper - lower), 1.0)
+    return 1.0 + np.maximum(values - upper, lower - values) / half    # −inf without limits
+
+
+def _peaks(s: Array, ratio: Array, near: float) -> Array:
+    """Where ratios have local maxima beyond this."""
+    over = ratio > near
+    if not over.any():
+        return np.zeros(0)
+    padded = np.pad(ratio, ((1, 1), (0, 0)), constant_values=-np.inf)
+    peak = over & (ratio >= padded[:-2]) & (ratio >= padded[2:])
+    return s[peak.any(axis=1)]

@@ -1,0 +1,120 @@
+"""What inverse dynamics weighs and limits at nodes: efforts, power, effort rates, and derivatives by (q, v, a, …).
+
+Friction is added to the efforts: `damping v + friction tanh(v / smoothing)`.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...derivatives.inverse import inverse_dynamics_derivatives
+from ...derivatives.second_derivatives import inverse_dynamics_second_derivatives
+from ...derivatives.time_derivatives import inverse_dynamics_time_derivatives
+from ...dynamics.inverse import inverse_dynamics
+
+from .curvature import EffortCurvature
+from .task import Task
+
+Array = NDArray[np.float64]
+MOVED = 0.2    # rad or m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
+
+
+class DynamicRows:
+    """Rows per node: effort (nv), then power (nv) and effort rate (nv) where the task asks for them."""
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.model = task, task.model
+        self.nv = task.model.nv
+        self.effort, self.power, self.rate = task.uses_effort, task.uses_power, task.uses_rate
+        self.count = self.nv * (self.effort + self.power + self.rate)
+        self._curvature: EffortCurvature | None = None
+        self._seen: tuple[Array, Array] | None = None
+
+    def values(self, z: Array) -> Array:
+        """(N, count) at states z (N, orders, nv)."""
+        return self._stacked(z, *self._efforts(z)) if self.count else np.empty((len(z), 0))
+
+    def _efforts(self, z: Array) -> tuple[Array, Array | None]:
+        """Efforts, and their rates where asked for, with friction."""
+        q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
+        rate = None
+        if self.rate:
+            series = inverse_dynamics_time_derivatives(self.model, q, v, a, z[:, 3],
+                                                       external_wrenches=self.task.wrenches)
+            tau, rate = series[:, 0], series[:, 1] + self.task.friction.slope(v) * a
+        else:
+            tau = inverse_dynamics(self.model, q, v, a, self.task.wrenches)
+        return (tau + self.task.friction.effort(v) if self.task.has_friction else tau), rate
+
+    def _stacked(self, z: Array, tau: Array, rate: Array | None) -> Array:
+        parts = [tau] if self.effort else []
+        if self.power:
+            parts.append(tau * z[:, 1])
+        if rate is not None:
+            parts.append(rate)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def derivatives(self, z: Array, tau: Array) -> Array:
+        """Derivatives (N, count, nz) at states z, with the efforts tau (N, nv) there."""
+        count, orders, nv = z.shape
+        J = np.zeros((count, self.count, orders * nv))
+        if not self.count:
+            return J
+        q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
+        by = inverse_dynamics_derivatives(self.model, q, v, a, self.task.wrenches)
+        eye = np.eye(nv)
+        slope = self.task.friction.slope(v) if self.task.has_friction else np.zeros_like(v)
+        tau_J = J[:, :nv]    # efforts come first wherever there are rows
+        tau_J[:, :, :nv] = by.q
+        tau_J[:, :, nv:2 * nv] = by.v
+        tau_J[:, :, 2 * nv:3 * nv] = by.a
+        if self.task.has_friction:
+            tau_J[:, :, nv:2 * nv] += slope[:, :, None] * eye
+        at = nv * self.effort
+        if self.power:
+            J[:, at:at + nv] = v[:, :, None] * tau_J
+            J[:, at:at + nv, nv:2 * nv] += tau[:, :, None] * eye
+            at += nv
+        if self.rate:
+            self._rate(z, by, slope, J[:, at:at + nv])
+        return J
+
+    def add_curvature(self, z: Array, J: Array, c: Array, out: Array) -> None:
+        """Add cᵀ ∂² rows (N, nz, nz) to out: all of efforts and power, none of rates. J as derivatives; c (N, rows)."""
+        n = self.nv
+        z = z.reshape(len(z), -1, n)
+        q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
+        lam = c[:, :n].copy()
+        if self.power:
+            p = c[:, n:2 * n]
+            lam += p * v
+            out[:, n:2 * n] += p[:, :, None] * J[:, :n]
+            out[:, :, n:2 * n] += (p[:, :, None] * J[:, :n]).transpose(0, 2, 1)
+        if self._curvature is None or self._seen is None or max(
+                np.abs(q - self._seen[0]).max(), 0.1 * np.abs(v - self._seen[1]).max()) > MOVED:
+            self._curvature = EffortCurvature(self.model, q, v, a, self.task.wrenches)
+            self._seen = q, v
+        self._curvature.add(lam, out)
+        if self.task.has_friction:
+            index = np.arange(n, 2 * n)
+            out[:, index, index] += lam * self.task.friction.curvature(v)
+
+    def _rate(self, z: Array, by: tuple[Array, Array, Array], slope: Array, out: Array) -> None:
+        """∂τ̇ by q, v, a, jerk: time derivatives of ∂τ, and ∂τ by the state before."""
+        nv = self.nv
+        q, v, a, jerk = (np.ascontiguousarray(z[:, d]) for d in range(4))
+        second = inverse_dynamics_second_derivatives(self.model, q, v, a)
+        V, A, Jk = v[:, None, :, None], a[:, None, :, None], jerk[:, None, :, None]
+        eye = np.eye(nv)
+
+        def last(tensor: Array, x: Array) -> Array:
+            return np.matmul(tensor, x)[..., 0]
+
+        def middle(tensor: Array, x: Array) -> Array:
+            return np.matmul(tensor.swapaxes(2, 3), x)[..., 0]
+
+        out[:, :, :nv] = last(second.qq, V) + last(second.qv, A) + middle(second.aq, Jk)
+        curvature = self.task.friction.curvature(v) if self.task.has_friction else np.zeros_like(v)
+        out[:, :, nv:2 * nv] = by[0] + middle(second.qv, V) + last(second.vv, A) + (curvature * a)[:, :, None] * eye
+        out[:, :, 2 * nv:3 * nv] = by[1] + last(second.aq, V) + slope[:, :, None] * eye
+        out[:, :, 3 * nv:4 * nv] = by[2]

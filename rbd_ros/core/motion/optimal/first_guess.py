@@ -1,0 +1,50 @@
+"""Where the search begins: the motion of least jerk through all waypoints, and a duration that fits the limits."""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .nodes import Nodes
+from .task import Task
+
+Array = NDArray[np.float64]
+PEAK = 1.875        # speed of the minimum-jerk motion, of its average
+SLOWER = 1.5        # than the speed limits ask for
+USUAL_SPEED = 1.0   # rad/s or m/s, where there is no limit
+
+
+def minimum_jerk(task: Task, T: float) -> Array:
+    """Control points (K, nv) of least ∫jerk² between the ends and through the waypoints."""
+    B = task.basis
+    nodes = Nodes.of(B, 4 * B.intervals, 4)
+    third = _dense(nodes.interval, nodes.values[:, 3], B.count)
+    H = third.T @ (nodes.weight[:, None] * third)
+    at, way = B.values(task.via_times, 0)
+    m = B.end_derivatives
+    rows = np.concatenate([np.eye(B.count)[:m], _dense(at, way[:, 0], B.count), np.eye(B.count)[B.count - m:]])
+    first, last = task.ends(T)
+    values = np.concatenate([first, task.via, last])
+    k = len(rows)
+    scale = np.abs(H).max()
+    system = np.block([[H / scale, rows.T], [rows, np.zeros((k, k))]])
+    right = np.concatenate([np.zeros((B.count, values.shape[1])), values])
+    control: Array = np.linalg.lstsq(system, right, rcond=None)[0][:B.count]
+    control[:m], control[B.count - m:] = first, last
+    return control
+
+
+def _dense(interval: NDArray[np.int64], values: Array, count: int) -> Array:
+    out = np.zeros((len(values), count))
+    for row, i, value in zip(out, interval, values, strict=True):
+        row[i:i + len(value)] = value
+    return out
+
+
+def first_duration(task: Task) -> float:
+    """A duration within its bounds at which the speed limits leave some room."""
+    points = np.concatenate([task.start[:1], task.via, task.goal[:1]])
+    fractions = np.diff(np.concatenate([[0.0], task.via_times, [1.0]]))
+    speed = np.where(np.isfinite(task.limits.velocity), task.limits.velocity, USUAL_SPEED)
+    needed = PEAK * float((np.abs(np.diff(points, axis=0)) / speed / fractions[:, None]).max())
+    low, high = task.durations
+    return float(np.clip(SLOWER * max(needed, 0.1), low * 1.01, high * 0.99))

@@ -1,0 +1,81 @@
+"""Limits of a motion, checked: from the model where nothing is given."""
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import RbdError, shown
+from ...model.robot_model import RobotModel
+from ..position_limits import limits as position_limits
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MotionLimits:
+    """What a motion keeps, per joint: each a number, (nv,), or None: the model's position, velocity and effort limits,
+    and no limit of acceleration, jerk and effort rate. rad, m, s, N m, N; `inf` takes a limit off.
+    """
+
+    position_lower: ArrayLike | None = None
+    position_upper: ArrayLike | None = None
+    velocity: ArrayLike | None = None
+    acceleration: ArrayLike | None = None
+    jerk: ArrayLike | None = None
+    effort: ArrayLike | None = None
+    effort_rate: ArrayLike | None = None
+
+    def checked(self, model: RobotModel) -> CheckedLimits:
+        """Arrays (nv,); `RbdError` names the limit and the joint."""
+        lower, upper = position_limits(model)
+        usual = {"position_lower": lower, "position_upper": upper, "velocity": model.velocity_limit,
+                 "effort": model.effort_limit}
+        found: dict[str, Array] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            found[field.name] = _array(usual.get(field.name, np.inf) if value is None else value, model, field.name)
+        for name, value in found.items():
+            wrong = np.isnan(value) if name.startswith("position") else ~(value > 0.0)
+            if name in usual and getattr(self, name) is None:
+                wrong = np.zeros(model.nv, dtype=bool)    # a description that says 0 says nothing
+                found[name] = value if name.startswith("position") else np.where(value > 0.0, value, np.inf)
+            if wrong.any():
+                j = int(np.argmax(wrong))
+                raise RbdError(f"limits: {name} of joint '{model.joint_names[j]}' is {value[j]:g}, expected "
+                               + ("a number" if name.startswith("position") else "a positive number"))
+        low, high = found["position_lower"], found["position_upper"]
+        if not np.all(low < high):
+            j = int(np.argmin(low < high))
+            raise RbdError(f"limits: position_lower {low[j]:g} of joint '{model.joint_names[j]}' is not below "
+                           f"position_upper {high[j]:g}")
+        return CheckedLimits(**found)
+
+
+@dataclass(frozen=True)
+class CheckedLimits:
+    """As `MotionLimits`, all (nv,)."""
+
+    position_lower: Array
+    position_upper: Array
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+    effort: Array
+    effort_rate: Array
+
+    def of(self, name: str) -> tuple[Array, Array]:
+        """Lower and upper limit of "position", "velocity", …"""
+        if name == "position":
+            return self.position_lower, self.position_upper
+        upper: Array = getattr(self, name)
+        return -upper, upper
+
+
+def _array(value: ArrayLike, model: RobotModel, name: str) -> Array:
+    try:
+        array = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (model.nv,)))
+    except (TypeError, ValueError):
+        raise RbdError(f"limits: {name} must be one number or {model.nv}, got {shown(value)}") from None
+    return array

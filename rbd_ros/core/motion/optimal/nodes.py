@@ -1,0 +1,55 @@
+"""Where a motion is looked at: evenly, in the middle of equal parts, and where limits ask for more.
+
+No gap between nodes is larger than another, which counts for limits. The weights are the evenest that are exact for
+polynomials of some degree on each interval of the spline, between whose polynomials the cost has kinks.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..splines import Basis
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """s (N,) in ascending order, quadrature weights (N,) over [0, 1], intervals (N,), basis values by s."""
+
+    s: Array
+    weight: Array
+    interval: NDArray[np.int64]
+    values: Array    # (N, orders, degree + 1)
+
+    @classmethod
+    def of(cls, basis: Basis, count: int, orders: int, more: Array | None = None) -> Nodes:
+        """At least `count` nodes, the same number per interval; `more` (M,) without weight."""
+        each = max(2, -(-count // basis.intervals))
+        total = each * basis.intervals
+        s = (np.arange(total) + 0.5) / total
+        weight = np.tile(_even_weights(each) / basis.intervals, basis.intervals)
+        s = np.concatenate([s, np.zeros(0) if more is None else more])
+        weight = np.concatenate([weight, np.zeros(len(s) - total)])
+        order = np.argsort(s, kind="stable")
+        s, weight = s[order], weight[order]
+        interval, values = basis.values(s, orders - 1)
+        return cls(s, weight, interval, np.ascontiguousarray(values))
+
+
+@lru_cache(maxsize=16)
+def _even_weights(count: int) -> Array:
+    """Weights of the middles of equal parts of [0, 1], positive, of the highest degree ≤ 8 for which they are."""
+    x = (2.0 * np.arange(count) + 1.0) / count - 1.0
+    even = np.full(count, 1.0 / count)
+    for degree in range(min(8, count - 1), 0, -1):
+        rows = np.polynomial.legendre.legvander(x, degree).T
+        exact = np.zeros(degree + 1)
+        exact[0] = 1.0
+        weights: Array = even + np.linalg.lstsq(rows, exact - rows @ even, rcond=None)[0]
+        if weights.min() > 0.2 / count:
+            return weights
+    return even

@@ -1,0 +1,92 @@
+"""From derivatives by the states of nodes to those by control points: gradient and banded Gauss–Newton matrix.
+
+A node's state z = (q, v, a, …) is Σ_k β_k^d c_k per derivative d, over the degree + 1 control points of its interval.
+Unknowns are the free control points, joint after joint: entry (k − first) nv + j is coordinate j of point k.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ...compile import entry
+
+
+@entry("void(float64[:, :, ::1], float64[:, ::1], float64[:, ::1], float64[:, :, ::1], float64[:, :, ::1], "
+       "int64[::1], int64, float64[:, ::1])", nogil=True)
+def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
+    """band := the lower band of Σ_nodes of (Jᵀ diag(weight) J + diag(diagonal) + curvature) by the control points.
+
+    J (N, R, nz), weight (N, R), diagonal (N, nz), curvature (N, nz, nz) or empty; beta (N, nz / nv, degree + 1), in
+    time; interval (N,) in ascending order; band (width, unknowns), LAPACK's: entry (i − j, j).
+    """
+    count, rows, nz = J.shape
+    orders, points = beta.shape[1:]
+    nv = nz // orders
+    unknowns = band.shape[1]
+    free = unknowns // nv
+    band[:] = 0.0
+    size = points * nv
+    T = np.empty((nz, size))
+    W = np.empty((nz, nz))
+    block = np.zeros((size, size))
+    for k in range(count):
+        if curvature.shape[0]:
+            W[:] = curvature[k]
+        else:
+            W[:] = 0.0
+        for r in range(rows):
+            factor = weight[k, r]
+            if factor != 0.0:
+                for x in range(nz):
+                    f = factor * J[k, r, x]
+                    for y in range(x + 1):
+                        W[x, y] += f * J[k, r, y]
+        for x in range(nz):
+            W[x, x] += diagonal[k, x]
+            for y in range(x):
+                W[y, x] = W[x, y]
+        for x in range(nz):    # T = W β, the points' columns side by side
+            for c in range(points):
+                for j in range(nv):
+                    T[x, c * nv + j] = beta[k, 0, c] * W[x, j]
+            for e in range(1, orders):
+                for c in range(points):
+                    b = beta[k, e, c]
+                    for j in range(nv):
+                        T[x, c * nv + j] += b * W[x, e * nv + j]
+        for a in range(points):
+            end = (a + 1) * nv
+            for i in range(nv):
+                row = a * nv + i
+                for d in range(orders):
+                    b = beta[k, d, a]
+                    x = d * nv + i
+                    for y in range(end):
+                        block[row, y] += b * T[x, y]
+        if k == count - 1 or interval[k + 1] != interval[k]:
+            at = interval[k] - first
+            for a in range(points):
+                for c in range(a + 1):
+                    if at + c >= 0 and at + a < free:
+                        for i in range(nv):
+                            for j in range(nv if c < a else i + 1):
+                                y = (at + c) * nv + j
+                                band[(at + a) * nv + i - y, y] += block[a * nv + i, c * nv + j]
+            block[:] = 0.0
+
+
+@entry("void(float64[:, ::1], float64[:, :, ::1], int64[::1], int64, float64[::1])", nogil=True)
+def by_control_points(slope, beta, interval, first, out):
+    """out := Σ_nodes of the slopes (N, nz) by the node's state, by the free control points: flat."""
+    count, nz = slope.shape
+    orders, points = beta.shape[1:]
+    nv = nz // orders
+    free = out.shape[0] // nv
+    out[:] = 0.0
+    for k in range(count):
+        at = interval[k] - first
+        for a in range(points):
+            if 0 <= at + a < free:
+                for d in range(orders):
+                    b = beta[k, d, a]
+                    for j in range(nv):
+                        out[(at + a) * nv + j] += b * slope[k, d * nv + j]

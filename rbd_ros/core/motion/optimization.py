@@ -1,0 +1,245 @@
+"""Optimal motions of open chains between two states: least effort, jerk, power or time, within all limits."""
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..actuation.friction import SMOOTHING, Friction
+from ..dynamics.inverse import inverse_dynamics
+from ..errors import RbdError, shown
+from ..model.robot_model import RobotModel
+from ..model.scalars import positive, step_count
+from ..model.state import node_wrenches
+from .optimal.certificate import Certificate, Usage, certify
+from .optimal.first_guess import first_duration, minimum_jerk
+from .optimal.interior_point import Solution, solve
+from .optimal.limits import MotionLimits
+from .optimal.nodes import Nodes
+from .optimal.problem import Problem
+from .optimal.task import (
+    MARGIN, ROUNDING, Task, check_ends, checked_duration, checked_objective, checked_waypoints, end_state,
+)
+from .splines import SplineMotion, basis
+from .trajectory import Reference
+
+Array = NDArray[np.float64]
+TOLERANCE = 1e-6
+REFINEMENTS = 8
+FINE = 5            # times the nodes, for the cost that is told
+SOFT = 0.1          # rad/s or m/s: smoothing of friction on the way
+INSIDE = 1e-4       # barrier parameter at which nodes are added first
+NEAR = 0.95         # of a limit: peaks beyond get a node then
+LEFT = 0.05      # of the time limit, for what follows the iterations
+
+
+@dataclass(frozen=True, eq=False)
+class OptimalMotion:
+    """A motion, and what is known about it: `motion(t)` has .q, .v, .a, .jerk, .snap, at rest before and after.
+
+    usage: by limit the largest ratio to it, sampled at 1 kHz or finer, with joint and time. cost: of the objective, in
+    its units. kkt_residual: relative to the cost of the first guess. A motion is `good` if it converged and keeps all
+    limits; any other is the best that was found, and `reason` says why.
+    """
+
+    spline: SplineMotion
+    cost: float
+    converged: bool
+    kkt_residual: float
+    iterations: int
+    usage: Mapping[str, Usage]
+    reason: str
+    ended: str    # how the search did: "converged", "time limit", …
+    seconds: float
+    _task: Task
+
+    @property
+    def duration(self) -> float:
+        """s."""
+        return self.spline.duration
+
+    @property
+    def violation(self) -> float:
+        """The worst ratio to a limit, less 1: not above 0 where all limits are kept."""
+        return max((usage.ratio for usage in self.usage.values()), default=0.0) - 1.0
+
+    @property
+    def feasible(self) -> bool:
+        """Whether all limits are kept, at all samples."""
+        return self.violation <= ROUNDING
+
+    @property
+    def good(self) -> bool:
+        """Whether it is optimal (locally), and keeps all limits."""
+        return self.converged and self.feasible
+
+    def __call__(self, t: ArrayLike) -> Reference:
+        return self.spline(t)
+
+    def sample(self, t: float) -> Reference:
+        """As calling it."""
+        return self.spline(t)
+
+    def effort(self, t: ArrayLike) -> Array:
+        """Efforts with friction and external wrenches (nv,) or (N, nv) at t, N m or N."""
+        at, task = self.spline(t), self._task
+        efforts: Array = inverse_dynamics(task.model, at.q, at.v, at.a, task.wrenches) + task.friction.effort(at.v)
+        return efforts
+
+    def check(self) -> OptimalMotion:
+        """Itself if it is good; `RbdError` that says what is wrong otherwise."""
+        if not self.good:
+            raise RbdError(f"no optimal motion within the limits was found: {self.reason}")
+        return self
+
+    def __repr__(self) -> str:
+        used = ", ".join(f"{name} {u.ratio:.4g} ({u.joint}, {u.time:.3g} s)" for name, u in self.usage.items())
+        return (f"OptimalMotion, {'good' if self.good else 'NOT GOOD'}: {self.reason}; {self.duration:.4g} s, cost "
+                f"{self.cost:.6g}, KKT residual {self.kkt_residual:.1e}, {self.iterations} iterations\n  used: {used}")
+
+
+def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: ArrayLike | Reference,
+                    duration: float | Sequence[float] | None = None,
+                    objective: str | Mapping[str, ArrayLike] = "effort", *, limits: MotionLimits | None = None,
+                    waypoints: Iterable[tuple[float, ArrayLike]] = (), external_wrenches: Any = None,
+                    smoothing: float = SMOOTHING, degree: int = 5, control_points: int = 20, nodes: int = 100,
+                    tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int = 3) -> OptimalMotion:
+    """The motion of least cost from start to goal that keeps all limits, as a B-spline.
+
+    start, goal: positions (nq,) at rest, or a `Reference` with derivatives. duration: s, or (shortest, longest), or
+    None: free. objective: "effort" ∫Σ τ², "effort_rate" ∫Σ τ̇², "power" ∫Σ (τ v)², "velocity", "acceleration", "jerk"
+    likewise, "duration"; or a dictionary of such names and weights, a number or (nv,) each, of which the sum is taken.
+    limits: the model's unless given. waypoints: pairs of a fraction of the duration and positions (nq,).
+    external_wrenches: as of `inverse_dynamics`, the same all along. Friction is the model's, smoothed as in
+    `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost and limits are looked at; there are
+    more where a limit is broken between them. time_limit: s; starts: first guesses, until one leads to a good motion.
+
+    For joints of one coordinate each. `RbdError` for malformed input, and where an end is beyond a limit; where no good
+    motion is found, the least violating one is returned, and is not `good`. Method: docs/motion.md.
+    """
+    begin = time.perf_counter()
+    deadline = begin + (1.0 - LEFT) * positive(time_limit, "time_limit", "time")
+    task = _task(model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing, degree,
+                 control_points)
+    tolerance = positive(tolerance, "tolerance", "number")
+    count = step_count(nodes)
+    best: OptimalMotion | None = None
+    iterations = 0
+    rng = np.random.default_rng(1)
+    for attempt in range(step_count(starts)):
+        T = task.duration if not task.free_duration else first_duration(task)
+        control = minimum_jerk(task, T)
+        if attempt:
+            free = control[task.basis.end_derivatives:len(control) - task.basis.end_derivatives]
+            free += 0.3 * (np.abs(np.ptp(control, axis=0)).max() + 0.1) * rng.normal(size=free.shape)
+        found, spent = _refined(task, control, T, count, tolerance, deadline)
+        iterations += spent
+        made = _motion(task, *found, iterations, begin)
+        if best is None or _rank(made) > _rank(best):
+            best = made
+        if best.good or time.perf_counter() > deadline:
+            break
+    assert best is not None
+    return best if best.good else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
+
+
+def _task(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any, wrenches: Any,
+          smoothing: float, degree: int, control_points: int) -> Task:
+    B = basis(degree, control_points)
+    first = end_state(model, start, "start", B.end_derivatives)
+    if model.nq != model.nv or model._quaternions:
+        raise RbdError(f"model '{model.name}' has joints that turn about no fixed axis (spherical or floating): their "
+                       "positions are no vector, and splines of them are not supported")
+    if not model.nv:
+        raise RbdError(f"model '{model.name}' has no joint that moves")
+    if limits is not None and not isinstance(limits, MotionLimits):
+        raise RbdError(f"limits: expected MotionLimits, got {shown(limits)}")
+    node_wrenches(model, wrenches, None)
+    fixed, bounds = checked_duration(duration)
+    friction = Friction(model.damping, model.friction, model.friction, 1.0, positive(smoothing, "smoothing", "speed"))
+    task = Task(model, B, first, end_state(model, goal, "goal", B.end_derivatives), fixed, bounds,
+                checked_objective(model, objective), (limits or MotionLimits()).checked(model),
+                *checked_waypoints(model, waypoints), wrenches, friction)
+    if task.uses_rate and wrenches is not None:
+        raise RbdError("effort_rate: its derivatives are not known under external wrenches")
+    check_ends(task)
+    return task
+
+
+def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
+             deadline: float) -> tuple[tuple[Problem, Solution, SplineMotion, Certificate], int]:
+    """Approach the limits, add nodes where they are near, solve and sample; again while one is broken between nodes."""
+
+    def spline(problem: Problem, x: Array) -> SplineMotion:
+        return SplineMotion(problem.control(x), problem.duration(x), task.basis.degree)
+
+    friction = task.friction    # first a softer one, which is far less stiff
+    soft = dataclasses.replace(friction, smoothing=np.maximum(SOFT, friction.smoothing))
+    first = dataclasses.replace(task, friction=soft) if np.any(friction.coulomb) else task
+    problem = Problem(first, Nodes.of(task.basis, count, task.orders))
+    x = problem.unknowns(control, T)
+    unit = problem.unit = max(problem.values(x).cost, 1e-12)
+    inside = found = solve(problem, x, tolerance, deadline, until=INSIDE)
+    iterations = found.iterations
+    more: Array = np.zeros(0)
+    near = NEAR
+    for _ in range(REFINEMENTS):
+        motion = spline(problem, found.x)
+        certificate = certify(task, motion, near, 0.0)    # coarsely
+        if found.reason != "inside" and (certificate.worst <= 1.0 + ROUNDING or not found.converged):
+            certificate = certify(task, motion, near)
+        if found is not inside and (certificate.worst <= 1.0 + ROUNDING or not found.converged
+                                    or found.violation > 10.0 * tolerance):
+            break
+        if found.reason not in ("inside", "converged"):
+            break
+        more = _apart(np.sort(np.concatenate([more, certificate.peaks])), 0.1 / count)
+        problem = Problem(task, Nodes.of(task.basis, count, task.orders, more), unit)
+        found = solve(problem, found.x, tolerance, deadline, found)
+        iterations += found.iterations
+        near = 1.0 - 0.5 * MARGIN
+    return (problem, found, motion, certificate), iterations
+
+
+def _rank(motion: OptimalMotion) -> tuple[bool, float, float]:
+    """Good ones first, then those that break limits least, then the cheapest."""
+    return motion.good, -max(motion.violation, 0.0), -motion.cost
+
+
+def _straight(task: Task, count: int, ended: str, iterations: int, begin: float) -> OptimalMotion:
+    """The motion of least jerk, which may break limits less than one that should have kept them."""
+    T = first_duration(task) if task.free_duration else task.duration
+    problem = Problem(task, Nodes.of(task.basis, count, task.orders))
+    x = problem.unknowns(minimum_jerk(task, T), T)
+    spline = SplineMotion(problem.control(x), T, task.basis.degree)
+    solution = Solution(x, np.zeros(0), np.inf, np.inf, False, 0,
+                        f"{ended}; this is the motion of least jerk", 0.0, 0.0)
+    return _motion(task, problem, solution, spline, certify(task, spline), iterations, begin)
+
+
+def _apart(s: Array, least: float) -> Array:
+    """Ascending numbers without those that follow another too closely."""
+    kept: list[float] = []
+    for value in s.tolist():
+        if not kept or value - kept[-1] > least:
+            kept.append(value)
+    return np.array(kept)
+
+
+def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMotion, certificate: Certificate,
+            iterations: int, begin: float) -> OptimalMotion:
+    reason = solution.reason
+    if certificate.worst > 1.0 + ROUNDING:
+        name, used = max(certificate.usage.items(), key=lambda item: item[1].ratio)
+        reason = (f"infeasible ({reason}), at best the {name} of joint '{used.joint}' is {used.ratio:.4g} times its "
+                  f"limit at {used.time:.4g} s")
+    elif not solution.converged:
+        reason = f"not optimal ({reason}), KKT residual {solution.residual:.1e}"
+    fine = Problem(task, Nodes.of(task.basis, FINE * len(problem.nodes.s), task.orders))
+    return OptimalMotion(spline, fine.values(solution.x).cost, solution.converged, solution.residual, iterations,
+                         certificate.usage, reason, solution.reason, time.perf_counter() - begin, task)

@@ -1,0 +1,139 @@
+"""Clamped uniform B-splines of all joints over s = t / duration in [0, 1]: bases, control points, and motions.
+
+`q(t) = Σ_k c_k B_k(t / T)`. A quintic spline has four continuous derivatives, snap the last; a septic one has six.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import factorial, perm
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import BSpline
+
+from ..errors import RbdError, shown
+from ..model.scalars import positive
+from .trajectory import Reference
+
+Array = NDArray[np.float64]
+DEGREES = (5, 7)
+DERIVATIVES = 4    # of a motion: velocity, acceleration, jerk, snap
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """B-spline basis functions of one degree; `powers[i, m, k]`: coefficient of (s − s_i)^m of the k-th of the
+    degree + 1 functions on interval i, which belong to the control points i … i + degree.
+    """
+
+    degree: int
+    count: int    # control points
+    knots: Array
+    powers: Array
+
+    @property
+    def intervals(self) -> int:
+        return self.count - self.degree
+
+    @property
+    def end_derivatives(self) -> int:
+        """How many of q, v, a, jerk are set at each end: (degree + 1) / 2."""
+        return (self.degree + 1) // 2
+
+    def interval(self, s: Array) -> NDArray[np.int64]:
+        """Of each s in [0, 1], the interval it is in; 1 is in the last one."""
+        found: NDArray[np.int64] = np.clip((s * self.intervals).astype(np.int64), 0, self.intervals - 1)
+        return found
+
+    def values(self, s: Array, derivatives: int) -> tuple[NDArray[np.int64], Array]:
+        """Intervals (N,), and B_k and derivatives by s (N, derivatives + 1, degree + 1) of those that do not vanish."""
+        at = self.interval(s)
+        u = s - at / self.intervals
+        m = np.arange(self.degree + 1)
+        rows = np.zeros((len(s), derivatives + 1, self.degree + 1))
+        for d in range(derivatives + 1):
+            factors = np.array([perm(int(k), d) for k in m], dtype=np.float64)
+            rows[:, d] = factors * u[:, None] ** np.maximum(m - d, 0)
+        return at, rows @ self.powers[at]
+
+    def end(self, derivatives: Array, duration: float, last: bool) -> Array:
+        """The first (last: the final) control points (m, nv) that give q, v, a, … (m, nv) at that end."""
+        m = len(derivatives)
+        if not last:
+            matrix = self.values(np.zeros(1), m - 1)[1][0][:, :m]
+        else:
+            matrix = self.values(np.ones(1), m - 1)[1][0][:, self.degree + 1 - m:]
+        scale = duration ** np.arange(m)[:, None]
+        points: Array = np.linalg.solve(matrix, derivatives * scale)
+        return points
+
+
+@lru_cache(maxsize=32)
+def basis(degree: int, count: int) -> Basis:
+    """The basis of this degree, 5 or 7, with this many control points; `RbdError` for others or too few."""
+    if degree not in DEGREES:
+        raise RbdError(f"degree must be 5 (quintic) or 7 (septic), got {shown(degree)}")
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not degree + 2 <= count <= 1000:
+        raise RbdError(f"control_points must be an integer from {degree + 2} to 1000 for degree {degree}, "
+                       f"got {shown(count)}")
+    intervals = count - degree
+    knots = np.concatenate([np.zeros(degree), np.linspace(0.0, 1.0, intervals + 1), np.ones(degree)])
+    spline = BSpline(knots, np.eye(count), degree)
+    left = knots[degree:degree + intervals]    # the very numbers: SciPy looks for the interval
+    powers = np.empty((intervals, degree + 1, degree + 1))
+    for m in range(degree + 1):
+        full = spline(left, nu=m) / factorial(m)
+        for i in range(intervals):
+            powers[i, m] = full[i, i:i + degree + 1]
+    for array in (knots, powers):
+        array.setflags(write=False)
+    return Basis(degree, count, knots, powers)
+
+
+class SplineMotion:
+    """A motion of all joints: `motion(t)` has .q, .v, .a, .jerk, .snap (nv,), or (N, nv) for t (N,), rad, m and s.
+
+    Before 0 and after `duration` the robot stands still at the ends. control: (K, nv), in the unit of the joints.
+    """
+
+    def __init__(self, control: ArrayLike, duration: float, degree: int = 5) -> None:
+        points = np.array(control, dtype=np.float64)
+        if points.ndim != 2 or not np.isfinite(points).all():
+            raise RbdError(f"control must be finite numbers of shape (K, nv), got shape {points.shape}")
+        self.basis = basis(degree, len(points))
+        self.duration = positive(duration, "duration", "time")
+        self.control = points
+        self.control.setflags(write=False)
+        windows = np.lib.stride_tricks.sliding_window_view(points, degree + 1, axis=0)    # (intervals, nv, degree + 1)
+        self._pieces: Array = self.basis.powers @ windows.transpose(0, 2, 1)    # (intervals, power, nv)
+
+    def derivatives(self, t: ArrayLike, count: int = DERIVATIVES) -> Array:
+        """Position and this many derivatives by time at t (s), within [0, duration]: (count + 1, N, nv)."""
+        times = np.atleast_1d(np.asarray(t, dtype=np.float64))
+        s = np.clip(times / self.duration, 0.0, 1.0)
+        at = self.basis.interval(s)
+        u = (s - at / self.basis.intervals)[:, None]
+        degree = self.basis.degree
+        out = np.empty((count + 1, len(s), self.control.shape[1]))
+        for d in range(count + 1):
+            piece = self._pieces * np.array([perm(m, d) for m in range(degree + 1)], dtype=np.float64)[:, None]
+            value = piece[at, degree]
+            for m in range(degree - 1, d - 1, -1):
+                value = value * u + piece[at, m]
+            out[d] = value / self.duration**d
+        return out
+
+    def __call__(self, t: ArrayLike) -> Reference:
+        times = np.asarray(t, dtype=np.float64)
+        if times.ndim > 1 or not np.isfinite(times).all():
+            raise RbdError(f"t must be a finite time or (N,) of them, got {shown(t)}")
+        out = self.derivatives(times)
+        outside: Any = np.atleast_1d((times < 0.0) | (times > self.duration))
+        out[1:, outside] = 0.0
+        return Reference(*(out[:, 0] if times.ndim == 0 else out))
+
+    def sample(self, t: float) -> Reference:
+        """As calling it: what torque nodes ask of a trajectory."""
+        return self(t)

@@ -1,0 +1,238 @@
+"""The fastest motion along a given path within limits of velocity, acceleration and effort, friction included."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import make_interp_spline
+
+from ..actuation.friction import SMOOTHING, Friction
+from ..dynamics.inverse import inverse_dynamics
+from ..errors import RbdError, shown
+from ..model.robot_model import RobotModel
+from ..model.scalars import positive, step_count
+from ..model.state import not_a_model
+from .optimal.certificate import Usage, ratio_to_limits
+from .optimal.limits import CheckedLimits, MotionLimits
+from .optimal.path_speed import path_speed
+from .optimal.task import ROUNDING
+from .optimization import OptimalMotion
+from .splines import SplineMotion
+from .trajectory import Reference
+
+Array = NDArray[np.float64]
+RATE = 1000.0        # Hz, of the samples that decide
+FIRST_MARGIN = 1e-4  # of limits, at the grid; more where samples between its points ask for it
+MORE = 1.1           # times what was too much
+ATTEMPTS = 12
+AROUND = 2           # grid points on either side
+SLOWEST = 1e-12      # of the largest speed along the path: standing still there
+
+
+@dataclass(frozen=True, eq=False)
+class TimedPath:
+    """A path with its timing: `motion(t)` has .q, .v, .a (jerk and snap are None: accelerations jump), at rest outside.
+
+    usage: by limit the largest ratio to it, sampled at 1 kHz or finer, joint and time. A motion is `good` if none is
+    above 1.
+    """
+
+    duration: float
+    usage: Mapping[str, Usage]
+    times: Array            # (N,) at the grid of s
+    speeds: Array           # (N,) ds/dt there, s in [0, 1]
+    _path: Callable[[Array], tuple[Array, Array, Array]]
+    _model: RobotModel
+    _friction: Friction
+    _wrenches: Any
+
+    @property
+    def violation(self) -> float:
+        """The worst ratio to a limit, less 1."""
+        return max((usage.ratio for usage in self.usage.values()), default=0.0) - 1.0
+
+    @property
+    def good(self) -> bool:
+        """Whether all limits are kept, at all samples."""
+        return self.violation <= ROUNDING
+
+    def check(self) -> TimedPath:
+        """Itself if it is good; `RbdError` that names limit, joint and time otherwise."""
+        if not self.good:
+            name, used = max(self.usage.items(), key=lambda item: item[1].ratio)
+            raise RbdError(f"time_optimal: the {name} of joint '{used.joint}' is {used.ratio:.6g} times its limit at "
+                           f"{used.time:.4g} s: more grid points help")
+        return self
+
+    def __call__(self, t: ArrayLike) -> Reference:
+        given = np.asarray(t, dtype=np.float64)
+        if given.ndim > 1 or not np.isfinite(given).all():
+            raise RbdError(f"t must be a finite time or (N,) of them, got {shown(t)}")
+        at = np.clip(np.atleast_1d(given), 0.0, self.duration)
+        i = np.clip(np.searchsorted(self.times, at, side="right") - 1, 0, len(self.times) - 2)
+        tau, length = at - self.times[i], self.times[i + 1] - self.times[i]
+        u = (self.speeds[i + 1] - self.speeds[i]) / length
+        rate = self.speeds[i] + u * tau
+        s = i / (len(self.times) - 1) + (self.speeds[i] + 0.5 * u * tau) * tau
+        q, first, second = self._path(np.clip(s, 0.0, 1.0))
+        v, a = first * rate[:, None], first * u[:, None] + second * (rate**2)[:, None]
+        outside = np.atleast_1d((given < 0.0) | (given > self.duration))
+        v[outside], a[outside] = 0.0, 0.0
+        return Reference(q, v, a) if given.ndim else Reference(q[0], v[0], a[0])
+
+    def sample(self, t: float) -> Reference:
+        """As calling it."""
+        return self(t)
+
+    def effort(self, t: ArrayLike) -> Array:
+        """Efforts with friction and external wrenches (nv,) or (N, nv) at t, N m or N."""
+        at = self(t)
+        found: Array = inverse_dynamics(self._model, at.q, at.v, at.a, self._wrenches) + self._friction.effort(at.v)
+        return found
+
+
+def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMotion, *,
+                 limits: MotionLimits | None = None, external_wrenches: Any = None, smoothing: float = SMOOTHING,
+                 start_speed: float = 0.0, goal_speed: float = 0.0, grid: int = 1000) -> TimedPath:
+    """The fastest motion along a path that keeps the limits of velocity, acceleration and effort, with friction.
+
+    path: positions (N, nq), N ≥ 2, through which a spline of up to degree 5 is laid, or a motion, whose timing is
+    dropped. limits: the model's unless given; those of jerk and effort rate are refused. external_wrenches: as of
+    `inverse_dynamics`, the same all along. Friction is the model's, smoothed as in `friction_effort`. start_speed,
+    goal_speed: at the ends, of the whole path per second. grid: parts of the path, in each of which d²s/dt² is
+    constant. Limits that samples between its points break are kept with more margin.
+
+    `RbdError` where the robot cannot stand still on the path within its limits, or the ends are too fast. Method: Pham
+    and Pham (2018), with speed-dependent friction; docs/motion.md.
+    """
+    if not hasattr(model, "_block"):
+        raise not_a_model(model)
+    if model.nq != model.nv or model._quaternions:
+        raise RbdError(f"model '{model.name}' has joints that turn about no fixed axis (spherical or floating)")
+    if limits is not None and not isinstance(limits, MotionLimits):
+        raise RbdError(f"limits: expected MotionLimits, got {shown(limits)}")
+    kept = (limits or MotionLimits()).checked(model)
+    if np.isfinite(kept.jerk).any() or np.isfinite(kept.effort_rate).any():
+        raise RbdError("time_optimal keeps no limits of jerk and effort rate; optimize_motion does")
+    along = _path(model, path)
+    count = step_count(grid)
+    friction = Friction(model.damping, model.friction, model.friction, 1.0, positive(smoothing, "smoothing", "speed"))
+    ends = [0.0 if speed == 0.0 else positive(speed, name, "speed")
+            for speed, name in ((start_speed, "start_speed"), (goal_speed, "goal_speed"))]
+    count = max(count, 10)
+    share = {name: np.full(count + 1, 1.0 - FIRST_MARGIN) for name in ("velocity", "acceleration", "effort")}
+    for _ in range(ATTEMPTS):
+        times, speeds = _timing(model, along, kept, friction, external_wrenches, ends, share)
+        made = TimedPath(float(times[-1]), {}, times, speeds, along, model, friction, external_wrenches)
+        usage = _usage(made, kept, share)
+        made = TimedPath(made.duration, usage, times, speeds, along, model, friction, external_wrenches)
+        if made.good:
+            break
+    return made
+
+
+def _path(model: RobotModel, path: Any) -> Callable[[Array], tuple[Array, Array, Array]]:
+    """Positions, and first and second derivatives by s in [0, 1]."""
+    if isinstance(path, OptimalMotion):
+        path = path.spline
+    if isinstance(path, SplineMotion):
+        spline, T = path, path.duration
+        if spline.control.shape[1] != model.nv:
+            raise RbdError(f"path: a motion of {spline.control.shape[1]} joints, expected {model.nv}")
+
+        def of_motion(s: Array) -> tuple[Array, Array, Array]:
+            q, v, a = spline.derivatives(s * T, 2)
+            return q, v * T, a * T**2
+
+        return of_motion
+    try:
+        points = np.array(path, dtype=np.float64)
+    except (TypeError, ValueError):
+        points = np.zeros(0)
+    if points.ndim != 2 or points.shape[1] != model.nv or len(points) < 2 or not np.isfinite(points).all():
+        raise RbdError(f"path: expected finite positions (N, {model.nv}) with N of at least 2, or a motion, "
+                       f"got {shown(path)}")
+    lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    if not lengths.min() > 1e-9 * lengths.max():
+        raise RbdError("path: two positions in a row are the same")
+    at = np.concatenate([[0.0], np.cumsum(lengths)]) / lengths.sum()
+    at[-1] = 1.0
+    degree = min(5, len(points) - 1)
+    curve = make_interp_spline(at, points, k=degree - (degree % 2 == 0))
+    return lambda s: (curve(s), curve(s, nu=1), curve(s, nu=2))
+
+
+def _timing(model: RobotModel, along: Callable[[Array], tuple[Array, Array, Array]], limits: CheckedLimits,
+            friction: Friction, wrenches: Any, ends: list[float],
+            share: Mapping[str, Array]) -> tuple[Array, Array]:
+    """Times and speeds at the grid, at which this share of each limit is used."""
+    count = len(share["effort"]) - 1
+    s = np.linspace(0.0, 1.0, count + 1)
+    q, first, second = along(s)
+    zero = np.zeros_like(q)
+    still = inverse_dynamics(model, q, zero, zero, wrenches)
+    low, high = limits.position_lower, limits.position_upper
+    over = np.maximum(low - q, q - high)
+    if over.max() > ROUNDING:
+        i, j = np.unravel_index(int(np.argmax(over)), over.shape)
+        raise RbdError(f"path: the position of joint '{model.velocity_names[j]}' is {q[i, j]:.6g} at s = {s[i]:.4g}, "
+                       "beyond its limit")
+    beyond = np.abs(still) - limits.effort
+    if beyond.max() > 0.0:
+        i, j = np.unravel_index(int(np.argmax(beyond)), beyond.shape)
+        raise RbdError(f"path: to stand still at s = {s[i]:.4g} takes an effort of {still[i, j]:.6g} of joint "
+                       f"'{model.velocity_names[j]}', beyond its limit {limits.effort[j]:.6g}")
+    A = inverse_dynamics(model, q, zero, first) - inverse_dynamics(model, q, zero, zero)
+    B = inverse_dynamics(model, q, first, second) - inverse_dynamics(model, q, zero, zero)
+    rows = np.ascontiguousarray(np.stack([np.concatenate(pair, axis=1) for pair in (
+        (A, first), (B, second), (still, zero), (first, zero))]))
+    n = model.nv
+    bound = np.concatenate([np.outer(share["effort"], limits.effort),
+                            np.outer(share["acceleration"], limits.acceleration)], axis=1)
+    bound = np.minimum(np.where(np.isfinite(bound), bound, 1e300), 1e300)
+    bound[:, :n] = np.maximum(bound[:, :n], np.minimum(limits.effort, np.abs(still) * (1.0 + 1e-12)))
+    law = np.zeros((3, 2 * n))
+    law[0, :n], law[1, :n], law[2] = friction.damping, friction.coulomb, friction.smoothing
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fastest = (limits.velocity / np.abs(first)).min(axis=1) * share["velocity"]
+    length = float(np.abs(first).max()) or 1.0
+    fastest = np.minimum(np.nan_to_num(fastest, nan=1e6, posinf=1e6), 1e6 / length)
+    b, u = np.empty(count + 1), np.empty(count)
+    failed = path_speed.call(rows, np.stack([-bound, bound]), law, fastest**2, 1.0 / count, ends[0] ** 2, ends[1] ** 2,
+                             b, u)
+    if failed >= 0:
+        raise RbdError(f"path: from s = {s[failed]:.4g} on there is no motion to the goal within the limits"
+                       if failed else "path: the speed at its start is more than the limits allow")
+    speeds = np.sqrt(np.maximum(b, 0.0))
+    mean = 0.5 * (speeds[1:] + speeds[:-1])
+    if mean.min() <= SLOWEST * max(mean.max(), 1e-300):
+        raise RbdError(f"path: the robot would stand still at s = {s[int(np.argmin(mean))]:.4g}")
+    return np.concatenate([[0.0], np.cumsum(1.0 / (count * mean))]), speeds
+
+
+def _usage(motion: TimedPath, limits: CheckedLimits, share: dict[str, Array]) -> dict[str, Usage]:
+    """The largest ratio to each limit, sampled evenly and at all grid points; shares are reduced where it is over 1."""
+    gap = 1e-9 * motion.duration
+    t = np.unique(np.clip(np.concatenate([
+        np.linspace(0.0, motion.duration, int(np.ceil(motion.duration * RATE)) + 1), motion.times - gap,
+        motion.times + gap]), 0.0, motion.duration))
+    q, v, a = motion(t)[:3]
+    found = {}
+    before = {name: values.copy() for name, values in share.items()}
+    for name, values in (("position", q), ("velocity", v), ("acceleration", a), ("effort", motion.effort(t))):
+        lower, upper = limits.of(name)
+        if (np.isfinite(lower) | np.isfinite(upper)).any():
+            ratio = ratio_to_limits(values, lower, upper)
+            i, j = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+            found[name] = Usage(float(ratio[i, j]), motion._model.velocity_names[j], float(t[i]))
+            if name in share:
+                over = ratio.max(axis=1)
+                at = np.clip(np.searchsorted(motion.times, t, side="right") - 1, 0, len(motion.times) - 2)
+                for k, much in zip(at[over > 1.0], over[over > 1.0], strict=True):
+                    near = slice(max(k - AROUND, 0), k + AROUND + 2)
+                    less = before[name][near] / (1.0 + MORE * (much - 1.0))
+                    share[name][near] = np.minimum(share[name][near], less)
+    return found
