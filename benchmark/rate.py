@@ -52,6 +52,7 @@ class Robot:
         self.report: dict[str, str] = {}
         self.answers: list[tuple[int, bool]] = []
         self.latency: list[float] = []
+        self.moved = 0.0    # s since the motion began, which goes on from one `follow` to the next
 
     def on_effort(self, message: JointEffort) -> None:
         stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
@@ -71,8 +72,9 @@ class Robot:
     def follow(self, seconds: float) -> int:
         """Send states at 1 kHz; returns how many."""
         motion, start, count = published_motion(), time.perf_counter(), 0
-        while (t := count * PERIOD) < seconds:
-            self.send(motion.position(t), motion.velocity(t))
+        while count * PERIOD < seconds:
+            self.send(motion.position(self.moved), motion.velocity(self.moved))
+            self.moved += PERIOD
             count += 1
             while (left := start + count * PERIOD - time.perf_counter()) > 0.0:
                 self.executor.spin_once(timeout_sec=left)
@@ -101,7 +103,7 @@ def run(seconds: float = 60.0) -> dict[str, Any]:
             robot.executor.spin_once(timeout_sec=0.01)
             if time.monotonic() > deadline:
                 raise SystemExit("node flatness does not answer")
-        robot.trajectories.publish(_trajectory(model, seconds))
+        robot.trajectories.publish(_trajectory(model, seconds + 2.0))
         robot.follow(0.5)
         robot.answers.clear()
         robot.latency.clear()

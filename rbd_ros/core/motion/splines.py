@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import BSpline
 
 from ..errors import RbdError, shown
 from ..model.scalars import positive
@@ -80,6 +79,8 @@ def basis(degree: int, count: int) -> Basis:
                        f"got {shown(count)}")
     intervals = count - degree
     knots = np.concatenate([np.zeros(degree), np.linspace(0.0, 1.0, intervals + 1), np.ones(degree)])
+    from scipy.interpolate import BSpline    # here: nodes that plan nothing need 20 MB less
+
     spline = BSpline(knots, np.eye(count), degree)
     left = knots[degree:degree + intervals]    # the very numbers: SciPy looks for the interval
     powers = np.empty((intervals, degree + 1, degree + 1))

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpbtrf, dpbtrs
 
 from .problem import Step
 
@@ -19,6 +18,8 @@ def newton_step(step: Step, gradient: Array, A: Array, equations: Array, damping
 
     The diagonal grows until the matrix is positive definite; None where `most` is not enough.
     """
+    from scipy.linalg.lapack import dpbtrf, dpbtrs    # here: nodes that plan nothing need 20 MB less
+
     n, m = step.band.shape[1], len(step.corner)
     unit = float(np.sort(step.band[0])[n // 2]) or 1.0
     border = np.concatenate([step.border, A[:n]], axis=1)
@@ -39,6 +40,8 @@ def newton_step(step: Step, gradient: Array, A: Array, equations: Array, damping
 def _bordered(factor: Array, border: Array, corner: Array, A_tail: Array, gradient: Array,
               equations: Array) -> Array | None:
     """The whole solution by the Schur complement of the band; None where the matrix is not positive definite."""
+    from scipy.linalg.lapack import dpbtrs
+
     n, m, k = len(border), len(corner), border.shape[1]
     solved = dpbtrs(factor, np.concatenate([border, -gradient[:n, None]], axis=1), lower=1)[0]
     S = np.zeros((k, k))
