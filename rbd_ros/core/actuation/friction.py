@@ -67,7 +67,7 @@ def friction_effort(model: RobotModel, v: ArrayLike, smoothing: float = SMOOTHIN
     without it `g = friction`. Add the result to inverse dynamics, subtract it in forward dynamics.
     """
     given = shaped(model, rates={"v": v})
-    effort = _of(model, smoothing, breakaway, stribeck_velocity).effort(given.arrays[0])
+    effort = friction_of(model, smoothing, breakaway, stribeck_velocity).effort(given.arrays[0])
     if not finite_entry.call(effort.reshape(-1)):    # which it is not either where v is not
         given.refuse(effort=effort)
     return effort
@@ -82,13 +82,15 @@ def friction_effort_derivatives(model: RobotModel, v: ArrayLike, a: ArrayLike, j
     """
     given = states(model, rates={"v": v, "a": a, "jerk": jerk})
     speed, rate, rate_dot = given.arrays
-    law = _of(model, smoothing, breakaway, stribeck_velocity)
+    law = friction_of(model, smoothing, breakaway, stribeck_velocity)
     slope, curvature = law._expanded(speed)
     first, second = given.finite(first=slope * rate, second=slope * rate_dot + curvature * rate * rate)
     return first, second
 
 
-def _of(model: RobotModel, smoothing: float, breakaway: ArrayLike | None, stribeck_velocity: float) -> Friction:
+def friction_of(model: RobotModel, smoothing: float = SMOOTHING, breakaway: ArrayLike | None = None,
+                stribeck_velocity: float = STRIBECK_VELOCITY) -> Friction:
+    """The law of a model's joints, with parameters as of `friction_effort`."""
     width = positive(smoothing, "smoothing", "speed")
     if breakaway is None:
         return Friction(model.damping, model.friction, model.friction, 1.0, width)

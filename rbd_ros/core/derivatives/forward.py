@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import entry, kernel, quick_entry, routine, sweep
-from ..dynamics.forward import singular_coordinate
+from ..dynamics.forward import singular_coordinate, solved
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, all_finite, kind, node, node_count, parent, put, put_add, rates_valid, six, size_q, size_v, vector, zero,
@@ -20,7 +20,7 @@ from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
-from ..model.state import States, node_wrenches, shaped
+from ..model.state import node_wrenches, shaped
 from ..trying import trying
 from ..workspace import ONE_STATE
 from .columns import (
@@ -294,13 +294,5 @@ def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     out = given.empty(3, model.nv, model.nv)
     solved(hybrid_derivatives_batch.call(
         model._block, q, v, v, tau, _NO_MASK, node_wrenches(model, external_wrenches, given.batch), given.count,
-        out.reshape(3 * given.count, model.nv, model.nv)), given, out)
+        out.reshape(3 * given.count, model.nv, model.nv)), given, singular_coordinate, derivatives=out)
     return ForwardDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])
-
-
-def solved(found: int, given: States, out: Array) -> None:
-    """Raise `RbdError` unless the kernel returned 0."""
-    if found > 0:
-        raise given.beyond_numbers() or singular_coordinate(given.model, found - 1)
-    if found < 0:
-        given.refuse(derivatives=out)

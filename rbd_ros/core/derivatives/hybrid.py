@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..dynamics.forward import singular_coordinate, solved
 from ..dynamics.hybrid import prescribed_mask
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
 from ..trying import trying
 from ..workspace import ONE_STATE
-from .forward import hybrid_derivatives_batch, hybrid_derivatives_entry, solved, work_size
+from .forward import hybrid_derivatives_batch, hybrid_derivatives_entry, work_size
 
 
 class HybridDerivatives(NamedTuple):
@@ -52,5 +53,5 @@ def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a
     out = given.empty(3, model.nv, model.nv)
     solved(hybrid_derivatives_batch.call(
         model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
-        out.reshape(3 * given.count, model.nv, model.nv)), given, out)
+        out.reshape(3 * given.count, model.nv, model.nv)), given, singular_coordinate, derivatives=out)
     return HybridDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])

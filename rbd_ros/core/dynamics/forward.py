@@ -1,6 +1,7 @@
 """Forward dynamics of trees in O(n): K Table 3, by the articulated-body recursion of `articulated`."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,10 +70,11 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
     return out
 
 
-def solved(found: int, given: States, **results: Array) -> None:
+def solved(found: int, given: States, error: Callable[[Model, int], RbdError] | None = None,
+           **results: Array) -> None:
     """Raise `RbdError` unless the kernel returned 0: the singular node + 1, or −1 for what it did not take."""
     if found > 0:
-        raise given.beyond_numbers() or singular(given.model, found - 1)
+        raise given.beyond_numbers() or (error or singular)(given.model, found - 1)
     if found < 0:
         given.refuse(**results)
 

@@ -10,8 +10,14 @@ Header: rows m, items. Then per item: kind, size of the record, first row, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
+
+from ..compile import COMPILED
 from ..errors import RbdError, unknown_name
+from ..workspace import CONSTRAINED
 from . import block
 from .assembly import WORLD
 from .inertia import Array
@@ -74,3 +80,34 @@ def coupling_record(model: RobotModel, row: int, terms: Mapping[str, Sequence[fl
 def user_record(model: RobotModel, row: int, count: int, user: int) -> list[float]:
     """The `count` rows of a user's constraint whose values start at the users' row `user`."""
     return [USER, USER_SIZE, row, count, user * (model.nv + 2)]
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A constraint set looked up in one model: the packed array of kernels, and the user's own constraints."""
+
+    model: RobotModel
+    size: int
+    block: Array
+    users: tuple[Any, ...]    # of kind `UserConstraint`
+    no_users: Array = field(default_factory=lambda: np.empty(0))
+    work: Array = field(init=False)    # scratch memory, see `workspace`
+
+    def __post_init__(self) -> None:
+        if COMPILED:
+            object.__setattr__(self, "work", self.new_work())
+
+    def new_work(self) -> Array:
+        """Scratch memory of one call."""
+        return np.empty(CONSTRAINED.size(nodes=len(self.model._node_rows), nv=self.model.nv, rows=self.size))
+
+    def user_values(self, q: Array, v: Array) -> Array:
+        """The users' values at a state or at each of a batch, flat."""
+        if not self.users or not len(np.atleast_2d(q)):
+            return self.no_users
+        states = zip(np.atleast_2d(q), np.atleast_2d(v), strict=True)
+        return np.concatenate([user.values(x, y).ravel() for x, y in states for user in self.users])
+
+
+if not COMPILED:    # each call takes its own
+    Bound.work = property(Bound.new_work)    # type: ignore[assignment]

@@ -6,17 +6,15 @@ Declarations know names only; `ConstraintSet.bound` looks them up in a model and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import COMPILED
 from ..errors import RbdError, shown, unknown_name
 from ..lie import se3
-from ..workspace import CONSTRAINED
-from .constraint_block import coupling_record, pose_record, user_record
+from .constraint_block import Bound, coupling_record, pose_record, user_record
 from .inertia import Array, finite, read_only
 from .robot_model import RobotModel
 
@@ -208,38 +206,6 @@ class UserConstraint:
 
 Constraint: TypeAlias = LoopClosure | FixedContact | JointCoupling | UserConstraint
 _KINDS = {LoopClosure: "loop", FixedContact: "contact", JointCoupling: "coupling", UserConstraint: "user"}
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A constraint set looked up in one model: the packed array of kernels, and the user's own constraints."""
-
-    model: RobotModel
-    size: int
-    block: Array
-    users: tuple[UserConstraint, ...]
-    no_users: Array = field(default_factory=lambda: np.empty(0))
-
-    work: Array = field(init=False)    # scratch memory, see `workspace`
-
-    def __post_init__(self) -> None:
-        if COMPILED:
-            object.__setattr__(self, "work", self.new_work())
-
-    def new_work(self) -> Array:
-        """Scratch memory of one call."""
-        return np.empty(CONSTRAINED.size(nodes=len(self.model._node_rows), nv=self.model.nv, rows=self.size))
-
-    def user_values(self, q: Array, v: Array) -> Array:
-        """The users' values at a state or at each of a batch, flat."""
-        if not self.users or not len(np.atleast_2d(q)):
-            return self.no_users
-        states = zip(np.atleast_2d(q), np.atleast_2d(v), strict=True)
-        return np.concatenate([user.values(x, y).ravel() for x, y in states for user in self.users])
-
-
-if not COMPILED:    # each call takes its own
-    Bound.work = property(Bound.new_work)    # type: ignore[assignment]
 
 
 class ConstraintSet:

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..actuation.friction import SMOOTHING, Friction
+from ..actuation.friction import SMOOTHING, friction_of
 from ..dynamics.inverse import inverse_dynamics
-from ..errors import RbdError, shown
+from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, step_count
 from ..model.state import node_wrenches
 from .optimal.certificate import Certificate, Usage, certify
 from .optimal.first_guess import first_duration, minimum_jerk
 from .optimal.interior_point import Solution, solve
-from .optimal.limits import MotionLimits
+from .optimal.limits import MotionLimits, checked_limits
 from .optimal.nodes import Nodes
 from .optimal.problem import Problem
 from .optimal.task import (
-    MARGIN, ROUNDING, Task, check_ends, checked_duration, checked_objective, checked_waypoints, end_state,
+    MARGIN, ROUNDING, Task, check_ends, check_model, checked_duration, checked_objective, checked_waypoints, end_state,
 )
 from .splines import SplineMotion, basis
 from .trajectory import Reference
@@ -35,7 +35,7 @@ FINE = 5            # times the nodes, for the cost that is told
 SOFT = 0.1          # rad/s or m/s: smoothing of friction on the way
 INSIDE = 1e-4       # barrier parameter at which nodes are added first
 NEAR = 0.95         # of a limit: peaks beyond get a node then
-LEFT = 0.05      # of the time limit, for what follows the iterations
+LEFT = 0.05         # of the time limit, for what follows the iterations
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,21 +150,14 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
 
 def _task(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any, wrenches: Any,
           smoothing: float, degree: int, control_points: int) -> Task:
+    check_model(model)
     B = basis(degree, control_points)
     first = end_state(model, start, "start", B.end_derivatives)
-    if model.nq != model.nv or model._quaternions:
-        raise RbdError(f"model '{model.name}' has joints that turn about no fixed axis (spherical or floating): their "
-                       "positions are no vector, and splines of them are not supported")
-    if not model.nv:
-        raise RbdError(f"model '{model.name}' has no joint that moves")
-    if limits is not None and not isinstance(limits, MotionLimits):
-        raise RbdError(f"limits: expected MotionLimits, got {shown(limits)}")
     node_wrenches(model, wrenches, None)
     fixed, bounds = checked_duration(duration)
-    friction = Friction(model.damping, model.friction, model.friction, 1.0, positive(smoothing, "smoothing", "speed"))
     task = Task(model, B, first, end_state(model, goal, "goal", B.end_derivatives), fixed, bounds,
-                checked_objective(model, objective), (limits or MotionLimits()).checked(model),
-                *checked_waypoints(model, waypoints), wrenches, friction)
+                checked_objective(model, objective), checked_limits(model, limits),
+                *checked_waypoints(model, waypoints), wrenches, friction_of(model, smoothing))
     if task.uses_rate and wrenches is not None:
         raise RbdError("effort_rate: its derivatives are not known under external wrenches")
     check_ends(task)

@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..actuation.friction import SMOOTHING, Friction
+from ..actuation.friction import SMOOTHING, Friction, friction_of
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError, shown
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, step_count
-from ..model.state import not_a_model
 from .optimal.certificate import Usage, ratio_to_limits
-from .optimal.limits import CheckedLimits, MotionLimits
+from .optimal.limits import CheckedLimits, MotionLimits, checked_limits
 from .optimal.path_speed import path_speed
-from .optimal.task import ROUNDING
+from .optimal.task import ROUNDING, check_model
 from .optimization import OptimalMotion
 from .splines import SplineMotion
 from .trajectory import Reference
@@ -107,21 +106,15 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
     `RbdError` where the robot cannot stand still on the path within its limits, or the ends are too fast. Method: Pham
     and Pham (2018), with speed-dependent friction; docs/motion.md.
     """
-    if not hasattr(model, "_block"):
-        raise not_a_model(model)
-    if model.nq != model.nv or model._quaternions:
-        raise RbdError(f"model '{model.name}' has joints that turn about no fixed axis (spherical or floating)")
-    if limits is not None and not isinstance(limits, MotionLimits):
-        raise RbdError(f"limits: expected MotionLimits, got {shown(limits)}")
-    kept = (limits or MotionLimits()).checked(model)
+    check_model(model)
+    kept = checked_limits(model, limits)
     if np.isfinite(kept.jerk).any() or np.isfinite(kept.effort_rate).any():
         raise RbdError("time_optimal keeps no limits of jerk and effort rate; optimize_motion does")
     along = _path(model, path)
-    count = step_count(grid)
-    friction = Friction(model.damping, model.friction, model.friction, 1.0, positive(smoothing, "smoothing", "speed"))
+    count = max(step_count(grid), 10)
+    friction = friction_of(model, smoothing)
     ends = [0.0 if speed == 0.0 else positive(speed, name, "speed")
             for speed, name in ((start_speed, "start_speed"), (goal_speed, "goal_speed"))]
-    count = max(count, 10)
     share = {name: np.full(count + 1, 1.0 - FIRST_MARGIN) for name in ("velocity", "acceleration", "effort")}
     for _ in range(ATTEMPTS):
         times, speeds = _timing(model, along, kept, friction, external_wrenches, ends, share)

@@ -21,6 +21,7 @@ import contextlib
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -40,13 +41,11 @@ CONTROL_LOOP_TABLE: Table = (
               upper=0.01, read_only=True),
     *SCHEDULING_TABLE,
 )
-
-
 EVENTS = 0.5      # s between looks for QoS events
 PATIENCE = 0.1    # s of a wait without messages
 
 
-class ControlLoop:
+class ControlLoop(ABC):
     """Executes the callbacks of subscriptions of its `group` from `start` to `stop`."""
 
     group: Any
@@ -64,7 +63,7 @@ class ControlLoop:
 
     def stop(self) -> None:
         """End, when the callback that runs is over."""
-        self._wake()
+        self._end()
         if self._thread.ident is not None:
             self._thread.join()
 
@@ -72,12 +71,13 @@ class ControlLoop:
         self._scheduling.apply_to_thread(self._node.get_logger().warning)
         self._execute()
 
+    @abstractmethod
     def _execute(self) -> None:
-        raise NotImplementedError
+        """Call what is to be called, until `_end`."""
 
-    def _wake(self) -> None:
-        """Let `_execute` return."""
-        raise NotImplementedError
+    @abstractmethod
+    def _end(self) -> None:
+        """Let `_execute` return, soon."""
 
 
 class ExecutorLoop(ControlLoop):
@@ -95,7 +95,7 @@ class ExecutorLoop(ControlLoop):
             executor.spin_until_future_complete(self._stopped)
         executor.shutdown()
 
-    def _wake(self) -> None:
+    def _end(self) -> None:
         self._stopped.set_result(True)
 
 
@@ -178,5 +178,5 @@ class DirectLoop(ControlLoop):
         waiting.wait(self._patience)
         return time.monotonic() if self._take(waiting) else last
 
-    def _wake(self) -> None:
-        self._stopped = True    # it looks at that every PATIENCE
+    def _end(self) -> None:
+        self._stopped = True    # seen within PATIENCE

@@ -11,10 +11,10 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 from ...runtime.inputs.joint_state_bytes import Fields, JointStateReader, Malformed
-from .control_loop import ControlLoop, DirectLoop, ExecutorLoop
 from ..base.conversions import fields_of
 from ..base.model_node import BEST_EFFORT
 from ..base.rclpy_inside import take
+from .control_loop import ControlLoop, DirectLoop, ExecutorLoop
 from .scheduling import Scheduling
 
 Info = Mapping[str, int]    # of a message: `source_timestamp`, `received_timestamp`, ns
@@ -37,7 +37,7 @@ class JointStateInputs:
             self.loop = DirectLoop(node, self._scheduling, values["active_wait"], period, self._guarded(watch),
                                    watch_period)
         else:
-            self._timer = node.create_timer(watch_period, watch, clock=node.steady)
+            self._timer = node.create_timer(watch_period, self._guarded(watch), clock=node.steady)
             if values["executor"] != "events":
                 self.loop = ExecutorLoop(node, self._scheduling)
         self._subscriptions: list[Any] = []

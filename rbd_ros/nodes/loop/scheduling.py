@@ -46,9 +46,9 @@ class Scheduling:
         """Ask for all this, for the thread that calls; what is refused is warned of."""
         self._found = []
         if self._priority:
-            kind = os.SCHED_FIFO if self._policy == "fifo" else os.SCHED_RR
             self._ask(f"priority {self._priority} ({self._policy})", warn, "rtprio in /etc/security/limits.conf",
-                      lambda: os.sched_setscheduler(0, kind, os.sched_param(self._priority)))
+                      lambda: os.sched_setscheduler(0, os.SCHED_FIFO if self._policy == "fifo" else os.SCHED_RR,
+                                                    os.sched_param(self._priority)))
         if self._processors:
             self._ask(f"processors {', '.join(map(str, sorted(self._processors)))}", warn,
                       f"there are 0 to {(os.cpu_count() or 1) - 1}", lambda: os.sched_setaffinity(0, self._processors))

@@ -73,6 +73,15 @@ class CheckedLimits:
         return -upper, upper
 
 
+def checked_limits(model: RobotModel, limits: object) -> CheckedLimits:
+    """Of what was given for `limits`, the model's for None."""
+    if limits is None:
+        limits = MotionLimits()
+    if not isinstance(limits, MotionLimits):
+        raise RbdError(f"limits: expected MotionLimits, got {shown(limits)}")
+    return limits.checked(model)
+
+
 def _array(value: ArrayLike, model: RobotModel, name: str) -> Array:
     try:
         array = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (model.nv,)))

@@ -51,5 +51,7 @@ def _bordered(factor: Array, border: Array, corner: Array, A_tail: Array, gradie
     if m and S[0, 0] <= 1e-12 * abs(corner[0, 0]):
         return None
     right = np.concatenate([-gradient[n:], -equations]) - border.T @ solved[:, k]
+    if not (np.isfinite(S).all() and np.isfinite(right).all()):
+        return None
     tail = np.linalg.lstsq(S, right, rcond=1e-14)[0]
     return np.concatenate([solved[:, k] - solved[:, :k] @ tail, tail])

@@ -144,10 +144,19 @@ class Task:
         return self.basis.end(self.start * k, T, False), self.basis.end(self.goal * k, T, True)
 
 
-def end_state(model: RobotModel, value: Any, name: str, derivatives: int) -> Array:
-    """Rows q, v, a, … (derivatives, nv) of an end: positions alone are at rest, a `Reference` has derivatives."""
+def check_model(model: Any) -> None:
+    """`RbdError` for what is no robot model, or one whose positions are no vector, or that cannot move."""
     if not hasattr(model, "_block"):
         raise not_a_model(model)
+    if model.nq != model.nv or model._quaternions:
+        raise RbdError(f"model '{model.name}' has joints that turn about no fixed axis (spherical or floating): their "
+                       "positions are no vector, and splines of them are not supported")
+    if not model.nv:
+        raise RbdError(f"model '{model.name}' has no joint that moves")
+
+
+def end_state(model: RobotModel, value: Any, name: str, derivatives: int) -> Array:
+    """Rows q, v, a, … (derivatives, nv) of an end: positions alone are at rest, a `Reference` has derivatives."""
     given = list(value) if isinstance(value, Reference) else [value]
     rows = np.zeros((derivatives, model.nv))
     for k, part in enumerate(given[:derivatives]):
