@@ -82,7 +82,7 @@ class Robot:
                 self.executor.spin_once(timeout_sec=left)
             if count % 10_000 == 0:
                 missed = self.report.get("deadline_misses", "?")
-                print(f"  {count} states in {now - begin:.0f} s of {seconds:.0f} s: {missed} deadlines missed", flush=True)
+                print(f"  {count} states, {now - begin:.0f} of {seconds:.0f} s: {missed} deadlines missed", flush=True)
         return count
 
 

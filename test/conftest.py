@@ -1,2 +1,21 @@
-"""Fixtures of more than one folder."""
+"""Fixtures of more than one folder, and what may run side by side."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
 from support.launching import launch  # noqa: F401
+
+HERE = Path(__file__).parent
+PROCESSES = ("cli", "cosimulation", "nodes", "parameters", "test_kernel_cache", "test_launch", "test_scripts")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With pytest-xdist, tests that start processes and wait for them run one after the other, those first; of the
+    others each file by itself.
+    """
+    groups = {item: str(item.path.relative_to(HERE)) for item in items}
+    waiting = {item for item, path in groups.items() if path.startswith(PROCESSES)}
+    for item, path in groups.items():
+        item.add_marker(pytest.mark.xdist_group("processes" if item in waiting else path))
+    items.sort(key=lambda item: item not in waiting)
