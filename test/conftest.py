@@ -10,10 +10,12 @@ HERE = Path(__file__).parent
 PROCESSES = ("cli", "cosimulation", "nodes", "parameters", "test_kernel_cache", "test_launch", "test_scripts")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With pytest-xdist, tests that start processes and wait for them run one after the other, those first; of the
-    others each file by itself.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where pytest-xdist runs tests side by side: those that start processes and wait for them one after the other,
+    and first; of the others each file by itself.
     """
+    if not config.pluginmanager.has_plugin("xdist"):
+        return
     groups = {item: str(item.path.relative_to(HERE)) for item in items}
     waiting = {item for item, path in groups.items() if path.startswith(PROCESSES)}
     for item, path in groups.items():
