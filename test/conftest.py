@@ -10,6 +10,7 @@ HERE = Path(__file__).parent
 PROCESSES = ("cli", "cosimulation", "nodes", "parameters", "test_kernel_cache", "test_launch", "test_scripts")
 
 
+@pytest.hookimpl(tryfirst=True)    # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where pytest-xdist runs tests side by side: those that start processes and wait for them one after the other,
     and first; of the others each file by itself.
