@@ -36,6 +36,15 @@ def folder_of(module: str) -> Path:
     return cache_directory() / name / _key(_file(_CORE, name.split(".")))
 
 
+@functools.cache
+def key_of_core() -> str:
+    """Of all sources of the core, and of the machine."""
+    digest = hashlib.sha256(_machine().encode())
+    for file in sorted(_CORE.rglob("*.py")):
+        digest.update(_text(file).encode())
+    return digest.hexdigest()[:16]
+
+
 def dependencies(path: Path) -> list[Path]:
     """The files of the core that a file of it imports, directly or not, and the file itself; sorted."""
     found: set[Path] = set()

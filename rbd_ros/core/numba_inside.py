@@ -8,6 +8,7 @@ Seen in numba 0.68.1; `keep` in 0.59 and later. Another version has to be looked
 | `refuse_at_once` | `Dispatcher._search_new_conversions`, `_explain_matching_error` | a call with a list or with integers spends 60 µs on a message that nobody reads before it is looked at |
 | `keep` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `Dispatcher._cache` | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
 | `is_kept` | names of that cache's files, `….NAME-….nbc` | nodes and `rbd doctor` do not know whether they have to compile |
+| `call_at` | `numba.extending.intrinsic`, which is public, and the code builder of llvmlite | no specialised models |
 | `UNTYPED` | `numba.core.errors.NumbaError`, raised for arguments that numba has no type for, such as an empty list | an error of numba instead of one that names the input |
 """    # noqa: E501
 from __future__ import annotations
@@ -17,7 +18,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numba
-from numba.core import cpu, errors
+from llvmlite import ir
+from numba.core import cpu, errors, types
+from numba.extending import intrinsic
 
 UNTYPED: type[Exception] = errors.NumbaError
 # Such code may neither allocate nor return an array (test/test_kernels.py).
@@ -82,3 +85,17 @@ def version() -> str:
     from llvmlite import binding
     features = sorted(name for name, present in binding.get_host_cpu_features().items() if present)
     return f"{numba.__version__} {binding.get_host_cpu_name()} {features}"
+
+
+@intrinsic    # type: ignore[untyped-decorator]
+def call_at(typing_context: Any, address: Any, given: Any, out: Any) -> Any:
+    """Within kernels: call `void f(double*, double*)` at this address with two arrays' addresses."""
+    signature = types.void(types.int64, types.uintp, types.uintp)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        function = builder.inttoptr(arguments[0], ir.FunctionType(ir.VoidType(), [pointer, pointer]).as_pointer())
+        builder.call(function, [builder.inttoptr(argument, pointer) for argument in arguments[1:]])
+        return context.get_dummy_value()
+
+    return signature, generate

@@ -25,6 +25,10 @@ _SOURCE = """
 def {name}({parameters}):
     if {absent}:
         try:
+            if {model}._specialized is not None:
+                found = {model}._specialized({name!r}, ({inputs},))
+                if found is not None:
+                    return found
             found = at_once({tried})
             if found is not None:
                 return found
@@ -43,7 +47,8 @@ def trying(at_once: Callable[..., Any]) -> Callable[[F], F]:
         absent = [f"{parameter.name} is None" for parameter in parameters
                   if parameter.name not in tried and parameter.default is None]
         source = _SOURCE.format(
-            name=function.__name__, parameters=_declared(parameters), absent=" and ".join(absent) or "True",
+            name=function.__name__, model=tried[0], inputs=", ".join(tried[1:]), parameters=_declared(parameters),
+            absent=" and ".join(absent) or "True",
             tried=", ".join(tried), passed=", ".join(map(_passed, parameters)))
         scope: dict[str, Any] = {"at_once": at_once, "looked_at": function, "UNSUITED": UNSUITED}
         exec(compile(source, f"<trying {at_once.__module__}.{at_once.__name__}>", "exec"), scope)

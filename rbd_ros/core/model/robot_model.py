@@ -4,7 +4,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,6 +50,8 @@ class RobotModel:
     description: Description = dataclasses.field(repr=False)
     _block: Array = dataclasses.field(repr=False)
     _work: Array = dataclasses.field(init=False, repr=False)    # scratch memory, see `workspace`
+
+    _specialized: ClassVar[Any] = None    # a method of models with code of their own
 
     def __post_init__(self) -> None:
         if COMPILED:

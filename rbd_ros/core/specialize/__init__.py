@@ -1,0 +1,1 @@
+"""One robot's own code: its kernels run on symbols once, and printed as straight-line programs."""

@@ -1,0 +1,103 @@
+"""Which public functions have code of one robot's own, and how the kernel of each is recorded."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..derivatives.forward import ForwardDerivatives, hybrid_derivatives_entry
+from ..derivatives.inverse import InverseDerivatives, inverse_derivatives_entry
+from ..derivatives.regressor import regressor_entry
+from ..derivatives.time_derivatives import second_order_entry
+from ..dynamics.coriolis import coriolis_entry
+from ..dynamics.forward import forward_dynamics_entry
+from ..dynamics.inverse import inverse_dynamics_entry
+from ..dynamics.kinematics import poses_entry
+from ..dynamics.mass_matrix import mass_matrix_entry
+from ..model.robot_model import RobotModel
+from .plain import Plain
+from .program import NoProgram, Program, Symbols, sincos, symbols
+
+Array = NDArray[np.float64]
+Shape = tuple[int, ...]
+
+
+class Function(NamedTuple):
+    """inputs: a letter each, q (nq,) or v (nv,). shapes: of the arrays of the result, which `result` makes of them.
+
+    run(plain, B, inputs, W, out): calls the kernel, out a flat array of symbols; true where it accepts the state.
+    """
+
+    inputs: str
+    shapes: Callable[[RobotModel], tuple[Shape, ...]]
+    run: Callable[[Plain, Symbols, Sequence[Symbols], Symbols, Symbols], Any]
+    result: Callable[..., Any] = lambda array: array
+
+
+def _vector(model: RobotModel) -> tuple[Shape, ...]:
+    return ((model.nv,),)
+
+
+def _matrix(model: RobotModel) -> tuple[Shape, ...]:
+    return ((model.nv, model.nv),)
+
+
+def _matrices(model: RobotModel) -> tuple[Shape, ...]:
+    return ((model.nv, model.nv),) * 3
+
+
+def _thirds(out: Symbols, nv: int) -> list[Any]:
+    return [part.reshape(nv, nv) for part in np.split(out, 3)]
+
+
+def _of_inverse_derivatives(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
+    return plain(inverse_derivatives_entry)(B, *x, W, *_thirds(out, len(x[1])))
+
+
+def _of_forward_derivatives(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
+    q, v, tau = x
+    nothing = np.zeros(0, dtype=np.bool_)
+    return plain(hybrid_derivatives_entry)(B, q, v, v, tau, nothing, W, *_thirds(out, len(v))) == 0
+
+
+FUNCTIONS: dict[str, Function] = {
+    "inverse_dynamics": Function("qvv", _vector, lambda plain, B, x, W, out: plain(inverse_dynamics_entry)(
+        B, *x, W, out)),
+    "forward_dynamics": Function("qvv", _vector, lambda plain, B, x, W, out: plain(forward_dynamics_entry)(
+        B, *x, W, out) == 0),
+    "mass_matrix": Function("q", _matrix, lambda plain, B, x, W, out: plain(mass_matrix_entry)(
+        B, *x, W, out.reshape(-1, int(B[2])))),
+    "coriolis_matrix": Function("qv", _matrix, lambda plain, B, x, W, out: plain(coriolis_entry)(
+        B, *x, W, out.reshape(-1, int(B[2])))),
+    "forward_kinematics": Function("q", lambda model: ((len(model.body_names), 4, 4),),
+                                   lambda plain, B, x, W, out: plain(poses_entry)(B, *x, W, out.reshape(-1, 4, 4))),
+    "inertial_regressor": Function("qvv", lambda model: ((model.nv, 10 * len(model.body_names)),),
+                                   lambda plain, B, x, W, out: plain(regressor_entry)(B, *x, 1, W, out)),
+    "inverse_dynamics_derivatives": Function("qvv", _matrices, _of_inverse_derivatives, InverseDerivatives),
+    "forward_dynamics_derivatives": Function("qvv", _matrices, _of_forward_derivatives, ForwardDerivatives),
+    "inverse_dynamics_time_derivatives": Function(
+        "qvvvv", lambda model: ((3, model.nv),),
+        lambda plain, B, x, W, out: plain(second_order_entry)(B, *x, W, out.reshape(3, -1))),
+}
+_PLAIN = Plain({"sincos": sincos})
+
+
+def recorded(model: RobotModel, name: str, given: int = 9) -> Program:
+    """The program of a function for one robot; raises `NoProgram`. given: so many of its inputs, the others are 0."""
+    function = FUNCTIONS[name]
+    rng = np.random.default_rng(1)
+    state = [model.random_configuration(rng) if kind == "q" else rng.normal(size=model.nv)
+             for kind in function.inputs[:given]]
+    program = Program(np.concatenate(state).tolist())
+    ends = np.cumsum([len(part) for part in state])[:-1]
+    inputs: list[Any] = np.split(symbols(program.inputs), ends)
+    inputs += [symbols([0.0] * model.nv)] * (len(function.inputs) - len(inputs))
+    count = sum(int(np.prod(shape)) for shape in function.shapes(model))
+    out = symbols([0.0] * count)
+    work = symbols([0.0] * model._new_work().size)
+    if not function.run(_PLAIN, symbols(model._block.tolist()), inputs, work, out):
+        raise NoProgram(f"{name}: its kernel refuses a random state of model '{model.name}'")
+    program.finish(out.tolist())
+    return program

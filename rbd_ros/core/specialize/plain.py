@@ -1,0 +1,53 @@
+"""Kernels in plain Python beside their compiled selves, with functions put in place of others: to run on symbols."""
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..compile import Entry
+
+_ROOT = __package__.rpartition(".")[0]    # the core
+
+
+class Plain:
+    """Plain versions of kernels; `instead`: functions by name that take the place of the kernels of that name."""
+
+    def __init__(self, instead: Mapping[str, Callable[..., Any]]) -> None:
+        self._instead = dict(instead)
+        self._globals: dict[int, dict[str, Any]] = {}    # by the identity of those of the kernels
+        self._functions: dict[Any, Any] = {}
+
+    def __call__(self, value: Any) -> Any:
+        """The plain version of a kernel, or of a module whose kernels are called by `module.name`; else the value."""
+        if isinstance(value, types.ModuleType) and value.__name__.startswith(_ROOT):
+            return _Namespace(self, value)
+        function = value.python if isinstance(value, Entry) else getattr(value, "py_func", value)
+        if not isinstance(function, types.FunctionType) or not function.__module__.startswith(_ROOT):
+            return value
+        if function.__name__ in self._instead:
+            return self._instead[function.__name__]
+        found = self._functions.get(function)
+        if found is None:
+            found = self._functions[function] = types.FunctionType(
+                function.__code__, self._globals_of(function), function.__name__, function.__defaults__,
+                function.__closure__)
+        return found
+
+    def _globals_of(self, function: types.FunctionType) -> dict[str, Any]:
+        found = self._globals.get(id(function.__globals__))
+        if found is None:
+            found = self._globals[id(function.__globals__)] = {"__name__": function.__module__}
+            found.update({name: self(value) for name, value in function.__globals__.items()
+                          if not name.startswith("__")} | {"__builtins__": function.__globals__["__builtins__"]})
+        return found
+
+
+class _Namespace:
+    """A module whose functions are plain."""
+
+    def __init__(self, plain: Plain, module: types.ModuleType) -> None:
+        self._plain, self._module = plain, module
+
+    def __getattr__(self, name: str) -> Any:
+        return self._plain(getattr(self._module, name))

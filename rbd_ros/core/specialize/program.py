@@ -1,0 +1,276 @@
+"""Straight-line programs: what a kernel computes when it runs on symbols instead of numbers.
+
+A `Scalar` stands for a number that depends on the state; `+ − · /` of two make a third, and equal ones are one
+(hash-consing). Numbers known beforehand stay numbers, and 0, 1, −1 and signs are folded away. Where a kernel branches
+on a scalar, it takes the branch of the state at which the program is recorded, and the program keeps the comparison as
+a guard: a state for which it turns out otherwise belongs to the ordinary kernel.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import RbdError
+
+CONSTANT, INPUT, ADD, SUB, MUL, DIV, NEG, SIN, COS, SQRT, ABS = range(11)
+LEAVES = (CONSTANT, INPUT)
+COMMUTE = (ADD, MUL)
+GREATER, AT_LEAST, EQUAL = ">", ">=", "=="
+MOST = 60_000    # operations: more take longer to translate than they save
+_EVALUATE: dict[int, Callable[..., float]] = {
+    ADD: lambda a, b: a + b, SUB: lambda a, b: a - b, MUL: lambda a, b: a * b, DIV: lambda a, b: a / b,
+    NEG: lambda a: -a, SIN: math.sin, COS: math.cos, SQRT: math.sqrt, ABS: abs}
+
+
+class NoProgram(RbdError):
+    """A kernel that makes no program: too long, or it refuses such robots, or does what no scalar does."""
+
+
+class Node(NamedTuple):
+    """An operation on the nodes a and b; of a constant a is its value, of an input its number."""
+
+    op: int
+    a: Any
+    b: int = -1
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """The nodes it is made of."""
+        if self.op in LEAVES:
+            return ()
+        return (self.a,) if self.b < 0 else (self.a, self.b)
+
+
+class Guard(NamedTuple):
+    """A comparison of two nodes, and how it turned out."""
+
+    left: int
+    comparison: str
+    right: int
+    outcome: bool
+
+
+class Program:
+    """Nodes in an order in which each follows what it is made of; guards; outputs, by `finish`."""
+
+    def __init__(self, inputs: Sequence[float]) -> None:
+        """inputs: a state at which all branches are the ordinary ones."""
+        self.nodes: list[Node] = []
+        self.guards: dict[Guard, None] = {}
+        self.outputs: list[int] = []
+        self._values: list[float] = []
+        self._found: dict[Node, int] = {}
+        self.inputs = [Scalar(self, self._node(Node(INPUT, k), float(x))) for k, x in enumerate(inputs)]
+
+    def _node(self, node: Node, value: float) -> int:
+        found = self._found.get(node)
+        if found is None:
+            found = self._found[node] = len(self.nodes)
+            self.nodes.append(node)
+            self._values.append(value)
+            if found > MOST:
+                raise NoProgram(f"more than {MOST} operations")
+        return found
+
+    def index(self, x: Any) -> int:
+        """The node of a scalar or a number."""
+        if isinstance(x, Scalar):
+            return x.index
+        value = float(x) + 0.0    # no negative zero
+        return self._node(Node(CONSTANT, value), value)
+
+    def make(self, op: int, a: int, b: int = -1) -> Scalar:
+        """The operation on these nodes."""
+        if op in COMMUTE and b < a:
+            a, b = b, a
+        operands = (self._values[a],) if b < 0 else (self._values[a], self._values[b])
+        try:
+            value = _EVALUATE[op](*operands)
+        except (ValueError, ZeroDivisionError, OverflowError):
+            value = math.nan
+        return Scalar(self, self._node(Node(op, a, b), value))
+
+    def guard(self, left: int, comparison: str, right: int) -> bool:
+        """How the comparison turns out, from now on for granted."""
+        a, b = self._values[left], self._values[right]
+        outcome = {GREATER: a > b, AT_LEAST: a >= b, EQUAL: a == b}[comparison]
+        self.guards[Guard(left, comparison, right, outcome)] = None
+        return outcome
+
+    def finish(self, outputs: Sequence[Any]) -> None:
+        """Keep these outputs and what they and the guards are made of."""
+        ends = [self.index(x) for x in outputs]
+        needed, waiting = set(range(len(self.inputs))), ends + [i for g in self.guards for i in (g.left, g.right)]
+        while waiting:
+            i = waiting.pop()
+            if i not in needed:
+                needed.add(i)
+                waiting += self.nodes[i].operands
+        kept = sorted(needed)
+        place = {old: new for new, old in enumerate(kept)}
+
+        def moved(node: Node) -> Node:
+            return node if node.op in LEAVES else Node(node.op, place[node.a], place.get(node.b, -1))
+
+        self.nodes = [moved(self.nodes[i]) for i in kept]
+        self.guards = {g._replace(left=place[g.left], right=place[g.right]): None for g in self.guards}
+        self.outputs = [place[i] for i in ends]
+        self._values, self._found = [], {}    # nothing is added any more
+
+    @property
+    def operations(self) -> int:
+        """How many operations on numbers it has."""
+        return sum(node.op not in LEAVES for node in self.nodes)
+
+
+def _binary(op: int, forward: bool) -> Callable[[Scalar, Any], Any]:
+    def operate(self: Scalar, other: Any) -> Any:
+        if not isinstance(other, (Scalar, float, int, np.floating, np.integer)):
+            return NotImplemented
+        return _FOLD[op](self, other) if forward else _FOLD[op](other, self)
+    return operate
+
+
+def _comparison(comparison: str, swapped: bool) -> Callable[[Scalar, Any], bool]:
+    def compare(self: Scalar, other: Any) -> bool:
+        p = self.program
+        left, right = (p.index(other), self.index) if swapped else (self.index, p.index(other))
+        return p.guard(left, comparison, right)
+    return compare
+
+
+class Scalar:
+    """A number that depends on the state. NumPy's functions of an object array call `sqrt`, `sin` and `cos` of it."""
+
+    __slots__ = ("index", "program")
+    __hash__ = object.__hash__
+    __add__, __radd__ = _binary(ADD, True), _binary(ADD, False)
+    __sub__, __rsub__ = _binary(SUB, True), _binary(SUB, False)
+    __mul__, __rmul__ = _binary(MUL, True), _binary(MUL, False)
+    __truediv__, __rtruediv__ = _binary(DIV, True), _binary(DIV, False)
+    __gt__, __lt__ = _comparison(GREATER, False), _comparison(GREATER, True)
+    __ge__, __le__ = _comparison(AT_LEAST, False), _comparison(AT_LEAST, True)
+    __eq__ = _comparison(EQUAL, False)    # type: ignore[assignment]
+    imag = 0.0
+
+    def __init__(self, program: Program, index: int) -> None:
+        self.program, self.index = program, index
+
+    @property
+    def real(self) -> Scalar:
+        return self
+
+    @property
+    def node(self) -> Node:
+        return self.program.nodes[self.index]
+
+    def __neg__(self) -> Any:
+        op, a, b = self.node
+        if op == NEG:
+            return Scalar(self.program, a)
+        return self.program.make(SUB, b, a) if op == SUB else self.program.make(NEG, self.index)
+
+    def __pos__(self) -> Scalar:
+        return self
+
+    def __abs__(self) -> Scalar:
+        return self.program.make(ABS, self.index)
+
+    def __pow__(self, power: int) -> Any:
+        if not isinstance(power, int) or power < 1:
+            return NotImplemented
+        return self if power == 1 else self * self ** (power - 1)
+
+    def sqrt(self) -> Scalar:
+        return self.program.make(SQRT, self.index)
+
+    def sin(self) -> Scalar:
+        return self.program.make(SIN, self.index)
+
+    def cos(self) -> Scalar:
+        return self.program.make(COS, self.index)
+
+
+def sincos(x: Any) -> tuple[Any, Any]:
+    """(sin x, cos x) of a scalar or a number."""
+    return (x.sin(), x.cos()) if isinstance(x, Scalar) else (math.sin(x), math.cos(x))
+
+
+def _negated(x: Any) -> Any:
+    """x without its sign, if it has one; None otherwise."""
+    return Scalar(x.program, x.node.a) if isinstance(x, Scalar) and x.node.op == NEG else None
+
+
+def _add(a: Any, b: Any) -> Any:
+    for x, y in ((a, b), (b, a)):
+        if not isinstance(x, Scalar) and x == 0.0:
+            return y
+        if (z := _negated(x)) is not None:
+            return y - z
+    return _made(ADD, a, b)
+
+
+def _sub(a: Any, b: Any) -> Any:
+    if not isinstance(b, Scalar) and b == 0.0:
+        return a
+    if not isinstance(a, Scalar) and a == 0.0:
+        return -b
+    if isinstance(a, Scalar) and isinstance(b, Scalar) and a.index == b.index:
+        return 0.0
+    if (z := _negated(b)) is not None:
+        return a + z
+    if (z := _negated(a)) is not None:
+        return -(z + b)
+    return _made(SUB, a, b)
+
+
+def _mul(a: Any, b: Any) -> Any:
+    for x, y in ((a, b), (b, a)):
+        if not isinstance(x, Scalar):
+            if x == 0.0:
+                return 0.0
+            if x == 1.0:
+                return y
+            if x == -1.0:
+                return -y
+        if (z := _negated(x)) is not None:
+            return -(z * y)
+    return _made(MUL, a, b)
+
+
+def _div(a: Any, b: Any) -> Any:
+    if not isinstance(a, Scalar) and a == 0.0:
+        return 0.0
+    if not isinstance(b, Scalar) and b in (1.0, -1.0):
+        return a if b == 1.0 else -a
+    if (z := _negated(a)) is not None:
+        return -(z / b)
+    return _made(DIV, a, b)
+
+
+def _made(op: int, a: Any, b: Any) -> Scalar:
+    program = a.program if isinstance(a, Scalar) else b.program
+    made: Scalar = program.make(op, program.index(a), program.index(b))
+    return made
+
+
+_FOLD = {ADD: _add, SUB: _sub, MUL: _mul, DIV: _div}
+
+
+class Symbols(np.ndarray[Any, np.dtype[Any]]):
+    """An array of scalars and numbers. What kernels use as scratch memory of another type is an array of its own."""
+
+    def view(self, *arguments: Any, **keywords: Any) -> Any:
+        if arguments and arguments[0] in (np.bool_, np.int64):
+            return np.zeros(self.shape, arguments[0])
+        return super().view(*arguments, **keywords)
+
+
+def symbols(values: Any) -> Symbols:
+    """An array of these scalars and numbers."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array.view(Symbols)
