@@ -47,7 +47,7 @@ class Side:
         try:
             found = self.read(data)
         except Exception as error:    # Malformed of the one way, whatever the middleware raises of the other
-            known = error if isinstance(error, Malformed) else Malformed("")
+            known = error if isinstance(error, Malformed) else Malformed(data, "sensor_msgs/JointState", error)
             self.rejections.counts[known.kind] += 1
             return ("malformed",)
         verdict = self.state.accept(now, found.stamp_ns, found.names, found.position, found.velocity, found.effort)

@@ -10,6 +10,7 @@ Seen in rclpy 7.1.5 (Jazzy), whose sources are the reference; another version ha
 | `overrides` | `Node._parameter_overrides` | misspelt parameters are not named |
 | `OneThreadGroup`, `GroupExecutor` | executors ask `can_execute` of groups and of themselves, and `get_nodes` | joint states wait for everything else that the node has: some 0.1 ms each |
 | `Waiting`, `ThreadlessGroup` | `rclpy.impl.implementation_singleton.rclpy_implementation.WaitSet`, as `rclpy.wait_for_message` uses it; executors ask `can_execute` of groups | `control_loop: executor`: a joint state is answered some 0.1 ms later |
+| the same around services | executors take requests with `Service.handle.service_take_request(type)` | `control_loop: executor`: a simulator needs twice the processor time |
 | `Stop` | `spin_until_future_complete` adds a callback to its future at every spin | memory grows for ever, by some hundred callbacks a second |
 | `let_go` | `LifecycleNode._state_machine` holds the node after `destroy_node`, and with it the middleware's participant | the process ends with a participant that lives, and Fast DDS, at its own end, may hang or crash |
 | `make_executor` | `rclpy.experimental.events_executor` | no parameter `executor: events` |
@@ -31,7 +32,7 @@ from rclpy.task import Future
 def take(subscription: Any) -> Any:
     """(message, info) of what waits longest in a subscription, in the thread of the caller; None if nothing does."""
     with subscription.handle:
-        return subscription.handle.take_message(subscription.msg_type, False)
+        return subscription.handle.take_message(subscription.msg_type, subscription.raw)
 
 
 def take_answer(client: Any, pending: Any) -> Any:
@@ -109,41 +110,57 @@ class ThreadlessGroup(ReentrantCallbackGroup):
 
 
 class Waiting:
-    """A wait set around some subscriptions alone, for one thread, within a `with` of this.
+    """A wait set around some subscriptions and services alone, for one thread, within a `with` of this.
 
     `events`, called now and then, executes what there is of their QoS events: to wait for these would cost each message
-    some µs.
+    some µs. wakes: whether `wake` ends a wait, from any thread.
     """
 
-    def __init__(self, context: Any, subscriptions: Sequence[Any]) -> None:
-        self.subscriptions = tuple(subscriptions)
+    def __init__(self, context: Any, subscriptions: Sequence[Any], services: Sequence[Any] = (),
+                 wakes: bool = False) -> None:
+        self.subscriptions, self.services = tuple(subscriptions), tuple(services)
         self._context = context
         self._events = [handler for each in self.subscriptions for handler in each.event_handlers]
         with context.handle:
-            self._set = rclpy_implementation.WaitSet(len(self.subscriptions), 0, 0, 0, 0, 0, context.handle)
+            self._guard = rclpy_implementation.GuardCondition(context.handle) if wakes else None
+            self._set = rclpy_implementation.WaitSet(len(self.subscriptions), int(wakes), 0, 0, len(self.services), 0,
+                                                     context.handle)
             self._event_set = rclpy_implementation.WaitSet(0, 0, 0, 0, 0, len(self._events), context.handle)
         self._stack = ExitStack()
         self._handles: list[Any] = []
+        self._service_handles: list[Any] = []
 
     def __enter__(self) -> Waiting:
-        for each in (self._context, *self.subscriptions):
+        for each in (self._context, *self.subscriptions, *self.services):
             self._stack.enter_context(each.handle)    # they exist as long as this is used
         for event in self._events:
             self._stack.enter_context(event)
+        if self._guard is not None:
+            self._stack.enter_context(self._guard)
         self._handles = [each.handle for each in self.subscriptions]
+        self._service_handles = [each.handle for each in self.services]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._handles = []
+        self._handles, self._service_handles = [], []
         self._stack.close()
 
     def wait(self, timeout: float) -> None:
-        """Until there is a message, or for `timeout` s."""
+        """Until there is a message or a request, or for `timeout` s."""
         waiting = self._set
         waiting.clear_entities()
         for handle in self._handles:
             waiting.add_subscription(handle)
+        for handle in self._service_handles:
+            waiting.add_service(handle)
+        if self._guard is not None:
+            waiting.add_guard_condition(self._guard)
         waiting.wait(int(timeout * 1e9))
+
+    def wake(self) -> None:
+        """End the present wait, or the next one."""
+        if self._guard is not None:
+            self._guard.trigger_guard_condition()
 
     def events(self) -> None:
         """Execute the callbacks of QoS events that have come."""
@@ -160,6 +177,13 @@ class Waiting:
     def take(self, subscription: Any) -> Any:
         """(message, info) of what waits longest in a subscription, None if nothing does."""
         return subscription.handle.take_message(subscription.msg_type, subscription.raw)
+
+    def serve(self, service: Any) -> bool:
+        """Answer the request that waits longest at a service; whether there was one."""
+        request, header = service.handle.service_take_request(service.srv_type.Request)
+        if header is not None:
+            service.send_response(service.callback(request, service.srv_type.Response()), header)
+        return header is not None
 
 
 def let_go(node: Node) -> None:
