@@ -88,7 +88,7 @@ class PausedGazebo:
     ready = True
 
     def __init__(self):
-        self.steps = []
+        self.steps, self.clients = [], {}
 
     def step(self, steps, done):
         self.steps.append(steps)

@@ -55,7 +55,8 @@ def compiled_kernels():
 
 @pytest.fixture(params=["direct", "executor"])
 def each_control_loop(request, monkeypatch):
-    """What is tested of torque nodes holds on both ways from a joint state to its answer."""
+    """What is tested of nodes holds on both ways from a message to its answer; the one of this test."""
     import harness
 
     monkeypatch.setattr(harness, "control_loop", request.param)
+    return request.param

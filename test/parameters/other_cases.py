@@ -233,7 +233,7 @@ def services(values: Values) -> Any:
     with stand_in_services():
         from rbd_ros.nodes.steppers import make_stepper
         names: list[str] = []
-        node: Any = SimpleNamespace(create_client=lambda kind, name: names.append(name))
+        node: Any = SimpleNamespace(create_client=lambda kind, name, callback_group: names.append(name))
         settings = LockstepSettings.from_values(values)
         make_stepper(settings.stepper, node, dict(settings.names))
         return tuple(names)

@@ -110,28 +110,29 @@ class ThreadlessGroup(ReentrantCallbackGroup):
 
 
 class Waiting:
-    """A wait set around some subscriptions and services alone, for one thread, within a `with` of this.
+    """A wait set around some subscriptions, services and clients alone, for one thread, within a `with` of this.
 
     `events`, called now and then, executes what there is of their QoS events: to wait for these would cost each message
     some µs. wakes: whether `wake` ends a wait, from any thread.
     """
 
     def __init__(self, context: Any, subscriptions: Sequence[Any], services: Sequence[Any] = (),
-                 wakes: bool = False) -> None:
-        self.subscriptions, self.services = tuple(subscriptions), tuple(services)
+                 clients: Sequence[Any] = (), wakes: bool = False) -> None:
+        self.subscriptions, self.services, self.clients = tuple(subscriptions), tuple(services), tuple(clients)
         self._context = context
         self._events = [handler for each in self.subscriptions for handler in each.event_handlers]
         with context.handle:
             self._guard = rclpy_implementation.GuardCondition(context.handle) if wakes else None
-            self._set = rclpy_implementation.WaitSet(len(self.subscriptions), int(wakes), 0, 0, len(self.services), 0,
-                                                     context.handle)
+            self._set = rclpy_implementation.WaitSet(
+                len(self.subscriptions), int(wakes), 0, len(self.clients), len(self.services), 0, context.handle)
             self._event_set = rclpy_implementation.WaitSet(0, 0, 0, 0, 0, len(self._events), context.handle)
         self._stack = ExitStack()
         self._handles: list[Any] = []
         self._service_handles: list[Any] = []
+        self._client_handles: list[Any] = []
 
     def __enter__(self) -> Waiting:
-        for each in (self._context, *self.subscriptions, *self.services):
+        for each in (self._context, *self.subscriptions, *self.services, *self.clients):
             self._stack.enter_context(each.handle)    # they exist as long as this is used
         for event in self._events:
             self._stack.enter_context(event)
@@ -139,20 +140,23 @@ class Waiting:
             self._stack.enter_context(self._guard)
         self._handles = [each.handle for each in self.subscriptions]
         self._service_handles = [each.handle for each in self.services]
+        self._client_handles = [each.handle for each in self.clients]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._handles, self._service_handles = [], []
+        self._handles, self._service_handles, self._client_handles = [], [], []
         self._stack.close()
 
     def wait(self, timeout: float) -> None:
-        """Until there is a message or a request, or for `timeout` s."""
+        """Until there is a message, a request or an answer, or for `timeout` s."""
         waiting = self._set
         waiting.clear_entities()
         for handle in self._handles:
             waiting.add_subscription(handle)
         for handle in self._service_handles:
             waiting.add_service(handle)
+        for handle in self._client_handles:
+            waiting.add_client(handle)
         if self._guard is not None:
             waiting.add_guard_condition(self._guard)
         waiting.wait(int(timeout * 1e9))
@@ -184,6 +188,15 @@ class Waiting:
         if header is not None:
             service.send_response(service.callback(request, service.srv_type.Response()), header)
         return header is not None
+
+    def hear(self, client: Any) -> bool:
+        """Complete the future of the request whose answer waits longest at a client; whether there was one."""
+        header, answer = client.handle.take_response(client.srv_type.Response)
+        if header is None:
+            return False
+        with suppress(KeyError):    # nobody waits for it any longer
+            client.get_pending_request(header.request_id.sequence_number).set_result(answer)
+        return True
 
 
 def let_go(node: Node) -> None:

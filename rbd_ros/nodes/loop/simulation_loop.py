@@ -1,16 +1,18 @@
-"""The loop of a simulator: commands, services, and the time that passes.
+"""The loop of a simulator, and of who takes turns with one: messages, services, and the time that passes.
 
-| parameter `control_loop` | what waits                                                                   | commands |
+| parameter `control_loop` | what waits                                                                   | messages |
 |--------------------------|------------------------------------------------------------------------------|----------|
 | `direct`                 | a thread: its own wait set around all of them, until the next state is due   | bytes    |
 | `executor`               | the node's executor, with a timer; also with `executor: events`              | objects  |
 
-Everything happens under the node's lock, and commands are handled before services: one that was received before a
+Everything happens under the node's lock, and messages are handled before services: a command that was received before a
 request for steps acts in these steps.
 """
 from __future__ import annotations
 
 import gc
+import math
+import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -34,36 +36,46 @@ from ..base.rclpy_inside import ThreadlessGroup, Waiting, take
 from .control_loop import EVENTS, PATIENCE, ControlLoop
 
 SIMULATION_LOOP = Parameter(
-    "control_loop", "string", "direct", "What waits for commands and services and lets time pass: a thread with its "
-    "own wait set, reading commands as bytes (direct), or the executor of rclpy (executor).",
+    "control_loop", "string", "direct", "What waits for messages and services: a thread with its own wait set, reading "
+    "messages as bytes (direct), or the executor of rclpy (executor).",
     choices=("direct", "executor"), read_only=True)
 INPUT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 MANY = 1000    # messages that are taken at once from a queue without a limit
 
 
-def _wrenches(data: bytes, convert: Callable[[bytes], Any]) -> Any:
-    try:
-        return named_wrenches(convert(data))
-    except Exception as error:
-        raise Malformed(data, "rbd_interfaces/NamedWrenches", error) from None
-
-
 def reader(kind: type) -> tuple[Callable[[bytes], Any], Callable[[Any], Any]]:
-    """What makes plain values of a command: of its bytes (raises `Malformed`), and of the message."""
+    """What makes plain values of a message, or lets it be: of its bytes (raises `Malformed`), and of itself."""
     def convert(data: bytes) -> Any:
         return deserialize_message(data, kind)
 
     if kind is JointState:
         return JointStateReader(convert).read, fields_of
-    if kind is NamedWrenches:
-        return partial(_wrenches, convert=convert), named_wrenches
-    ways: dict[type, Callable[..., Any]] = {Float64MultiArray: read_array, Float64: read_number}
-    return partial(ways[kind], convert=convert), lambda message: message.data
+    if kind is Float64MultiArray:
+        return partial(read_array, convert=convert), _data
+    if kind is Float64:
+        return partial(read_number, convert=convert), _data
+    plain = named_wrenches if kind is NamedWrenches else _itself
+
+    def read(data: bytes) -> Any:
+        try:
+            return plain(convert(data))
+        except Exception as error:
+            raise Malformed(data, kind.__name__, error) from None
+
+    return read, plain
+
+
+def _data(message: Any) -> Any:
+    return message.data
+
+
+def _itself(message: Any) -> Any:
+    return message
 
 
 class SimulationLoop(ABC):
     """From configuration to cleanup of `node`. advance: does what is due, and returns the s until something is due
-    again; on_malformed: called for bytes that are no command. Both are called under the node's lock.
+    again; on_malformed: called for bytes that are no message of their kind. Both are called under the node's lock.
     """
 
     raw = False
@@ -73,8 +85,9 @@ class SimulationLoop(ABC):
         self._node, self._on_malformed = node, on_malformed
         self.subscriptions: list[Any] = []
         self.services: list[Any] = []
+        self.clients: list[Any] = []    # of `group`, not made here
 
-    def listen(self, kind: type, topic: str, callback: Callable[[Any], None]) -> None:
+    def listen(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile = INPUT) -> None:
         """Subscribe; callback: called with plain values, as `reader` makes them."""
         node = self._node
         read, convert = reader(kind)
@@ -89,7 +102,7 @@ class SimulationLoop(ABC):
                     callback(values)
 
         self.subscriptions.append(node.create_subscription(
-            kind, topic, on_message, INPUT, callback_group=self.group, raw=self.raw,
+            kind, topic, on_message, qos, callback_group=self.group, raw=self.raw,
             qos_overriding_options=QoSOverridingOptions.with_default_policies()))
 
     def serve(self, kind: type, name: str, callback: Callable[..., Any]) -> None:
@@ -130,29 +143,33 @@ class SimulationLoop(ABC):
 
 
 class TimerLoop(SimulationLoop):
-    """By the node's executor. period: s of the timer."""
+    """By the node's executor. period: s of the timer, if there is an `advance`."""
 
-    def __init__(self, node: Any, on_malformed: Callable[[Malformed], None], advance: Callable[[], float],
+    def __init__(self, node: Any, on_malformed: Callable[[Malformed], None], advance: Callable[[], float] | None,
                  period: float) -> None:
         super().__init__(node, on_malformed)
+        self._timer = None
+        if advance is not None:
+            def tick() -> None:
+                with node.lock:
+                    advance()
 
-        def tick() -> None:
-            with node.lock:
-                advance()
-
-        self._timer = node.create_timer(period, tick, clock=node.steady, autostart=False)
+            self._timer = node.create_timer(period, tick, clock=node.steady, autostart=False)
 
     def start(self) -> None:
         pass
 
     def resume(self) -> None:
-        self._timer.reset()
+        if self._timer is not None:
+            self._timer.reset()
 
     def rest(self) -> None:
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
     def stop(self) -> None:
-        self._node.destroy_timer(self._timer)
+        if self._timer is not None:
+            self._node.destroy_timer(self._timer)
         super().stop()
 
 
@@ -161,9 +178,10 @@ class ThreadLoop(SimulationLoop):
 
     raw = True
 
-    def __init__(self, node: Any, on_malformed: Callable[[Malformed], None], advance: Callable[[], float]) -> None:
+    def __init__(self, node: Any, on_malformed: Callable[[Malformed], None],
+                 advance: Callable[[], float] | None) -> None:
         super().__init__(node, on_malformed)
-        self._thread = _Thread(node, self, advance)
+        self._thread = _Thread(node, self, advance or (lambda: math.inf))
         self.group = self._thread.group
 
     def start(self) -> None:
@@ -193,7 +211,8 @@ class _Thread(ControlLoop):
         self._stopped = False
 
     def start(self) -> None:
-        self._waiting = Waiting(self._node.context, self._loop.subscriptions, self._loop.services, wakes=True)
+        loop = self._loop
+        self._waiting = Waiting(self._node.context, loop.subscriptions, loop.services, loop.clients, wakes=True)
         super().start()
 
     def wake(self) -> None:
@@ -202,7 +221,7 @@ class _Thread(ControlLoop):
             self._waiting.wake()
 
     def _execute(self) -> None:
-        node, loop, left, looked = self._node, self._loop, 0.0, self._now()
+        node, loop, left, looked = self._node, self._loop, 0.0, time.monotonic()
         try:
             with self._waiting as waiting:
                 while not self._stopped:
@@ -211,16 +230,15 @@ class _Thread(ControlLoop):
                         loop.take_waiting()
                         for service in waiting.services:
                             waiting.serve(service)
+                        for client in waiting.clients:
+                            waiting.hear(client)
                         left = self._advance()
-                    if self._now() - looked > EVENTS:
+                    if time.monotonic() - looked > EVENTS:
                         waiting.events()
-                        looked = self._now()
+                        looked = time.monotonic()
         except Exception as error:
             if not self._stopped and node.context.ok():
                 self._give_up(error)
-
-    def _now(self) -> float:
-        return float(self._node.steady.now().nanoseconds) * 1e-9
 
     def _give_up(self, error: Exception) -> None:
         """A defect ends the process, as in a callback of an executor."""
@@ -238,7 +256,7 @@ class _Thread(ControlLoop):
 
 
 def make_loop(node: Any, values: Mapping[str, Any], on_malformed: Callable[[Malformed], None],
-              advance: Callable[[], float], period: float) -> SimulationLoop:
+              advance: Callable[[], float] | None = None, period: float = 0.0) -> SimulationLoop:
     """The one that the parameters ask for. period: s between states, 0: without a pause."""
     if values["control_loop"] == "direct" and values["executor"] != "events":
         return ThreadLoop(node, on_malformed, advance)
