@@ -26,9 +26,11 @@ PARTS: dict[str, Any] = {
     "soak": lambda args: {"minutes": args.minutes},
     "fuzz": lambda args: {"messages": args.messages, "seed": args.seed, "nodes": args.nodes},
     "joint_state_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
+    "command_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
+    "simulators": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes},
 }
-ON_REQUEST = ("loop_options", "soak", "fuzz", "joint_state_bytes", "walk")
+ON_REQUEST = ("loop_options", "soak", "fuzz", "joint_state_bytes", "command_bytes", "simulators", "walk")
 
 
 def main() -> None:
