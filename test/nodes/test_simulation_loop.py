@@ -59,7 +59,7 @@ def test_bytes_that_are_no_command_change_nothing(start, each_control_loop):
             assert "bytes are not a " in process.output()
         robot.commands.publish(Float64MultiArray(data=[3.0, -1.0]))
         robot.spin_until(lambda: robot.count("commands") == 1, "command")
-        assert list(robot.step(1).effort) == [3.0, -1.0]
+        assert list(robot.step(2).effort) == [3.0, -1.0]
         assert robot.count("rejected_total") == (count if each_control_loop == "direct" else 0)
     assert process.end() == 0
 
