@@ -124,6 +124,8 @@ def run(seconds: float = 10.0) -> dict[str, Any]:
                 for _ in range(ROUNDS):
                     for loop, rows in rounds.items():
                         rows.append(_measure(way, loop, seconds, listener, log))
+                        print(f"  {way}, {loop}: {rows[-1]['states_per_s']:.0f} states/s, "
+                              f"{rows[-1]['simulator_us']:.0f} µs", flush=True)
                 found[way] = {loop: {key: (max if key == "states_per_s" else min)(row[key] for row in rows)
                                      for key in rows[0]} for loop, rows in rounds.items()}
     finally:
