@@ -75,6 +75,7 @@ class MotionPlanner:
             raise RbdError(f"sample_period is {task.sample_period:g} s, too little for a motion of "
                            f"{motion.duration:.4g} s: expected at most {MOST_POINTS} points")
         points = sampled(motion, task.sample_period)
+        points.q[0], points.q[-1] = task.start, task.goal    # without rounding
         _check_between(task, points)
         return Plan(True, "", False, task.names, Points(points.time, *(x[:, task.order] for x in points[1:])), motion)
 
