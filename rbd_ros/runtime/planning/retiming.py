@@ -113,10 +113,19 @@ def _check_path(timed: TimedPath, points: Timed) -> None:
     _, given, _, _ = interpolated(*points)
     smooth = timed.along(np.linspace(0.0, 1.0, 4 * STEPS + 1))[0]
     for part in np.array_split(given, max(len(given) // 200, 1)):
-        distance = np.linalg.norm(part[:, None] - smooth, axis=2).min(axis=1)
-        step = np.linalg.norm(np.diff(smooth, axis=0), axis=1).max()
-        if (np.sqrt(np.maximum(distance**2 - (0.5 * step) ** 2, 0.0)) > AWAY).any():
+        nearest = np.linalg.norm(part[:, None] - smooth, axis=2).argmin(axis=1)
+        distance = np.minimum(*(_to_segment(part, smooth[k], smooth[k + 1]) for k in (
+            np.maximum(nearest - 1, 0), np.minimum(nearest, len(smooth) - 2))))
+        if distance.max() > AWAY:
             raise RbdError("its path has a corner")
+
+
+def _to_segment(p: Array, a: Array, b: Array) -> Array:
+    """Distances (N,) of points from straight lines between others, (N, nv) each."""
+    way = b - a
+    share = np.clip(((p - a) * way).sum(axis=1) / np.maximum((way**2).sum(axis=1), 1e-300), 0.0, 1.0)
+    distance: Array = np.linalg.norm(p - a - share[:, None] * way, axis=1)
+    return distance
 
 
 def _smooth(timed: TimedPath) -> Timed:
