@@ -54,6 +54,7 @@ class MotionPlanner:
         model = self.settings.model
         q = model.neutral()
         optimize_motion(model, q, q + 0.1, 1.0, {"effort": 1.0, "effort_rate": 1e-6}, starts=1, time_limit=0.3,
+                        control_points=8, nodes=20,
                         limits=MotionLimits(-np.inf, np.inf, np.inf, effort=np.inf))
 
     def prepare(self, request: MotionRequest, now: float) -> PlanningTask:
