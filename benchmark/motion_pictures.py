@@ -40,7 +40,7 @@ def main() -> None:
         FigureCanvasAgg(figure)
         draw(figure.subplots(1, 3), plan.motion, task, ("position", "velocity", "effort"))
         figure.axes[1].set_ylim(-110.0, 110.0)
-        figure.axes[2].set_ylim(-75.0, 75.0)
+        figure.axes[2].set_ylim(-105.0, 105.0)
         figure.suptitle(f"{objective}: least {TITLES[objective]}, {plan.motion.duration:.2f} s", fontsize=10)
         figure.legend(figure.axes[0].lines, model.joint_names, fontsize=8, loc="outside right center")
         path = FOLDER / f"motion_{objective}.png"

@@ -225,7 +225,7 @@ def test_before_and_after_the_robot_stands_still():
 def test_a_search_tells_how_far_it_is_and_ends_when_it_is_told_to():
     seen = []
     motion = rbd.optimize_motion(IIWA, Q0, Q1, 1.5, progress=seen.append).check()
-    assert [now.iterations for now in seen[:3]] == [0, 1, 2] and seen[-1].iterations == motion.iterations
+    assert [now.iterations for now in seen[:3]] == [0, 1, 2] and motion.iterations - seen[-1].iterations <= 1
     assert all(a.iterations <= b.iterations and a.seconds <= b.seconds for a, b in itertools.pairwise(seen))
     assert seen[0].cost == pytest.approx(1.0) and seen[-1].cost < 0.9 and seen[-1].violation < 1e-5
     stopped = rbd.optimize_motion(IIWA, Q0, Q1, 1.5, progress=lambda now: now.iterations == 3)
