@@ -87,9 +87,10 @@ class DemoRecorder:
         """An optimal motion from where the robot is, by node `motion_planner`: points for `play`, and its figures."""
         client = ActionClient(self._node, PlanMotion, "motion_planner/plan_motion")
         self._wait(client.server_is_ready, 60.0, "the planner")
+        start = np.array(self._states[-1][1])[self._order]    # the planner may not have heard a state yet
         request = PlanMotion.Goal(motion=MotionRequest(
-            name=list(self._joints), goal=list(goal), duration=duration, objective=list(objective),
-            weight=list(objective.values())))
+            name=list(self._joints), start=start.tolist(), goal=list(goal), duration=duration,
+            objective=list(objective), weight=list(objective.values())))
 
         def answer(future: Any, what: str) -> Any:
             self._wait(future.done, 60.0, what)
