@@ -217,8 +217,9 @@ def renamed(old: str, *new: str) -> Any:
 def shared(program: str) -> dict[str, Case]:
     """What all nodes have."""
     given = {} if program == "lockstep" else ROBOT
-    found = {"autostart": Case(False, partial(status, program), "not configured", given),
-             "executor": Case("events", partial(executor, program), "events", {"autostart": False})}
+    found = {"autostart": Case(False, partial(status, program), "not configured", given)}
+    if program != "motion_planner":    # which has several threads
+        found["executor"] = Case("events", partial(executor, program), "events", {"autostart": False})
     if program == "lockstep":
         return found
     return {**found, "robot_description": Case(URDF.read_text(), partial(robot, program), "two_link"),
@@ -271,7 +272,7 @@ def cases() -> dict[str, dict[str, Case]]:
         "flatness": {**torque("flatness"), "actuation_file": Case(
             DRIVES, partial(published, "flatness"), added(*(f"/flatness/{name}" for name in motors)), ROBOT)},
         "effort_annotator": shared("effort_annotator"),
-        "dynamics_server": shared("dynamics_server"),
+        "dynamics_server": shared("dynamics_server"), "motion_planner": shared("motion_planner"),
         "simulator": {**plant("simulator"), "actuation_file": Case(
             DRIVES, partial(published, "simulator"), added("/motor_states"), ROBOT)},
         "mujoco_plant": {

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from ..model.scalars import positive, step_count
 from ..model.state import node_wrenches
 from .optimal.certificate import Certificate, Usage, certify
 from .optimal.first_guess import first_duration, minimum_jerk
-from .optimal.interior_point import Solution, solve
+from .optimal.interior_point import STOPPED, Solution, Stop, solve
 from .optimal.limits import MotionLimits, checked_limits
 from .optimal.nodes import Nodes
 from .optimal.problem import Problem
@@ -36,6 +36,17 @@ SOFT = 0.1          # rad/s or m/s: smoothing of friction on the way
 INSIDE = 1e-4       # barrier parameter at which nodes are added first
 NEAR = 0.95         # of a limit: peaks beyond get a node then
 LEFT = 0.05         # of the time limit, for what follows the iterations
+
+
+class Progress(NamedTuple):
+    """Of a search: iterations so far, cost relative to that of the first guess, the worst violation of a limit relative
+    to it at the nodes (not above 0 where all are kept), and seconds since the start.
+    """
+
+    iterations: int
+    cost: float
+    violation: float
+    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +119,8 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
                     objective: str | Mapping[str, ArrayLike] = "effort", *, limits: MotionLimits | None = None,
                     waypoints: Iterable[tuple[float, ArrayLike]] = (), external_wrenches: Any = None,
                     smoothing: float = SMOOTHING, degree: int = 5, control_points: int = 20, nodes: int = 100,
-                    tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int = 3) -> OptimalMotion:
+                    tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int = 3,
+                    progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
     """The motion of least cost from start to goal that keeps all limits, as a B-spline.
 
     start, goal: positions (nq,) at rest, or a `Reference` with derivatives. duration: s, or (shortest, longest), or
@@ -118,6 +130,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
     external_wrenches: as of `inverse_dynamics`, the same all along. Friction is the model's, smoothed as in
     `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost and limits are looked at; there are
     more where a limit is broken between them. time_limit: s; starts: first guesses, until one leads to a good motion.
+    progress: called at each iteration; where it answers something true, the search ends there ("stopped").
 
     For joints of one coordinate each. `RbdError` for malformed input, and where an end is beyond a limit; where no good
     motion is found, the least violating one is returned, and is not `good`. Method: docs/motion.md.
@@ -131,18 +144,23 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
     best: OptimalMotion | None = None
     iterations = 0
     rng = np.random.default_rng(1)
+
+    def stop(spent: int, cost: float, violation: float) -> bool:
+        return progress is not None and bool(progress(Progress(
+            iterations + spent, cost, violation, time.perf_counter() - begin)))
+
     for attempt in range(step_count(starts)):
         T = task.duration if not task.free_duration else first_duration(task)
         control = minimum_jerk(task, T)
         if attempt:
             free = control[task.basis.end_derivatives:len(control) - task.basis.end_derivatives]
             free += 0.3 * (np.abs(np.ptp(control, axis=0)).max() + 0.1) * rng.normal(size=free.shape)
-        found, spent = _refined(task, control, T, count, tolerance, deadline)
+        found, spent = _refined(task, control, T, count, tolerance, deadline, stop)
         iterations += spent
         made = _motion(task, *found, iterations, begin)
         if best is None or _rank(made) > _rank(best):
             best = made
-        if best.good or time.perf_counter() > deadline:
+        if best.good or made.ended == STOPPED or time.perf_counter() > deadline:
             break
     assert best is not None
     return best if best.good else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
@@ -164,8 +182,8 @@ def _task(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
     return task
 
 
-def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
-             deadline: float) -> tuple[tuple[Problem, Solution, SplineMotion, Certificate], int]:
+def _refined(task: Task, control: Array, T: float, count: int, tolerance: float, deadline: float,
+             stop: Stop) -> tuple[tuple[Problem, Solution, SplineMotion, Certificate], int]:
     """Approach the limits, add nodes where they are near, solve and sample; again while one is broken between nodes."""
 
     def spline(problem: Problem, x: Array) -> SplineMotion:
@@ -177,7 +195,7 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     problem = Problem(first, Nodes.of(task.basis, count, task.orders))
     x = problem.unknowns(control, T)
     unit = problem.unit = max(problem.values(x).cost, 1e-12)
-    inside = found = solve(problem, x, tolerance, deadline, until=INSIDE)
+    inside = found = solve(problem, x, tolerance, deadline, until=INSIDE, stop=stop)
     iterations = found.iterations
     more: Array = np.zeros(0)
     near = NEAR
@@ -193,10 +211,15 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
             break
         more = _apart(np.sort(np.concatenate([more, certificate.peaks])), 0.1 / count)
         problem = Problem(task, Nodes.of(task.basis, count, task.orders, more), unit)
-        found = solve(problem, found.x, tolerance, deadline, found)
+        found = solve(problem, found.x, tolerance, deadline, found, stop=_after(iterations, stop))
         iterations += found.iterations
         near = 1.0 - 0.5 * MARGIN
     return (problem, found, motion, certificate), iterations
+
+
+def _after(iterations: int, stop: Stop) -> Stop:
+    """The same, for a search that begins after so many iterations."""
+    return lambda spent, cost, violation: stop(iterations + spent, cost, violation)
 
 
 def _rank(motion: OptimalMotion) -> tuple[bool, float, float]:

@@ -65,6 +65,10 @@ class TimedPath:
                            f"{used.time:.4g} s: more grid points help")
         return self
 
+    def along(self, s: ArrayLike) -> tuple[Array, Array, Array]:
+        """Positions of the path at s (N,) in [0, 1], and their first and second derivatives by s, (N, nv) each."""
+        return self._path(np.clip(np.asarray(s, dtype=np.float64), 0.0, 1.0))
+
     def __call__(self, t: ArrayLike) -> Reference:
         given = np.asarray(t, dtype=np.float64)
         if given.ndim > 1 or not np.isfinite(given).all():

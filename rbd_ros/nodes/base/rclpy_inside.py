@@ -23,10 +23,13 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import MultiThreadedExecutor, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.task import Future
+
+MULTI_THREADED = "multi_threaded"
+THREADS = 12    # more than callbacks ever run at once: while one waits for a thread, this executor spins without pause
 
 
 def take(subscription: Any) -> Any:
@@ -206,8 +209,10 @@ def let_go(node: Node) -> None:
 
 
 def make_executor(name: str) -> Any:
-    """The executor of this name: `events` where this rclpy has it, else single-threaded."""
+    """The executor of this name: `events` where this rclpy has it, `multi_threaded`, else single-threaded."""
     if name == "events":
         from rclpy.experimental.events_executor import EventsExecutor
         return EventsExecutor()
+    if name == MULTI_THREADED:
+        return MultiThreadedExecutor(THREADS)
     return SingleThreadedExecutor()

@@ -10,6 +10,7 @@ D primal-dual, 1 / (s/y + e/w) with slack s = e − g and multipliers y of g ≤
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from .newton_step import newton_step
 from .problem import Problem, Values
 
 Array = NDArray[np.float64]
+Stop = Callable[[int, float, float], bool]    # of the iteration's number, cost and largest row: whether to end there
 FIRST_BARRIER, WARM_BARRIER = 0.1, 1e-2
 LEAST_BARRIER = 0.5       # of the tolerance
 NEAR = 30.0               # times µ: a residual below it lets µ fall
@@ -32,6 +34,7 @@ ARMIJO, HALVINGS = 1e-4, 25
 MOST = 400                # iterations
 MOST_DAMPING = 1e-2
 STALLED = 6               # line searches without a step
+STOPPED = "stopped"       # by the caller
 
 
 class Solution(NamedTuple):
@@ -68,9 +71,9 @@ def best_slack(g: Array, mu: float, rho: float) -> Slack:
 
 
 def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before: Solution | None = None,
-          until: float = 0.0) -> Solution:
+          until: float = 0.0, stop: Stop = lambda *_: False) -> Solution:
     """From x to a stationary point, or until the barrier parameter would fall below `until`: well inside the limits,
-    where rows may be added. `before`: where another problem was left like that.
+    where rows may be added. `before`: where another problem was left like that. `stop`: asked at each iteration.
     """
     mu, rho = (FIRST_BARRIER, PENALTY) if before is None else (before.barrier, before.penalty)
     least = LEAST_BARRIER * tolerance
@@ -96,6 +99,8 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
                 slack = best_slack(at.rows, mu, rho)
         if not reason and (count >= MOST or time.perf_counter() > deadline):
             reason = "too many iterations" if count >= MOST else "time limit"
+        if not reason and stop(count, at.cost, violation):
+            reason = STOPPED
         if stalled > STALLED and not reason:
             reason = "no progress"
         while not reason and mu > least and max(stationarity, equations, _centring(slack, y, mu, rho)) <= NEAR * mu:
