@@ -14,9 +14,9 @@ from ..actuation.friction import SMOOTHING, friction_of
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
-from ..model.scalars import positive, step_count
+from ..model.scalars import positive, whole_number
 from ..model.state import node_wrenches
-from .optimal.certificate import Certificate, Usage, certify
+from .optimal.certificate import Certificate, Usage, certify, samples
 from .optimal.first_guess import first_duration, minimum_jerk
 from .optimal.interior_point import Solution, solve
 from .optimal.limits import MotionLimits, checked_limits
@@ -35,7 +35,9 @@ FINE = 5            # times the nodes, for the cost that is told
 SOFT = 0.1          # rad/s or m/s: smoothing of friction on the way
 INSIDE = 1e-4       # barrier parameter at which nodes are added first
 NEAR = 0.95         # of a limit: peaks beyond get a node then
-LEFT = 0.05         # of the time limit, for what follows the iterations
+LEFT = 0.05         # of the time limit, for what follows the iterations, besides the certificate
+AFTERWARDS = 2.0    # times what the certificate and the cost take
+MOST_NODES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +129,11 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
     task = _task(model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing, degree,
                  control_points)
     tolerance = positive(tolerance, "tolerance", "number")
-    count = step_count(nodes)
+    count = whole_number(nodes, "nodes", most=MOST_NODES)
     best: OptimalMotion | None = None
     iterations = 0
     rng = np.random.default_rng(1)
-    for attempt in range(step_count(starts)):
+    for attempt in range(whole_number(starts, "starts")):
         T = task.duration if not task.free_duration else first_duration(task)
         control = minimum_jerk(task, T)
         if attempt:
@@ -142,7 +144,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
         made = _motion(task, *found, iterations, begin)
         if best is None or _rank(made) > _rank(best):
             best = made
-        if best.good or time.perf_counter() > deadline:
+        if best.good or made.ended == "time limit":
             break
     assert best is not None
     return best if best.good else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
@@ -177,6 +179,11 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     problem = Problem(first, Nodes.of(task.basis, count, task.orders))
     x = problem.unknowns(control, T)
     unit = problem.unit = max(problem.values(x).cost, 1e-12)
+    begin = time.perf_counter()
+    problem.values(x)    # once more: the first call may have compiled
+    now = time.perf_counter()
+    afterwards = (now - begin) * AFTERWARDS * (FINE + samples(task, T) / len(problem.nodes.s))
+    deadline -= min(afterwards, 0.5 * max(deadline - now, 0.0))
     inside = found = solve(problem, x, tolerance, deadline, until=INSIDE)
     iterations = found.iterations
     more: Array = np.zeros(0)

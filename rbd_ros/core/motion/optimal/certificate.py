@@ -36,9 +36,14 @@ class Certificate(NamedTuple):
         return max((usage.ratio for usage in self.usage.values()), default=0.0)
 
 
+def samples(task: Task, duration: float, rate: float = RATE) -> int:
+    """How many of a motion of this duration (s) are looked at."""
+    return max(int(np.ceil(min(duration * rate, MOST))), EACH * task.basis.intervals) + 1
+
+
 def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = RATE) -> Certificate:
     """Sample the motion and compare with the limits; peaks beyond `near` of them are listed."""
-    count = max(min(int(np.ceil(motion.duration * rate)), MOST), EACH * task.basis.intervals) + 1
+    count = samples(task, motion.duration, rate)
     s = np.linspace(0.0, 1.0, count)
     rows = DynamicRows(task)
     usage: dict[str, Usage] = {}

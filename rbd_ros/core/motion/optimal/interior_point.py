@@ -81,7 +81,11 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
         y = np.minimum(y, max(2.0 * float(before.y.max(initial=0.0)), 10.0 * mu))
     nu = np.zeros(len(at.equations))
     damping, count, stalled, reason = 0.0, 0, 0, ""
+    residual, violation, took = np.inf, float(at.rows.max(initial=-1.0)), 0.0
     while True:
+        begin = time.perf_counter()
+        if begin + took > deadline:    # another iteration would end too late
+            return Solution(x, y, residual, violation, False, count, "time limit", mu, rho)
         linear = problem.linear(x)
         A = problem.equation_columns(linear)
         stationarity = float(np.abs(problem.gradient(linear, y) + A @ nu).max(initial=0.0))
@@ -94,8 +98,8 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
             else:    # a limit is cheaper to break than to keep
                 rho *= 10.0
                 slack = best_slack(at.rows, mu, rho)
-        if not reason and (count >= MOST or time.perf_counter() > deadline):
-            reason = "too many iterations" if count >= MOST else "time limit"
+        if not reason and count >= MOST:
+            reason = "too many iterations"
         if stalled > STALLED and not reason:
             reason = "no progress"
         while not reason and mu > least and max(stationarity, equations, _centring(slack, y, mu, rho)) <= NEAR * mu:
@@ -128,6 +132,7 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
         found = _search(problem, x, dx, alpha, _merit(at, slack), slope, mu, rho)
         y = np.clip(y + min(_length(y, dy), _length(rho - y, -dy)) * dy, 0.0, rho)
         count += 1
+        took = time.perf_counter() - begin
         if found is None:
             stalled += 1
             damping = max(100.0 * damping, 1e-6)

@@ -11,6 +11,8 @@ from ...model.robot_model import RobotModel
 from ..position_limits import limits as position_limits
 
 Array = NDArray[np.float64]
+LARGEST = 1e30     # a limit beyond it is none
+SMALLEST = 1e-12   # one below it asks that nothing moves at all
 
 
 @dataclass(frozen=True)
@@ -37,17 +39,20 @@ class MotionLimits:
             value = getattr(self, field.name)
             found[field.name] = _array(usual.get(field.name, np.inf) if value is None else value, model, field.name)
         for name, value in found.items():
-            wrong = np.isnan(value) if name.startswith("position") else ~(value > 0.0)
+            found[name] = value = np.where(np.abs(value) > LARGEST, np.copysign(np.inf, value), value)
+            wrong = np.isnan(value) if name.startswith("position") else ~(value > SMALLEST)
             if name in usual and getattr(self, name) is None:
                 wrong = np.zeros(model.nv, dtype=bool)    # a description that says 0 says nothing
                 found[name] = value if name.startswith("position") else np.where(value > 0.0, value, np.inf)
             if wrong.any():
                 j = int(np.argmax(wrong))
                 raise RbdError(f"limits: {name} of joint '{model.joint_names[j]}' is {value[j]:g}, expected "
-                               + ("a number" if name.startswith("position") else "a positive number"))
+                               + ("a number" if name.startswith("position") else
+                                  f"a positive number above {SMALLEST:g}"))
         low, high = found["position_lower"], found["position_upper"]
-        if not np.all(low < high):
-            j = int(np.argmin(low < high))
+        apart = high - low > SMALLEST
+        if not np.all(apart):
+            j = int(np.argmin(apart))
             raise RbdError(f"limits: position_lower {low[j]:g} of joint '{model.joint_names[j]}' is not below "
                            f"position_upper {high[j]:g}")
         return CheckedLimits(**found)
@@ -85,6 +90,6 @@ def checked_limits(model: RobotModel, limits: object) -> CheckedLimits:
 def _array(value: ArrayLike, model: RobotModel, name: str) -> Array:
     try:
         array = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (model.nv,)))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise RbdError(f"limits: {name} must be one number or {model.nv}, got {shown(value)}") from None
     return array

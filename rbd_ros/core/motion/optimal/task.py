@@ -1,7 +1,7 @@
 """What is asked of a motion, checked once: ends, waypoints, duration, objective, limits."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,7 @@ MARGIN = 1e-3      # of each limit, kept free between nodes
 ROUNDING = 1e-9    # of a limit
 SLOWEST = 1e3      # s; and FASTEST: bounds of a free duration
 FASTEST = 1e-3
+SHORTEST, LONGEST = 1e-6, 1e6    # s, of a given one
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +165,7 @@ def end_state(model: RobotModel, value: Any, name: str, derivatives: int) -> Arr
             continue
         try:
             array = np.asarray(part, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise RbdError(f"{name}: expected positions ({model.nv},) or a Reference, got {shown(value)}") from None
         if array.shape != (model.nv,) or not np.isfinite(array).all():
             raise RbdError(f"{name}: {STATE[k]} must be {model.nv} finite numbers, joints "
@@ -185,7 +186,7 @@ def checked_objective(model: RobotModel, objective: Any) -> dict[str, Array]:
             raise unknown_name("objective", name, WEIGHED)
         try:
             array = np.array(np.broadcast_to(np.asarray(weight, dtype=np.float64), (model.nv,)))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             array = np.full(model.nv, np.nan)
         if not (np.isfinite(array).all() and array.min() >= 0.0):
             raise RbdError(f"objective: the weight of {name} must be one number or {model.nv}, finite and not "
@@ -204,22 +205,31 @@ def checked_duration(duration: Any) -> tuple[float | None, tuple[float, float]]:
     if isinstance(duration, Sequence) and not isinstance(duration, str):
         if len(duration) != 2:
             raise RbdError(f"duration: expected a time, (shortest, longest) or None, got {shown(duration)}")
-        low, high = (positive(x, "duration", "time") for x in duration)
+        low, high = (_time(x) for x in duration)
         if not low < high:
             raise RbdError(f"duration: the shortest, {low:g} s, is not below the longest, {high:g} s")
         return None, (low, high)
-    fixed = positive(duration, "duration", "time")
+    fixed = _time(duration)
     return fixed, (fixed, fixed)
+
+
+def _time(value: Any) -> float:
+    time = positive(value, "duration", "time")
+    if not SHORTEST <= time <= LONGEST:
+        raise RbdError(f"duration must be between {SHORTEST:g} and {LONGEST:g} s, got {time:g}")
+    return time
 
 
 def checked_waypoints(model: RobotModel, waypoints: Any) -> tuple[Array, Array]:
     """Fractions of the duration (W,) and positions (W, nv) from pairs of them."""
     times, points = [], []
+    if not isinstance(waypoints, Iterable) or isinstance(waypoints, str | bytes | Mapping):
+        raise RbdError(f"waypoints: expected pairs (fraction of the duration, q), got {shown(waypoints)}")
     for i, pair in enumerate(waypoints):
         try:
             time, q = pair
             times.append(float(time))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise RbdError(f"waypoints[{i}]: expected (fraction of the duration, q), got {shown(pair)}") from None
         points.append(end_state(model, q, f"waypoints[{i}]", 1)[0])
     if not all(a < b for a, b in zip([0.0, *times], [*times, 1.0], strict=True)):
