@@ -1,4 +1,4 @@
-"""Random problems for `optimize_motion`: good, tight, contradictory, impossible and malformed ones; each answer judged."""
+"""Random problems for `optimize_motion`: good, tight, contradictory, impossible, malformed; each answer is judged."""
 from __future__ import annotations
 
 import re
@@ -67,7 +67,8 @@ def problem(rng: np.random.Generator, made: list[rbd.RobotModel]) -> tuple[rbd.R
         return rbd.MotionLimits(**values)
 
     def objective() -> Any:
-        terms = ("effort", "effort_rate", "power", "velocity", "acceleration", "jerk", "duration", *["beauty"] * chance(0.1))
+        terms = ("effort", "effort_rate", "power", "velocity", "acceleration", "jerk", "duration",
+                 *["beauty"] * chance(0.1))
         if chance(0.5):
             return str(rng.choice(terms))
         return {str(rng.choice(terms)): wrong() if chance(0.05) else size(-4, 4) * (

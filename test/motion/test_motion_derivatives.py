@@ -70,7 +70,7 @@ def lagrangian(problem, x, y):
                 if name != "duration")
     total = (total + T * given.omega_duration) / problem.unit
     lower, upper = given.bounds(problem.nodes.s)
-    h = np.concatenate([columns[name] for name in given.column_names], axis=1) / given.scale
+    h = np.concatenate([columns[name] for name in (column.name for column in given.columns)], axis=1) / given.scale
     keep_up, keep_low = np.isfinite(upper), np.isfinite(lower)
     rows = [(h - np.where(keep_up, upper, 0.0))[keep_up], (np.where(keep_low, lower, 0.0) - h)[keep_low]]
     if problem.free_duration:

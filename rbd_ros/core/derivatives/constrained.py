@@ -98,7 +98,7 @@ def constraint_slopes_entry(B, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_
 
 
 def constraint_slopes(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, a: Array, lam: Array,
-            y: Array) -> tuple[Array, ...]:
+                      y: Array) -> tuple[Array, ...]:
     """As the entry, of states whose arrays have a batch axis."""
     bound = bound_to(model, constraints)
     if bound.users:
@@ -137,7 +137,8 @@ def constrained_forward_dynamics_derivatives(
     by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
     At = np.swapaxes(A, -1, -2)
     inverse_A = _pinv(A)
-    bias_q, bias_v, load_q, turn_q = constraint_slopes(model, constraints, q, v, a, lam, (inverse_A @ lam[..., None])[..., 0])
+    y = (inverse_A @ lam[..., None])[..., 0]
+    bias_q, bias_v, load_q, turn_q = constraint_slopes(model, constraints, q, v, a, lam, y)
     m = A.shape[-2]
     try:
         L = np.linalg.cholesky(by.a)

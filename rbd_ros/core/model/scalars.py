@@ -23,7 +23,7 @@ def step_count(n: Any) -> int:
 
 
 def whole_number(n: Any, name: str, what: str = "whole number", most: float = float("inf")) -> int:
-    """A positive whole number, `most` at most; `RbdError` for anything else, which says that `name` is such a `what`."""
+    """A positive whole number, `most` at most; `RbdError` for anything else, which says what `name` must be."""
     try:
         count = int(n)
         whole = bool(count == n)

@@ -5,27 +5,28 @@ import dataclasses
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..actuation.friction import SMOOTHING, friction_of
+from ..actuation.friction import SMOOTHING
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError
+from ..model.constraints import ConstraintSet
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, whole_number
-from ..model.state import node_wrenches
+from .closed.closed_motion import ClosedMotion
+from .optimal.asked import asked, check_way
 from .optimal.certificate import Certificate, Usage, certify, samples
 from .optimal.first_guess import first_duration, minimum_jerk
 from .optimal.interior_point import Solution, solve
-from .optimal.limits import MotionLimits, checked_limits
+from .optimal.limits import MotionLimits
 from .optimal.nodes import Nodes
 from .optimal.problem import Problem
-from .optimal.task import (
-    MARGIN, ROUNDING, Task, check_ends, check_model, checked_duration, checked_objective, checked_waypoints, end_state,
-)
-from .splines import SplineMotion, basis
+from .optimal.task import MARGIN, ROUNDING, Task
+from .splines import SplineMotion
 from .trajectory import Reference
 
 Array = NDArray[np.float64]
@@ -80,15 +81,21 @@ class OptimalMotion:
         """Whether it is optimal (locally), and keeps all limits."""
         return self.converged and self.feasible
 
+    @cached_property
+    def _closed(self) -> ClosedMotion | None:
+        return None if self._task.chain is None else ClosedMotion(self.spline, self._task.chain)
+
     def __call__(self, t: ArrayLike) -> Reference:
-        return self.spline(t)
+        return self.spline(t) if self._closed is None else self._closed(t)
 
     def sample(self, t: float) -> Reference:
         """As calling it."""
-        return self.spline(t)
+        return self(t)
 
     def effort(self, t: ArrayLike) -> Array:
-        """Efforts with friction and external wrenches (nv,) or (N, nv) at t, N m or N."""
+        """Efforts with friction and external wrenches (nv,) or (N, nv) at t, N m or N; in loops those of motors."""
+        if self._closed is not None:
+            return self._closed.effort(t)
         at, task = self.spline(t), self._task
         efforts: Array = inverse_dynamics(task.model, at.q, at.v, at.a, task.wrenches) + task.friction.effort(at.v)
         return efforts
@@ -109,6 +116,8 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
                     duration: float | Sequence[float] | None = None,
                     objective: str | Mapping[str, ArrayLike] = "effort", *, limits: MotionLimits | None = None,
                     waypoints: Iterable[tuple[float, ArrayLike]] = (), external_wrenches: Any = None,
+                    constraints: ConstraintSet | None = None, actuated: ArrayLike | Sequence[str] | None = None,
+                    minimize: str = "effort",
                     smoothing: float = SMOOTHING, degree: int = 5, control_points: int = 20, nodes: int = 100,
                     tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int = 3) -> OptimalMotion:
     """The motion of least cost from start to goal that keeps all limits, as a B-spline.
@@ -121,13 +130,18 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
     `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost and limits are looked at; there are
     more where a limit is broken between them. time_limit: s; starts: first guesses, until one leads to a good motion.
 
-    For joints of one coordinate each. `RbdError` for malformed input, and where an end is beyond a limit; where no good
-    motion is found, the least violating one is returned, and is not `good`. Method: docs/motion.md.
+    constraints: loops, which are closed along the whole motion; actuated (mask or names) are then the joints with
+    motors, of which redundant ones share the load by minimize: "effort", with the objective's weights, or
+    "multipliers", as in `constrained_inverse_dynamics`. Postures have all joints (nq,), loops closed to 1e-6; efforts,
+    their weights and limits are those of motors, jerk that of the coordinates that the splines have.
+
+    Without loops, for joints of one coordinate each. `RbdError` for malformed input, and where an end is beyond a
+    limit; where no good motion is found, the least violating one is returned, and is not `good`. Method: docs/motion.md
     """
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * positive(time_limit, "time_limit", "time")
-    task = _task(model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing, degree,
-                 control_points)
+    task = asked(model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing, degree,
+                 control_points, constraints, actuated, minimize)
     tolerance = positive(tolerance, "tolerance", "number")
     count = whole_number(nodes, "nodes", most=MOST_NODES)
     best: OptimalMotion | None = None
@@ -136,6 +150,9 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
     for attempt in range(whole_number(starts, "starts")):
         T = task.duration if not task.free_duration else first_duration(task)
         control = minimum_jerk(task, T)
+        if task.chain is not None and not attempt:
+            s = np.linspace(0.0, T, count + 1)
+            check_way(task, SplineMotion(control, T, degree).derivatives(s, 0)[0])
         if attempt:
             free = control[task.basis.end_derivatives:len(control) - task.basis.end_derivatives]
             free += 0.3 * (np.abs(np.ptp(control, axis=0)).max() + 0.1) * rng.normal(size=free.shape)
@@ -148,22 +165,6 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
             break
     assert best is not None
     return best if best.good else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
-
-
-def _task(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any, wrenches: Any,
-          smoothing: float, degree: int, control_points: int) -> Task:
-    check_model(model)
-    B = basis(degree, control_points)
-    first = end_state(model, start, "start", B.end_derivatives)
-    node_wrenches(model, wrenches, None)
-    fixed, bounds = checked_duration(duration)
-    task = Task(model, B, first, end_state(model, goal, "goal", B.end_derivatives), fixed, bounds,
-                checked_objective(model, objective), checked_limits(model, limits),
-                *checked_waypoints(model, waypoints), wrenches, friction_of(model, smoothing))
-    if task.uses_rate and wrenches is not None:
-        raise RbdError("effort_rate: its derivatives are not known under external wrenches")
-    check_ends(task)
-    return task
 
 
 def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,

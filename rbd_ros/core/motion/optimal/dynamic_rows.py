@@ -12,11 +12,17 @@ from ...derivatives.second_derivatives import inverse_dynamics_second_derivative
 from ...derivatives.time_derivatives import inverse_dynamics_time_derivatives
 from ...dynamics.inverse import inverse_dynamics
 
+from ..closed.closed_rows import ClosedRows
 from .curvature import EffortCurvature
 from .task import Task
 
 Array = NDArray[np.float64]
 MOVED = 0.2    # rad or m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
+
+
+def rows_of(task: Task) -> DynamicRows | ClosedRows:
+    """The rows of a task."""
+    return DynamicRows(task) if task.chain is None else ClosedRows(task.chain, task.dense)
 
 
 class DynamicRows:

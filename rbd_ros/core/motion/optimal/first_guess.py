@@ -51,7 +51,8 @@ def first_duration(task: Task) -> float:
     """A duration within its bounds at which the speed limits leave some room."""
     points = np.concatenate([task.start[:1], task.via, task.goal[:1]])
     fractions = np.diff(np.concatenate([[0.0], task.via_times, [1.0]]))
-    speed = np.where(np.isfinite(task.limits.velocity), task.limits.velocity, USUAL_SPEED)
+    limit = task.limits.velocity[task.index]
+    speed = np.where(np.isfinite(limit), limit, USUAL_SPEED)
     needed = PEAK * float((np.abs(np.diff(points, axis=0)) / speed / fractions[:, None]).max())
     low, high = task.durations
     return float(np.clip(SLOWER * max(needed, 0.1), low * 1.01, high * 0.99))

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
+from ..closed.closed_chain import places
 from ..position_limits import limits as position_limits
 
 Array = NDArray[np.float64]
@@ -31,7 +32,9 @@ class MotionLimits:
 
     def checked(self, model: RobotModel) -> CheckedLimits:
         """Arrays (nv,); `RbdError` names the limit and the joint."""
-        lower, upper = position_limits(model)
+        at = places(model)    # quaternions have no limits
+        lower, upper = (np.where(at >= 0, values[at], side * np.inf) for values, side in zip(
+            position_limits(model), (-1.0, 1.0), strict=True))
         usual = {"position_lower": lower, "position_upper": upper, "velocity": model.velocity_limit,
                  "effort": model.effort_limit}
         found: dict[str, Array] = {}
@@ -46,14 +49,14 @@ class MotionLimits:
                 found[name] = value if name.startswith("position") else np.where(value > 0.0, value, np.inf)
             if wrong.any():
                 j = int(np.argmax(wrong))
-                raise RbdError(f"limits: {name} of joint '{model.joint_names[j]}' is {value[j]:g}, expected "
+                raise RbdError(f"limits: {name} of joint '{model.velocity_names[j]}' is {value[j]:g}, expected "
                                + ("a number" if name.startswith("position") else
                                   f"a positive number above {SMALLEST:g}"))
         low, high = found["position_lower"], found["position_upper"]
         apart = high - low > SMALLEST
         if not np.all(apart):
             j = int(np.argmin(apart))
-            raise RbdError(f"limits: position_lower {low[j]:g} of joint '{model.joint_names[j]}' is not below "
+            raise RbdError(f"limits: position_lower {low[j]:g} of joint '{model.velocity_names[j]}' is not below "
                            f"position_upper {high[j]:g}")
         return CheckedLimits(**found)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .dynamic_rows import DynamicRows
+from .dynamic_rows import ClosedRows, rows_of
 from .nodes import Nodes
 from .normal_equations import by_control_points, normal_matrix
 from .task import Task
@@ -55,9 +55,9 @@ class Problem:
 
     def __init__(self, task: Task, nodes: Nodes, unit: float = 1.0) -> None:
         self.task, self.nodes, self.unit = task, nodes, unit
-        self.nv, self.orders = task.model.nv, task.orders
+        self.nv, self.orders = task.size, task.orders
         self.nz = self.nv * self.orders
-        self.dynamics = DynamicRows(task)
+        self.dynamics = rows_of(task)
         self.dense = self.dynamics.count
         self.first = task.basis.end_derivatives
         self.free = (task.basis.count - 2 * self.first) * self.nv
@@ -105,6 +105,8 @@ class Problem:
         control = self.control(x)
         z, _ = self._states(control, T)
         h = self._columns(z)
+        if not np.isfinite(h).all():
+            return Values(np.inf, np.empty(0), np.empty(0))
         self._last = x, h
         return Values(self._cost(h, T), self._rows(h, T), self._equations(control))
 
@@ -175,8 +177,12 @@ class Problem:
             box += np.matmul(c[:, None, :self.dense], at.J)[:, 0]
         return box
 
-    def curvature(self, at: Linear, y: Array) -> Array:
-        """Second derivatives of the columns by the states, weighed as in cost + yᵀ rows: (N, nz, nz)."""
+    def curvature(self, at: Linear, y: Array) -> Array | None:
+        """Second derivatives of the columns by the states, weighed as in cost + yᵀ rows: (N, nz, nz); None where they
+        are not known.
+        """
+        if isinstance(self.dynamics, ClosedRows):
+            return None
         out = np.zeros((len(at.z), self.nz, self.nz))
         if self.dense:
             c = self._coefficients(at, y)[0][:, :self.dense] / self.task.scale[:self.dense]

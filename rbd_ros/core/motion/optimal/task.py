@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,13 @@ from ...errors import RbdError, shown, unknown_name
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
 from ...model.state import not_a_model
+from ..closed.closed_chain import ClosedChain
 from ..splines import Basis
 from ..trajectory import Reference
 from .limits import CheckedLimits
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 STATE = ("position", "velocity", "acceleration", "jerk")    # columns of a node's state, by derivative
 WEIGHED = ("effort", "power", "effort_rate", "velocity", "acceleration", "jerk", "duration")
 MARGIN = 1e-3      # of each limit, kept free between nodes
@@ -29,9 +31,21 @@ FASTEST = 1e-3
 SHORTEST, LONGEST = 1e-6, 1e6    # s, of a given one
 
 
+class Column(NamedTuple):
+    """One quantity of some velocity coordinates: limits and weights (k,) of its columns."""
+
+    name: str
+    index: Index
+    lower: Array
+    upper: Array
+    weight: Array
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Checked; ends are rows q, v, a(, jerk) (m, nv), duration None where it is free within `durations`."""
+    """Checked; ends are rows q, v, a(, jerk) (m, n) of the coordinates that splines have: all of an open chain, the
+    independent ones of a closed one. duration: None where it is free within `durations`.
+    """
 
     model: RobotModel
     basis: Basis
@@ -45,6 +59,18 @@ class Task:
     via: Array
     wrenches: Any
     friction: Friction
+    chain: ClosedChain | None = None
+    postures: Array | None = None    # of a closed chain: q (2 + W, nq) of ends and waypoints
+
+    @property
+    def size(self) -> int:
+        """n, of coordinates that splines have."""
+        return self.model.nv if self.chain is None else self.chain.size
+
+    @cached_property
+    def index(self) -> Index:
+        """Which of the velocity coordinates these are (n,)."""
+        return np.arange(self.model.nv) if self.chain is None else self.chain.independent
 
     @property
     def free_duration(self) -> bool:
@@ -80,21 +106,32 @@ class Task:
         return 4 if self.uses_rate or self._uses("jerk") else 3
 
     @cached_property
-    def column_names(self) -> tuple[str, ...]:
-        """What the columns are, nv of each."""
-        rows = [name for name, used in (("effort", self.uses_effort), ("power", self.uses_power),
-                                        ("effort_rate", self.uses_rate)) if used]
-        return (*rows, *STATE[:self.orders])
+    def dense(self) -> tuple[tuple[str, Index], ...]:
+        """Rows of the dynamics: quantities, and their velocity coordinates."""
+        whole = self.index if self.chain is None else self.chain.actuated
+        found = [(name, whole) for name, used in (("effort", self.uses_effort), ("power", self.uses_power),
+                                                  ("effort_rate", self.uses_rate)) if used]
+        if self.chain is not None:
+            for name in STATE[:3]:
+                used = np.isfinite(self._limits(name)[1]) | np.isfinite(self._limits(name)[0])
+                used |= self.objective.get(name, np.zeros(self.model.nv)) > 0.0
+                which = self.chain.dependent[used[self.chain.dependent]]
+                found += [(name, which)] if len(which) else []
+        return tuple(found)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Everything that is weighed or limited: dense rows, then the state of the splines."""
+        nothing = np.zeros(self.model.nv)
+        return tuple(Column(name, index, *(limit[index] for limit in self._limits(name)),
+                            self.objective.get(name, nothing)[index])
+                     for name, index in (*self.dense, *((name, self.index) for name in STATE[:self.orders])))
 
     @cached_property
     def scale(self) -> Array:
         """Per column what it is divided by: its limit, or 1."""
-        parts = []
-        for name in self.column_names:
-            lower, upper = self._limits(name)
-            half = 0.5 * (upper - lower)
-            parts.append(np.where(np.isfinite(half), half, 1.0))
-        return np.concatenate(parts)
+        half = np.concatenate([0.5 * (column.upper - column.lower) for column in self.columns])
+        return np.where(np.isfinite(half), half, 1.0)
 
     def _limits(self, name: str) -> tuple[Array, Array]:
         if name == "power":
@@ -104,8 +141,7 @@ class Task:
     @cached_property
     def omega(self) -> Array:
         """Weights of the squared scaled columns."""
-        nothing = np.zeros(self.model.nv)
-        return np.concatenate([self.objective.get(name, nothing) for name in self.column_names]) * self.scale**2
+        return np.concatenate([column.weight for column in self.columns]) * self.scale**2
 
     @cached_property
     def omega_duration(self) -> float:
@@ -113,22 +149,27 @@ class Task:
 
     @cached_property
     def end_columns(self) -> dict[str, Array]:
-        """Values (2 or more, nv) that the ends and waypoints have whatever the motion is, by column."""
-        found = {name: np.stack([self.start[d], self.goal[d]]) if d < len(self.start) else np.zeros((0, self.model.nv))
-                 for d, name in enumerate(STATE)}
-        found["position"] = np.concatenate([found["position"], self.via])
-        ends = [found[name][:2] for name in STATE[:3]]
-        found["effort"] = self.friction.effort(ends[1]) + inverse_dynamics(
-            self.model, ends[0], ends[1], ends[2], self.wrenches)
-        return found
+        """Values (2 or more, nv) that the ends and waypoints have whatever the motion is, by quantity."""
+        known = [np.stack([self.start[d], self.goal[d]]) for d in range(len(self.start))]
+        nothing = np.zeros((0, self.model.nv))
+        if self.chain is None:
+            tau = self.friction.effort(known[1]) + inverse_dynamics(self.model, *known[:3], self.wrenches)
+            found = {**dict(zip(STATE, [*known, nothing], strict=False)), "effort": tau}
+            found["position"] = np.concatenate([known[0], self.via])
+            return found
+        assert self.postures is not None
+        at = self.chain.lifted(self.postures[:2], known[1], known[2])
+        tau = np.zeros((2, self.model.nv))
+        tau[:, self.chain.actuated] = self.chain.efforts(at).effort
+        return {"position": self.chain.coordinates(self.postures), "velocity": at.v, "acceleration": at.a,
+                "jerk": nothing, "effort": tau}
 
     def bounds(self, s: Array) -> tuple[Array, Array]:
         """Lower and upper bounds of the scaled columns (N, columns): limits less a margin, or what the ends need."""
         low, high = [], []
-        for name in self.column_names:
-            lower, upper = self._limits(name)
+        for name, index, lower, upper, _ in self.columns:
             margin = MARGIN * 0.5 * np.where(np.isfinite(upper - lower), upper - lower, 0.0)
-            ends = self.end_columns.get(name, np.zeros((0, self.model.nv)))
+            ends = self.end_columns.get(name, np.zeros((0, self.model.nv)))[:, index]
             low.append(np.maximum(lower, np.minimum(lower + margin, ends.min(axis=0, initial=np.inf))))
             high.append(np.minimum(upper, np.maximum(upper - margin, ends.max(axis=0, initial=-np.inf))))
         shape = (len(s), len(self.scale))
@@ -145,30 +186,31 @@ class Task:
         return self.basis.end(self.start * k, T, False), self.basis.end(self.goal * k, T, True)
 
 
-def check_model(model: Any) -> None:
+def check_model(model: Any, constraints: Any = None) -> None:
     """`RbdError` for what is no robot model, or one whose positions are no vector, or that cannot move."""
     if not hasattr(model, "_block"):
         raise not_a_model(model)
-    if model.nq != model.nv or model._quaternions:
+    if constraints is None and (model.nq != model.nv or model._quaternions):
         raise RbdError(f"model '{model.name}' has joints that turn about no fixed axis (spherical or floating): their "
                        "positions are no vector, and splines of them are not supported")
     if not model.nv:
         raise RbdError(f"model '{model.name}' has no joint that moves")
 
 
-def end_state(model: RobotModel, value: Any, name: str, derivatives: int) -> Array:
-    """Rows q, v, a, … (derivatives, nv) of an end: positions alone are at rest, a `Reference` has derivatives."""
+def end_state(model: RobotModel, value: Any, name: str, derivatives: int, size: int | None = None) -> Array:
+    """Rows q, v, a, … (derivatives, nv, or size) of an end: positions alone are at rest, a `Reference` has more."""
     given = list(value) if isinstance(value, Reference) else [value]
-    rows = np.zeros((derivatives, model.nv))
+    size = size or model.nv
+    rows = np.zeros((derivatives, size))
     for k, part in enumerate(given[:derivatives]):
         if part is None:
             continue
         try:
             array = np.asarray(part, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise RbdError(f"{name}: expected positions ({model.nv},) or a Reference, got {shown(value)}") from None
-        if array.shape != (model.nv,) or not np.isfinite(array).all():
-            raise RbdError(f"{name}: {STATE[k]} must be {model.nv} finite numbers, joints "
+            raise RbdError(f"{name}: expected positions ({size},) or a Reference, got {shown(value)}") from None
+        if array.shape != (size,) or not np.isfinite(array).all():
+            raise RbdError(f"{name}: {STATE[k]} must be {size} finite numbers, joints "
                            f"{', '.join(model.joint_names[:12])}; got {shown(part)}")
         rows[k] = array
     return rows
@@ -220,8 +262,8 @@ def _time(value: Any) -> float:
     return time
 
 
-def checked_waypoints(model: RobotModel, waypoints: Any) -> tuple[Array, Array]:
-    """Fractions of the duration (W,) and positions (W, nv) from pairs of them."""
+def checked_waypoints(model: RobotModel, waypoints: Any, size: int | None = None) -> tuple[Array, Array]:
+    """Fractions of the duration (W,) and positions (W, nv), or of this size, from pairs of them."""
     times, points = [], []
     if not isinstance(waypoints, Iterable) or isinstance(waypoints, str | bytes | Mapping):
         raise RbdError(f"waypoints: expected pairs (fraction of the duration, q), got {shown(waypoints)}")
@@ -231,10 +273,10 @@ def checked_waypoints(model: RobotModel, waypoints: Any) -> tuple[Array, Array]:
             times.append(float(time))
         except (TypeError, ValueError, OverflowError):
             raise RbdError(f"waypoints[{i}]: expected (fraction of the duration, q), got {shown(pair)}") from None
-        points.append(end_state(model, q, f"waypoints[{i}]", 1)[0])
+        points.append(end_state(model, q, f"waypoints[{i}]", 1, size)[0])
     if not all(a < b for a, b in zip([0.0, *times], [*times, 1.0], strict=True)):
         raise RbdError(f"waypoints: the fractions of the duration must increase between 0 and 1, got {shown(times)}")
-    return np.array(times), np.array(points).reshape(-1, model.nv)
+    return np.array(times), np.array(points).reshape(-1, size or model.nv)
 
 
 def check_ends(task: Task) -> None:
@@ -260,9 +302,10 @@ def _check_speed(task: Task, T: float) -> None:
     times = np.concatenate([[0.0], task.via_times, [1.0]]) * T
     way = np.diff(np.concatenate([task.start[:1], task.via, task.goal[:1]]), axis=0)
     speed = np.abs(way) / np.diff(times)[:, None]
-    over = speed - task.limits.velocity
+    limit = task.limits.velocity[task.index]
+    over = speed - limit
     if over.max() > 0.0:
         i, j = np.unravel_index(int(np.argmax(over)), over.shape)
         raise RbdError(f"duration: from {times[i]:.4g} s to {times[i + 1]:.4g} s joint "
-                       f"'{task.model.velocity_names[j]}' would move at {speed[i, j]:.4g} on average, beyond its "
-                       f"velocity limit {task.limits.velocity[j]:.4g}")
+                       f"'{task.model.velocity_names[task.index[j]]}' would move at {speed[i, j]:.4g} on average, "
+                       f"beyond its velocity limit {limit[j]:.4g}")
