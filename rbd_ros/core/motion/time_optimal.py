@@ -16,7 +16,8 @@ from ..model.scalars import positive, whole_number
 from .optimal.certificate import Usage, ratio_to_limits
 from .optimal.limits import CheckedLimits, MotionLimits, checked_limits
 from .optimal.path_speed import path_speed
-from .optimal.task import ROUNDING, check_model
+from .optimal.asked import check_model
+from .optimal.task import ROUNDING
 from .optimization import OptimalMotion
 from .splines import SplineMotion
 from .trajectory import Reference

@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 from ...actuation.friction import friction_of
 from ...errors import RbdError
 from ...model.robot_model import RobotModel
-from ...model.state import node_wrenches
-from ..closed.closed_chain import ClosedChain, closed_chain, closed_posture
+from ...model.state import node_wrenches, not_a_model
+from ..closed.closed_chain import ClosedChain
+from ..closed.mechanism import closed_chain, closed_posture
 from ..splines import Basis, basis
 from ..trajectory import Reference
 from .limits import checked_limits
-from .task import (
-    Task, check_ends, check_model, checked_duration, checked_objective, checked_waypoints, end_state,
-)
+from .task import ROUNDING, Task, checked_duration, checked_objective, checked_waypoints, end_state
 
 Array = NDArray[np.float64]
 CONSISTENT = 1e-6    # of given rates with the loops, relative
@@ -90,3 +89,46 @@ def check_way(task: Task, u: Array) -> None:
         j = int(np.argmax(apart))
         raise RbdError("goal: on the way there the mechanism comes to another posture, "
                        f"'{task.model.velocity_names[j]}' differs by {apart[j]:.3g}: give waypoints, or that posture")
+
+
+def check_model(model: Any, constraints: Any = None) -> None:
+    """`RbdError` for what is no robot model, or one whose positions are no vector, or that cannot move."""
+    if not hasattr(model, "_block"):
+        raise not_a_model(model)
+    if constraints is None and (model.nq != model.nv or model._quaternions):
+        raise RbdError(f"model '{model.name}' has joints that turn about no fixed axis (spherical or floating): their "
+                       "positions are no vector, and splines of them are not supported")
+    if not model.nv:
+        raise RbdError(f"model '{model.name}' has no joint that moves")
+
+
+def check_ends(task: Task) -> None:
+    """`RbdError` where an end or a waypoint is beyond a limit: joint, limit and time."""
+    model = task.model
+    for name, values in task.end_columns.items():
+        lower, upper = task.limits.of(name)
+        over = np.maximum(lower - values, values - upper) - ROUNDING * np.maximum(1.0, np.abs(values))
+        if len(values) and over.max() > 0.0:
+            i, j = np.unravel_index(int(np.argmax(over)), over.shape)
+            limit = upper[j] if values[i, j] > upper[j] else lower[j]
+            where = ("start", "goal")[i] if i < 2 else f"waypoints[{i - 2}]"
+            raise RbdError(f"{where}: the {name} of joint '{model.velocity_names[j]}' is {values[i, j]:.6g}, beyond "
+                           f"its limit {limit:.6g}")
+    if task.duration_or_none is not None:
+        _check_speed(task, task.duration)
+    elif np.isfinite(task.durations[1]):
+        _check_speed(task, task.durations[1])
+
+
+def _check_speed(task: Task, T: float) -> None:
+    """`RbdError` where a joint would have to be faster on average than its limit."""
+    times = np.concatenate([[0.0], task.via_times, [1.0]]) * T
+    way = np.diff(np.concatenate([task.start[:1], task.via, task.goal[:1]]), axis=0)
+    speed = np.abs(way) / np.diff(times)[:, None]
+    limit = task.limits.velocity[task.index]
+    over = speed - limit
+    if over.max() > 0.0:
+        i, j = np.unravel_index(int(np.argmax(over)), over.shape)
+        raise RbdError(f"duration: from {times[i]:.4g} s to {times[i + 1]:.4g} s joint "
+                       f"'{task.model.velocity_names[task.index[j]]}' would move at {speed[i, j]:.4g} on average, "
+                       f"beyond its velocity limit {limit[j]:.4g}")

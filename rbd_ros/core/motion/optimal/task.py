@@ -14,7 +14,6 @@ from ...dynamics.inverse import inverse_dynamics
 from ...errors import RbdError, shown, unknown_name
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
-from ...model.state import not_a_model
 from ..closed.closed_chain import ClosedChain
 from ..splines import Basis
 from ..trajectory import Reference
@@ -35,7 +34,7 @@ class Column(NamedTuple):
     """One quantity of some velocity coordinates: limits and weights (k,) of its columns."""
 
     name: str
-    index: Index
+    which: Index
     lower: Array
     upper: Array
     weight: Array
@@ -123,9 +122,9 @@ class Task:
     def columns(self) -> tuple[Column, ...]:
         """Everything that is weighed or limited: dense rows, then the state of the splines."""
         nothing = np.zeros(self.model.nv)
-        return tuple(Column(name, index, *(limit[index] for limit in self._limits(name)),
-                            self.objective.get(name, nothing)[index])
-                     for name, index in (*self.dense, *((name, self.index) for name in STATE[:self.orders])))
+        return tuple(Column(name, which, self._limits(name)[0][which], self._limits(name)[1][which],
+                            self.objective.get(name, nothing)[which])
+                     for name, which in (*self.dense, *((name, self.index) for name in STATE[:self.orders])))
 
     @cached_property
     def scale(self) -> Array:
@@ -153,7 +152,8 @@ class Task:
         known = [np.stack([self.start[d], self.goal[d]]) for d in range(len(self.start))]
         nothing = np.zeros((0, self.model.nv))
         if self.chain is None:
-            tau = self.friction.effort(known[1]) + inverse_dynamics(self.model, *known[:3], self.wrenches)
+            tau = self.friction.effort(known[1]) + inverse_dynamics(
+                self.model, known[0], known[1], known[2], self.wrenches)
             found = {**dict(zip(STATE, [*known, nothing], strict=False)), "effort": tau}
             found["position"] = np.concatenate([known[0], self.via])
             return found
@@ -184,17 +184,6 @@ class Task:
         """Their derivatives by T."""
         k = np.arange(len(self.start))[:, None] / T
         return self.basis.end(self.start * k, T, False), self.basis.end(self.goal * k, T, True)
-
-
-def check_model(model: Any, constraints: Any = None) -> None:
-    """`RbdError` for what is no robot model, or one whose positions are no vector, or that cannot move."""
-    if not hasattr(model, "_block"):
-        raise not_a_model(model)
-    if constraints is None and (model.nq != model.nv or model._quaternions):
-        raise RbdError(f"model '{model.name}' has joints that turn about no fixed axis (spherical or floating): their "
-                       "positions are no vector, and splines of them are not supported")
-    if not model.nv:
-        raise RbdError(f"model '{model.name}' has no joint that moves")
 
 
 def end_state(model: RobotModel, value: Any, name: str, derivatives: int, size: int | None = None) -> Array:
@@ -277,35 +266,3 @@ def checked_waypoints(model: RobotModel, waypoints: Any, size: int | None = None
     if not all(a < b for a, b in zip([0.0, *times], [*times, 1.0], strict=True)):
         raise RbdError(f"waypoints: the fractions of the duration must increase between 0 and 1, got {shown(times)}")
     return np.array(times), np.array(points).reshape(-1, size or model.nv)
-
-
-def check_ends(task: Task) -> None:
-    """`RbdError` where an end or a waypoint is beyond a limit: joint, limit and time."""
-    model = task.model
-    for name, values in task.end_columns.items():
-        lower, upper = task.limits.of(name)
-        over = np.maximum(lower - values, values - upper) - ROUNDING * np.maximum(1.0, np.abs(values))
-        if len(values) and over.max() > 0.0:
-            i, j = np.unravel_index(int(np.argmax(over)), over.shape)
-            limit = upper[j] if values[i, j] > upper[j] else lower[j]
-            where = ("start", "goal")[i] if i < 2 else f"waypoints[{i - 2}]"
-            raise RbdError(f"{where}: the {name} of joint '{model.velocity_names[j]}' is {values[i, j]:.6g}, beyond "
-                           f"its limit {limit:.6g}")
-    if task.duration_or_none is not None:
-        _check_speed(task, task.duration)
-    elif np.isfinite(task.durations[1]):
-        _check_speed(task, task.durations[1])
-
-
-def _check_speed(task: Task, T: float) -> None:
-    """`RbdError` where a joint would have to be faster on average than its limit."""
-    times = np.concatenate([[0.0], task.via_times, [1.0]]) * T
-    way = np.diff(np.concatenate([task.start[:1], task.via, task.goal[:1]]), axis=0)
-    speed = np.abs(way) / np.diff(times)[:, None]
-    limit = task.limits.velocity[task.index]
-    over = speed - limit
-    if over.max() > 0.0:
-        i, j = np.unravel_index(int(np.argmax(over)), over.shape)
-        raise RbdError(f"duration: from {times[i]:.4g} s to {times[i + 1]:.4g} s joint "
-                       f"'{task.model.velocity_names[task.index[j]]}' would move at {speed[i, j]:.4g} on average, "
-                       f"beyond its velocity limit {limit[j]:.4g}")
