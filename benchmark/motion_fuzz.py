@@ -13,7 +13,8 @@ from .timing import table
 
 SPARE = 0.05      # s, beside 10 % of the time limit: one iteration, and a processor that others use
 SAMPLES = 3001
-EXCUSE = re.compile(r"the [a-z_]+ of (joint|point) '[^']+' is \S+ times its limit at \S+ s")
+EXCUSE = re.compile(r"(the [a-z_]+ of joint '[^']+' is \S+ times its limit|point '[^']+' is \S+ m beyond its plane) at "
+                    r"\S+ s")
 WRONG: tuple[Any, ...] = (None, "much", np.nan, np.inf, -np.inf, -1.0, 0.0, 1e300, 1e-300, [], {}, object(), True,
                           np.zeros((2, 3)), 10**400, b"x", [[1.0], [2.0, 3.0]], 1j)
 
@@ -87,7 +88,12 @@ def problem(rng: np.random.Generator, made: list[rbd.RobotModel]) -> tuple[rbd.R
              "objective": wrong() if chance(0.03) else objective(), "time_limit": float(rng.uniform(0.2, 1.0))}
     given["degree"] = int(rng.choice([5, 7]))
     given["control_points"] = int(rng.integers(10, 30))
-    odd = {"limits": limits, "waypoints": waypoints, "nodes": lambda: int(size(0, 3)),
+    if chance(0.1):
+        last = model.body_names[-1]
+        given["goal"] = rbd.BodyGoal(last, size(-1, 0.5) * rng.normal(size=3))
+    if chance(0.1):
+        given["planes"] = [rbd.PlaneLimit(str(rng.choice(model.body_names)), rng.normal(size=3), size(-2, 1) - 1.0)]
+    odd = {"planes": wrong, "limits": limits, "waypoints": waypoints, "nodes": lambda: int(size(0, 3)),
            "tolerance": lambda: size(-12, 1), "smoothing": lambda: size(-9, 3), "starts": lambda: int(size(0, 3)),
            "external_wrenches": lambda: {model.body_names[-1]: size(-1, 4) * rng.normal(size=6)},
            "control_points": lambda: int(size(0, 3.5)), "degree": lambda: int(rng.integers(0, 10))}

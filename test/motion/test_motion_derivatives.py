@@ -15,7 +15,8 @@ from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
 from rbd_ros.core.motion.optimal.interior_point import best_slack
 from rbd_ros.core.motion.optimal.newton_step import newton_step
 from rbd_ros.core.motion.optimal.nodes import Nodes
-from rbd_ros.core.motion.optimal.problem import Problem, Step
+from rbd_ros.core.motion.optimal.linearised import Step
+from rbd_ros.core.motion.optimal.problem import Problem
 from rbd_ros.core.motion.optimal.task import Task, checked_objective
 from rbd_ros.core.motion.splines import basis
 from rbd_ros.core.motion.trajectory import Reference
@@ -122,7 +123,7 @@ def test_newtons_matrix_is_the_derivative_of_the_gradient(objective, free):
     y = RNG.uniform(0.0, 0.1, rows)
     y[rows - 2 * free:] = 0.0
     at = problem.linear(x)
-    step = problem.step_matrix(at, np.zeros(rows), problem.curvature(at, y), y)
+    step = problem.step_matrix(at, np.zeros(rows), None, problem.curvature(at, y), y)
     n = problem.free
     full = np.zeros((len(x), len(x)))
     for k, row in enumerate(step.band):

@@ -26,6 +26,8 @@ from .optimal.limits import MotionLimits
 from .optimal.nodes import Nodes
 from .optimal.problem import Problem
 from .optimal.task import MARGIN, ROUNDING, Task
+from .places.body_goal import BodyGoal
+from .places.plane_limit import PlaneLimit
 from .splines import SplineMotion
 from .trajectory import Reference
 
@@ -112,20 +114,22 @@ class OptimalMotion:
                 f"{self.cost:.6g}, KKT residual {self.kkt_residual:.1e}, {self.iterations} iterations\n  used: {used}")
 
 
-def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: ArrayLike | Reference,
+def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: ArrayLike | Reference | BodyGoal,
                     duration: float | Sequence[float] | None = None,
                     objective: str | Mapping[str, ArrayLike] = "effort", *, limits: MotionLimits | None = None,
                     waypoints: Iterable[tuple[float, ArrayLike]] = (), external_wrenches: Any = None,
                     constraints: ConstraintSet | None = None, actuated: ArrayLike | Sequence[str] | None = None,
-                    minimize: str = "effort",
+                    minimize: str = "effort", planes: Iterable[PlaneLimit] = (),
                     smoothing: float = SMOOTHING, degree: int = 5, control_points: int = 20, nodes: int = 100,
                     tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int = 3) -> OptimalMotion:
     """The motion of least cost from start to goal that keeps all limits, as a B-spline.
 
-    start, goal: positions (nq,) at rest, or a `Reference` with derivatives. duration: s, or (shortest, longest), or
-    None: free. objective: "effort" ∫Σ τ², "effort_rate" ∫Σ τ̇², "power" ∫Σ (τ v)², "velocity", "acceleration", "jerk"
+    start, goal: positions (nq,) at rest, or a `Reference` with derivatives; the goal may be a `BodyGoal`, too, a pose
+    of a body, at rest: which posture brings it there is found as well. duration: s, or (shortest, longest), or None:
+    free. objective: "effort" ∫Σ τ², "effort_rate" ∫Σ τ̇², "power" ∫Σ (τ v)², "velocity", "acceleration", "jerk"
     likewise, "duration"; or a dictionary of such names and weights, a number or (nv,) each, of which the sum is taken.
-    limits: the model's unless given. waypoints: pairs of a fraction of the duration and positions (nq,).
+    limits: the model's unless given. planes: that points stay before. waypoints: pairs of a fraction of the duration
+    and positions (nq,).
     external_wrenches: as of `inverse_dynamics`, the same all along. Friction is the model's, smoothed as in
     `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost and limits are looked at; there are
     more where a limit is broken between them. time_limit: s; starts: first guesses, until one leads to a good motion.
@@ -141,7 +145,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * positive(time_limit, "time_limit", "time")
     task = asked(model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing, degree,
-                 control_points, constraints, actuated, minimize)
+                 control_points, constraints, actuated, minimize, planes)
     tolerance = positive(tolerance, "tolerance", "number")
     count = whole_number(nodes, "nodes", most=MOST_NODES)
     best: OptimalMotion | None = None
@@ -177,7 +181,8 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     friction = task.friction    # first a softer one, which is far less stiff
     soft = dataclasses.replace(friction, smoothing=np.maximum(SOFT, friction.smoothing))
     first = dataclasses.replace(task, friction=soft) if np.any(friction.coulomb) else task
-    problem = Problem(first, Nodes.of(task.basis, count, task.orders))
+    more: Array = np.ones(int(task.pose is not None))    # limits hold at a goal that is not given, too
+    problem = Problem(first, Nodes.of(task.basis, count, task.orders, more))
     x = problem.unknowns(control, T)
     unit = problem.unit = max(problem.values(x).cost, 1e-12)
     begin = time.perf_counter()
@@ -187,7 +192,6 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     deadline -= min(afterwards, 0.5 * max(deadline - now, 0.0))
     inside = found = solve(problem, x, tolerance, deadline, until=INSIDE)
     iterations = found.iterations
-    more: Array = np.zeros(0)
     near = NEAR
     for _ in range(REFINEMENTS):
         motion = spline(problem, found.x)
@@ -237,8 +241,9 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
     reason = solution.reason
     if certificate.worst > 1.0 + ROUNDING:
         name, used = max(certificate.usage.items(), key=lambda item: item[1].ratio)
-        reason = (f"infeasible ({reason}), at best the {name} of joint '{used.joint}' is {used.ratio:.4g} times its "
-                  f"limit at {used.time:.4g} s")
+        amount = (f"point '{used.joint}' is {used.ratio - 1.0:.4g} m beyond its plane" if name == "clearance" else
+                  f"the {name} of joint '{used.joint}' is {used.ratio:.4g} times its limit")
+        reason = f"infeasible ({reason}), at best {amount} at {used.time:.4g} s"
     elif not solution.converged:
         reason = f"not optimal ({reason}), KKT residual {solution.residual:.1e}"
     fine = Problem(task, Nodes.of(task.basis, FINE * len(problem.nodes.s), task.orders))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...derivatives.inverse import inverse_dynamics_derivatives
 from ...errors import RbdError
+from ..places.plane_limit import Planes
 from .closed_chain import FAR, ClosedChain, Index, Lifted, Shared
 
 Array = NDArray[np.float64]
@@ -17,14 +18,15 @@ ARRIVED = 1e-5    # rad, m: of the goal's posture
 
 
 class ClosedRows:
-    """Rows per node, block by block: "effort" and "power" of motors, "position", "velocity", "acceleration" of others.
+    """Rows per node, block by block: "effort" and "power" of motors, "position", "velocity", "acceleration" of others;
+    then clearances.
 
     blocks: pairs of a name and velocity coordinates.
     """
 
-    def __init__(self, chain: ClosedChain, blocks: tuple[tuple[str, Index], ...]) -> None:
-        self.chain, self.blocks = chain, blocks
-        self.count = sum(len(index) for _, index in blocks)
+    def __init__(self, chain: ClosedChain, blocks: tuple[tuple[str, Index], ...], planes: Planes | None = None) -> None:
+        self.chain, self.blocks, self.planes = chain, blocks, planes
+        self.count = sum(len(index) for _, index in blocks) + (0 if planes is None else len(planes))
         self._needs_effort = any(name in ("effort", "power") for name, _ in blocks)
         self._z = np.zeros((0, 0, 0))
         self._at: Lifted | None = None
@@ -56,6 +58,8 @@ class ClosedRows:
             else:
                 parts.append({"position": self.chain.coordinates(at.q), "velocity": at.v,
                               "acceleration": at.a}[name][:, index])
+        if self.planes is not None:
+            parts.append(self.planes.values(at.q))
         return np.concatenate(parts, axis=1)
 
     def lifted(self, z: Array) -> Lifted | None:
@@ -118,6 +122,8 @@ class ClosedRows:
                 part = by_name[name][:, index]
             J[:, row:row + len(index), :3 * n] = part
             row += len(index)
+        if self.planes is not None:
+            J[:, row:, :n] = self.planes.jacobian(at.q) @ T
         return J
 
     def _efforts(self, at: Lifted, shared: Shared, load_q: Array, Q: Array, V: Array, A: Array) -> Array:

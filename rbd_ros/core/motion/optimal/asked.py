@@ -12,6 +12,8 @@ from ...model.robot_model import RobotModel
 from ...model.state import node_wrenches, not_a_model
 from ..closed.closed_chain import ClosedChain
 from ..closed.mechanism import closed_chain, closed_posture
+from ..places.body_goal import BodyGoal
+from ..places.plane_limit import Planes
 from ..splines import Basis, basis
 from ..trajectory import Reference
 from .limits import checked_limits
@@ -23,21 +25,27 @@ CONSISTENT = 1e-6    # of given rates with the loops, relative
 
 def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any, wrenches: Any,
           smoothing: float, degree: int, control_points: int, constraints: Any = None, actuated: Any = None,
-          minimize: str = "effort") -> Task:
+          minimize: str = "effort", planes: Any = ()) -> Task:
     """What `optimize_motion` was asked; `RbdError` for what is malformed, or contradicts itself at once."""
     check_model(model, constraints)
     B = basis(degree, control_points)
     node_wrenches(model, wrenches, None)
     fixed, bounds = checked_duration(duration)
     weights, kept = checked_objective(model, objective), checked_limits(model, limits)
-    friction = friction_of(model, smoothing)
+    friction, apart = friction_of(model, smoothing), Planes(model, planes)
+    if constraints is not None and isinstance(goal, BodyGoal):
+        raise RbdError("goal: a BodyGoal is not known how to reach with loops; give a posture with closed loops")
     if constraints is None:
         if actuated is not None:
             raise RbdError("actuated is for mechanisms with loops: it needs constraints; without them all joints have "
                            "motors")
         first = end_state(model, start, "start", B.end_derivatives)
+        pose = goal if isinstance(goal, BodyGoal) else None
+        if pose is not None:
+            goal = pose.posture(model, first[0], kept.position_lower, kept.position_upper)
         task = Task(model, B, first, end_state(model, goal, "goal", B.end_derivatives), fixed, bounds, weights, kept,
-                    *checked_waypoints(model, waypoints), wrenches, friction)
+                    *checked_waypoints(model, waypoints), wrenches, friction, planes=apart if len(apart) else None,
+                    pose=pose)
     else:
         begin = start.q if isinstance(start, Reference) else start
         chain = closed_chain(model, constraints, actuated, minimize, weights.get("effort", np.ones(model.nv)), friction,
@@ -48,7 +56,7 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
         postures = np.array([ends[0][0], ends[1][0], *via])
         own = postures[:, chain.places[chain.independent]]
         task = Task(model, B, ends[0][1], ends[1][1], fixed, bounds, weights, kept, times, own[2:], wrenches, friction,
-                    chain, postures)
+                    chain, postures, apart if len(apart) else None)
     if task.uses_rate and wrenches is not None:
         raise RbdError("effort_rate: its derivatives are not known under external wrenches")
     if task.uses_rate and task.chain is not None:
@@ -106,12 +114,15 @@ def check_ends(task: Task) -> None:
     """`RbdError` where an end or a waypoint is beyond a limit: joint, limit and time."""
     model = task.model
     for name, values in task.end_columns.items():
+        if name == "clearance":
+            _check_clearance(task, values)
+            continue
         lower, upper = task.limits.of(name)
         over = np.maximum(lower - values, values - upper) - ROUNDING * np.maximum(1.0, np.abs(values))
         if len(values) and over.max() > 0.0:
             i, j = np.unravel_index(int(np.argmax(over)), over.shape)
             limit = upper[j] if values[i, j] > upper[j] else lower[j]
-            where = ("start", "goal")[i] if i < 2 else f"waypoints[{i - 2}]"
+            where = _where(task, int(i))
             raise RbdError(f"{where}: the {name} of joint '{model.velocity_names[j]}' is {values[i, j]:.6g}, beyond "
                            f"its limit {limit:.6g}")
     if task.duration_or_none is not None:
@@ -120,14 +131,29 @@ def check_ends(task: Task) -> None:
         _check_speed(task, task.durations[1])
 
 
+def _where(task: Task, i: int) -> str:
+    """The name of a row of the ends' columns."""
+    ends = ("start", "goal") if task.pose is None else ("start",)
+    return ends[i] if i < len(ends) else f"waypoints[{i - len(ends)}]"
+
+
+def _check_clearance(task: Task, values: Array) -> None:
+    assert task.planes is not None
+    if values.min() < -ROUNDING:
+        i, j = np.unravel_index(int(np.argmin(values)), values.shape)
+        raise RbdError(f"{_where(task, int(i))}: point '{task.planes.names[j]}' is {-values[i, j]:.4g} m beyond its "
+                       "plane")
+
+
 def _check_speed(task: Task, T: float) -> None:
     """`RbdError` where a joint would have to be faster on average than its limit."""
-    times = np.concatenate([[0.0], task.via_times, [1.0]]) * T
-    way = np.diff(np.concatenate([task.start[:1], task.via, task.goal[:1]]), axis=0)
+    last = slice(0, 1 if task.pose is None else 0)    # a pose leaves open how far each joint goes
+    times = np.concatenate([[0.0], task.via_times, np.ones(1)[last]]) * T
+    way = np.diff(np.concatenate([task.start[:1], task.via, task.goal[last]]), axis=0)
     speed = np.abs(way) / np.diff(times)[:, None]
     limit = task.limits.velocity[task.index]
     over = speed - limit
-    if over.max() > 0.0:
+    if over.max(initial=0.0) > 0.0:
         i, j = np.unravel_index(int(np.argmax(over)), over.shape)
         raise RbdError(f"duration: from {times[i]:.4g} s to {times[i + 1]:.4g} s joint "
                        f"'{task.model.velocity_names[task.index[j]]}' would move at {speed[i, j]:.4g} on average, "

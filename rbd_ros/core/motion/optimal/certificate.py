@@ -49,7 +49,7 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
     usage: dict[str, Usage] = {}
     peaks: list[Array] = []
     ratios: list[list[Array]] = [[] for _ in task.columns]
-    ends = np.cumsum([len(column.which) for column in task.columns])[:-1]
+    ends = np.cumsum([len(column.labels) for column in task.columns])[:-1]
     for part in np.split(s, range(AT_ONCE, count, AT_ONCE)):
         z = motion.derivatives(part * motion.duration, task.orders - 1).transpose(1, 0, 2)
         values = rows.values(z)
@@ -64,7 +64,7 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
         ratio = np.concatenate(found)
         ratio[np.isnan(ratio)] = np.inf    # where loops cannot be closed
         i, j = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
-        worst = Usage(float(ratio[i, j]), task.model.velocity_names[column.which[j]], float(s[i] * motion.duration))
+        worst = Usage(float(ratio[i, j]), column.labels[j], float(s[i] * motion.duration))
         if column.name not in usage or worst.ratio > usage[column.name].ratio:
             usage[column.name] = worst
         peaks.append(_peaks(s, ratio, near))

@@ -22,23 +22,27 @@ MOVED = 0.2    # rad or m: curvature is looked at anew when nodes are farther fr
 
 def rows_of(task: Task) -> DynamicRows | ClosedRows:
     """The rows of a task."""
-    return DynamicRows(task) if task.chain is None else ClosedRows(task.chain, task.dense)
+    return DynamicRows(task) if task.chain is None else ClosedRows(task.chain, task.dense, task.planes)
 
 
 class DynamicRows:
-    """Rows per node: effort (nv), then power (nv) and effort rate (nv) where the task asks for them."""
+    """Rows per node: effort (nv), then power (nv) and effort rate (nv) where the task asks for them; clearances."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.model = task, task.model
         self.nv = task.model.nv
         self.effort, self.power, self.rate = task.uses_effort, task.uses_power, task.uses_rate
-        self.count = self.nv * (self.effort + self.power + self.rate)
+        self._efforts_count = self.nv * (self.effort + self.power + self.rate)
+        self.planes = task.planes
+        self.count = self._efforts_count + (0 if self.planes is None else len(self.planes))
         self._curvature: EffortCurvature | None = None
         self._seen: tuple[Array, Array] | None = None
 
     def values(self, z: Array) -> Array:
         """(N, count) at states z (N, orders, nv)."""
-        return self._stacked(z, *self._efforts(z)) if self.count else np.empty((len(z), 0))
+        found = self._stacked(z, *self._efforts(z)) if self._efforts_count else np.empty((len(z), 0))
+        return found if self.planes is None else np.concatenate(
+            [found, self.planes.values(np.ascontiguousarray(z[:, 0]))], axis=1)
 
     def _efforts(self, z: Array) -> tuple[Array, Array | None]:
         """Efforts, and their rates where asked for, with friction."""
@@ -64,7 +68,9 @@ class DynamicRows:
         """Derivatives (N, count, nz) at states z, with the efforts tau (N, nv) there."""
         count, orders, nv = z.shape
         J = np.zeros((count, self.count, orders * nv))
-        if not self.count:
+        if self.planes is not None:
+            J[:, self._efforts_count:, :nv] = self.planes.jacobian(np.ascontiguousarray(z[:, 0]))
+        if not self._efforts_count:
             return J
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
         by = inverse_dynamics_derivatives(self.model, q, v, a, self.task.wrenches)
@@ -90,6 +96,10 @@ class DynamicRows:
         n = self.nv
         z = z.reshape(len(z), -1, n)
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
+        if self.planes is not None:
+            out[:, :n, :n] += self.planes.curvature(q, c[:, self._efforts_count:])
+        if not self._efforts_count:
+            return
         lam = c[:, :n].copy()
         if self.power:
             p = c[:, n:2 * n]

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .newton_step import newton_step
-from .problem import Problem, Values
+from .linearised import Values
+from .problem import Problem
 
 Array = NDArray[np.float64]
 FIRST_BARRIER, WARM_BARRIER = 0.1, 1e-2
@@ -116,10 +117,10 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
         D = 1.0 / (s / y + e / w)
         curvature = problem.curvature(linear, y) if mu < NEWTON_BARRIER else None
         gradient = problem.gradient(linear, mu / s)
-        step = newton_step(problem.step_matrix(linear, D, curvature, y), gradient, A, at.equations, damping,
+        step = newton_step(problem.step_matrix(linear, D, nu, curvature, y), gradient, A, at.equations, damping,
                            MOST_DAMPING) if curvature is not None else None
         if step is None:    # far from convex: Gauss and Newton's matrix is
-            step = newton_step(problem.step_matrix(linear, D), gradient, A, at.equations, min(damping, 1e-4))
+            step = newton_step(problem.step_matrix(linear, D, nu), gradient, A, at.equations, min(damping, 1e-4))
         if step is None:
             reason = "no progress"
             continue
@@ -157,7 +158,7 @@ def _search(problem: Problem, x: Array, dx: Array, alpha: float, merit: float, s
     """The first of x + α dx, α halved, that lowers the merit function enough; None if none does."""
     rounding = 1e-13 * max(1.0, abs(merit))
     for _ in range(HALVINGS):
-        trial = x + alpha * dx
+        trial = problem.restored(x + alpha * dx)
         values = problem.values(trial)
         if np.isfinite(values.cost):
             slack = best_slack(values.rows, mu, rho)

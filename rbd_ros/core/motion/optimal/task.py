@@ -15,6 +15,8 @@ from ...errors import RbdError, shown, unknown_name
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
 from ..closed.closed_chain import ClosedChain
+from ..places.body_goal import BodyGoal
+from ..places.plane_limit import Planes
 from ..splines import Basis
 from ..trajectory import Reference
 from .limits import CheckedLimits
@@ -24,6 +26,7 @@ Index = NDArray[np.int64]
 STATE = ("position", "velocity", "acceleration", "jerk")    # columns of a node's state, by derivative
 WEIGHED = ("effort", "power", "effort_rate", "velocity", "acceleration", "jerk", "duration")
 MARGIN = 1e-3      # of each limit, kept free between nodes
+CLEAR = 1e-4       # m, likewise, before planes
 ROUNDING = 1e-9    # of a limit
 SLOWEST = 1e3      # s; and FASTEST: bounds of a free duration
 FASTEST = 1e-3
@@ -31,13 +34,14 @@ SHORTEST, LONGEST = 1e-6, 1e6    # s, of a given one
 
 
 class Column(NamedTuple):
-    """One quantity of some velocity coordinates: limits and weights (k,) of its columns."""
+    """One quantity, of joints or points: limits, weights, and what of the limits is kept free between nodes (k,)."""
 
     name: str
-    which: Index
+    labels: tuple[str, ...]
     lower: Array
     upper: Array
     weight: Array
+    margin: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +64,8 @@ class Task:
     friction: Friction
     chain: ClosedChain | None = None
     postures: Array | None = None    # of a closed chain: q (2 + W, nq) of ends and waypoints
+    planes: Planes | None = None
+    pose: BodyGoal | None = None     # where the motion ends, at rest; `goal` is a first guess then
 
     @property
     def size(self) -> int:
@@ -121,15 +127,23 @@ class Task:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Everything that is weighed or limited: dense rows, then the state of the splines."""
-        nothing = np.zeros(self.model.nv)
-        return tuple(Column(name, which, self._limits(name)[0][which], self._limits(name)[1][which],
-                            self.objective.get(name, nothing)[which])
-                     for name, which in (*self.dense, *((name, self.index) for name in STATE[:self.orders])))
+        found = [self._column(name, which) for name, which in self.dense]
+        if self.planes is not None:
+            k = len(self.planes)
+            found.append(Column("clearance", self.planes.names, np.zeros(k), np.full(k, np.inf), np.zeros(k),
+                                np.full(k, CLEAR)))
+        return (*found, *(self._column(name, self.index) for name in STATE[:self.orders]))
+
+    def _column(self, name: str, which: Index) -> Column:
+        lower, upper = (limit[which] for limit in self._limits(name))
+        weight = self.objective.get(name, np.zeros(self.model.nv))[which]
+        margin = MARGIN * 0.5 * np.where(np.isfinite(upper - lower), upper - lower, 0.0)
+        return Column(name, tuple(self.model.velocity_names[j] for j in which), lower, upper, weight, margin)
 
     @cached_property
     def scale(self) -> Array:
         """Per column what it is divided by: its limit, or 1."""
-        half = np.concatenate([0.5 * (column.upper - column.lower) for column in self.columns])
+        half = np.concatenate([0.5 * (column.upper - column.lower) for column in self.columns])    # inf: no limit
         return np.where(np.isfinite(half), half, 1.0)
 
     def _limits(self, name: str) -> tuple[Array, Array]:
@@ -149,27 +163,33 @@ class Task:
     @cached_property
     def end_columns(self) -> dict[str, Array]:
         """Values (2 or more, nv) that the ends and waypoints have whatever the motion is, by quantity."""
-        known = [np.stack([self.start[d], self.goal[d]]) for d in range(len(self.start))]
+        ends = (self.start, self.goal) if self.pose is None else (self.start,)
+        known = [np.stack([end[d] for end in ends]) for d in range(len(self.start))]
         nothing = np.zeros((0, self.model.nv))
         if self.chain is None:
             tau = self.friction.effort(known[1]) + inverse_dynamics(
                 self.model, known[0], known[1], known[2], self.wrenches)
             found = {**dict(zip(STATE, [*known, nothing], strict=False)), "effort": tau}
-            found["position"] = np.concatenate([known[0], self.via])
-            return found
-        assert self.postures is not None
-        at = self.chain.lifted(self.postures[:2], known[1], known[2])
-        tau = np.zeros((2, self.model.nv))
-        tau[:, self.chain.actuated] = self.chain.efforts(at).effort
-        return {"position": self.chain.coordinates(self.postures), "velocity": at.v, "acceleration": at.a,
-                "jerk": nothing, "effort": tau}
+            q = found["position"] = np.concatenate([known[0], self.via])
+        else:
+            assert self.postures is not None
+            q = self.postures
+            at = self.chain.lifted(q[:2], known[1], known[2])
+            tau = np.zeros((2, self.model.nv))
+            tau[:, self.chain.actuated] = self.chain.efforts(at).effort
+            found = {"position": self.chain.coordinates(q), "velocity": at.v, "acceleration": at.a, "effort": tau}
+        if self.planes is not None:
+            found["clearance"] = self.planes.values(q)
+        return found
 
     def bounds(self, s: Array) -> tuple[Array, Array]:
         """Lower and upper bounds of the scaled columns (N, columns): limits less a margin, or what the ends need."""
         low, high = [], []
-        for name, index, lower, upper, _ in self.columns:
-            margin = MARGIN * 0.5 * np.where(np.isfinite(upper - lower), upper - lower, 0.0)
-            ends = self.end_columns.get(name, np.zeros((0, self.model.nv)))[:, index]
+        names = self.model.velocity_names
+        for name, labels, lower, upper, _, margin in self.columns:
+            ends = self.end_columns.get(name, np.zeros((0, len(names))))
+            if name != "clearance":
+                ends = ends[:, [names.index(label) for label in labels]]
             low.append(np.maximum(lower, np.minimum(lower + margin, ends.min(axis=0, initial=np.inf))))
             high.append(np.minimum(upper, np.maximum(upper - margin, ends.max(axis=0, initial=-np.inf))))
         shape = (len(s), len(self.scale))
