@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..actuation.actuation import Actuation
 from ..actuation.friction import SMOOTHING
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError
@@ -120,6 +121,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
                     waypoints: Iterable[tuple[float, ArrayLike]] = (), external_wrenches: Any = None,
                     constraints: ConstraintSet | None = None, actuated: ArrayLike | Sequence[str] | None = None,
                     minimize: str = "effort", planes: Iterable[PlaneLimit] = (),
+                    actuation: Actuation | None = None,
                     smoothing: float = SMOOTHING, degree: int = 5, control_points: int = 20, nodes: int = 100,
                     tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int = 3) -> OptimalMotion:
     """The motion of least cost from start to goal that keeps all limits, as a B-spline.
@@ -128,8 +130,9 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
     of a body, at rest: which posture brings it there is found as well. duration: s, or (shortest, longest), or None:
     free. objective: "effort" ∫Σ τ², "effort_rate" ∫Σ τ̇², "power" ∫Σ (τ v)², "velocity", "acceleration", "jerk"
     likewise, "duration"; or a dictionary of such names and weights, a number or (nv,) each, of which the sum is taken.
-    limits: the model's unless given. planes: that points stay before. waypoints: pairs of a fraction of the duration
-    and positions (nq,).
+    limits: the model's unless given. actuation: with linear springs, for limits of `motor_velocity`; inertia and
+    efforts are those of the links then. planes: that points stay before. waypoints: pairs of a fraction of the
+    duration and positions (nq,).
     external_wrenches: as of `inverse_dynamics`, the same all along. Friction is the model's, smoothed as in
     `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost and limits are looked at; there are
     more where a limit is broken between them. time_limit: s; starts: first guesses, until one leads to a good motion.
@@ -145,7 +148,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * positive(time_limit, "time_limit", "time")
     task = asked(model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing, degree,
-                 control_points, constraints, actuated, minimize, planes)
+                 control_points, constraints, actuated, minimize, planes, actuation)
     tolerance = positive(tolerance, "tolerance", "number")
     count = whole_number(nodes, "nodes", most=MOST_NODES)
     best: OptimalMotion | None = None

@@ -110,8 +110,8 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
     """
     check_model(model)
     kept = checked_limits(model, limits)
-    if np.isfinite(kept.jerk).any() or np.isfinite(kept.effort_rate).any():
-        raise RbdError("time_optimal keeps no limits of jerk and effort rate; optimize_motion does")
+    if any(np.isfinite(limit).any() for limit in (kept.jerk, kept.effort_rate, kept.motor_velocity)):
+        raise RbdError("time_optimal keeps no limits of jerk, effort rate and motor velocity; optimize_motion does")
     along = _path(model, path)
     count = max(whole_number(grid, "grid", most=MOST_PARTS), 10)
     friction = friction_of(model, smoothing)

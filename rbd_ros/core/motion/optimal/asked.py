@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...actuation.actuation import Actuation, RigidDrive, SeriesDrive
 from ...actuation.friction import friction_of
-from ...errors import RbdError
+from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
 from ...model.state import node_wrenches, not_a_model
 from ..closed.closed_chain import ClosedChain
@@ -25,13 +26,18 @@ CONSISTENT = 1e-6    # of given rates with the loops, relative
 
 def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any, wrenches: Any,
           smoothing: float, degree: int, control_points: int, constraints: Any = None, actuated: Any = None,
-          minimize: str = "effort", planes: Any = ()) -> Task:
+          minimize: str = "effort", planes: Any = (), actuation: Any = None) -> Task:
     """What `optimize_motion` was asked; `RbdError` for what is malformed, or contradicts itself at once."""
     check_model(model, constraints)
+    compliance = None
+    if actuation is not None:
+        model, compliance = _springs(model, actuation)
     B = basis(degree, control_points)
     node_wrenches(model, wrenches, None)
     fixed, bounds = checked_duration(duration)
     weights, kept = checked_objective(model, objective), checked_limits(model, limits)
+    if compliance is None and np.isfinite(kept.motor_velocity).any():
+        raise RbdError("limits: motor_velocity is that of motors behind springs: give their actuation")
     friction, apart = friction_of(model, smoothing), Planes(model, planes)
     if constraints is not None and isinstance(goal, BodyGoal):
         raise RbdError("goal: a BodyGoal is not known how to reach with loops; give a posture with closed loops")
@@ -45,7 +51,7 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
             goal = pose.posture(model, first[0], kept.position_lower, kept.position_upper)
         task = Task(model, B, first, end_state(model, goal, "goal", B.end_derivatives), fixed, bounds, weights, kept,
                     *checked_waypoints(model, waypoints), wrenches, friction, planes=apart if len(apart) else None,
-                    pose=pose)
+                    compliance=compliance, pose=pose)
     else:
         begin = start.q if isinstance(start, Reference) else start
         chain = closed_chain(model, constraints, actuated, minimize, weights.get("effort", np.ones(model.nv)), friction,
@@ -63,6 +69,21 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
         raise RbdError("effort_rate: its derivatives are not known for mechanisms with loops")
     check_ends(task)
     return task
+
+
+def _springs(model: RobotModel, actuation: Any) -> tuple[RobotModel, Array]:
+    """The links with the rotors that are rigidly connected to them, and the springs' compliance (nv,)."""
+    if not isinstance(actuation, Actuation) or actuation.joint_names != model.joint_names:
+        raise RbdError(f"actuation: expected an Actuation of model '{model.name}', got {shown(actuation)}")
+    compliance = np.zeros(actuation.nv)
+    for j, (name, drive) in enumerate(actuation.drives.items()):
+        if isinstance(drive, RigidDrive):
+            continue
+        if not isinstance(drive, SeriesDrive) or drive.damping or np.any(drive.spring.coefficients[1:]):
+            raise RbdError(f"actuation: the spring of joint '{name}' is not linear and without damping, and "
+                           "optimize_motion knows no other")
+        compliance[j] = 1.0 / float(drive.spring.coefficients[0])
+    return actuation.model, compliance
 
 
 def _closed_end(chain: ClosedChain, B: Basis, value: Any, name: str) -> tuple[Array, Array]:

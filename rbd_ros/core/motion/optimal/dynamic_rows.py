@@ -26,13 +26,16 @@ def rows_of(task: Task) -> DynamicRows | ClosedRows:
 
 
 class DynamicRows:
-    """Rows per node: effort (nv), then power (nv) and effort rate (nv) where the task asks for them; clearances."""
+    """Rows per node: effort (nv), then power (nv) and effort rate (nv), motor velocity (nv) where the task asks for
+    them; then clearances.
+    """
 
     def __init__(self, task: Task) -> None:
         self.task, self.model = task, task.model
         self.nv = task.model.nv
         self.effort, self.power, self.rate = task.uses_effort, task.uses_power, task.uses_rate
-        self._efforts_count = self.nv * (self.effort + self.power + self.rate)
+        self.motor = task.uses_motor
+        self._efforts_count = self.nv * (self.effort + self.power + self.rate + self.motor)
         self.planes = task.planes
         self.count = self._efforts_count + (0 if self.planes is None else len(self.planes))
         self._curvature: EffortCurvature | None = None
@@ -62,6 +65,8 @@ class DynamicRows:
             parts.append(tau * z[:, 1])
         if rate is not None:
             parts.append(rate)
+            if self.task.compliance is not None and self.motor:
+                parts.append(z[:, 1] + rate * self.task.compliance)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def derivatives(self, z: Array, tau: Array) -> Array:
@@ -89,6 +94,10 @@ class DynamicRows:
             at += nv
         if self.rate:
             self._rate(z, by, slope, J[:, at:at + nv])
+        if self.motor:
+            assert self.task.compliance is not None
+            J[:, at + nv:at + 2 * nv] = self.task.compliance[:, None] * J[:, at:at + nv]
+            J[:, at + nv:at + 2 * nv, nv:2 * nv] += eye
         return J
 
     def add_curvature(self, z: Array, J: Array, c: Array, out: Array) -> None:

@@ -19,7 +19,7 @@ SMALLEST = 1e-12   # one below it asks that nothing moves at all
 @dataclass(frozen=True)
 class MotionLimits:
     """What a motion keeps, per joint: each a number, (nv,), or None: the model's position, velocity and effort limits,
-    and no limit of acceleration, jerk and effort rate. rad, m, s, N m, N; `inf` takes a limit off.
+    and no limit of acceleration, jerk, effort rate and motor velocity. rad, m, s, N m, N; `inf` takes a limit off.
     """
 
     position_lower: ArrayLike | None = None
@@ -29,6 +29,7 @@ class MotionLimits:
     jerk: ArrayLike | None = None
     effort: ArrayLike | None = None
     effort_rate: ArrayLike | None = None
+    motor_velocity: ArrayLike | None = None
 
     def checked(self, model: RobotModel) -> CheckedLimits:
         """Arrays (nv,); `RbdError` names the limit and the joint."""
@@ -72,6 +73,7 @@ class CheckedLimits:
     jerk: Array
     effort: Array
     effort_rate: Array
+    motor_velocity: Array
 
     def of(self, name: str) -> tuple[Array, Array]:
         """Lower and upper limit of "position", "velocity", …"""

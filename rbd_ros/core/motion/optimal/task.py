@@ -65,6 +65,7 @@ class Task:
     chain: ClosedChain | None = None
     postures: Array | None = None    # of a closed chain: q (2 + W, nq) of ends and waypoints
     planes: Planes | None = None
+    compliance: Array | None = None  # of springs between motors and joints (nv,), rad/(N m), 0 where rigid
     pose: BodyGoal | None = None     # where the motion ends, at rest; `goal` is a first guess then
 
     @property
@@ -103,7 +104,11 @@ class Task:
 
     @cached_property
     def uses_rate(self) -> bool:
-        return self._uses("effort_rate")
+        return self._uses("effort_rate") or self.uses_motor
+
+    @cached_property
+    def uses_motor(self) -> bool:
+        return self._uses("motor_velocity")
 
     @cached_property
     def orders(self) -> int:
@@ -115,7 +120,8 @@ class Task:
         """Rows of the dynamics: quantities, and their velocity coordinates."""
         whole = self.index if self.chain is None else self.chain.actuated
         found = [(name, whole) for name, used in (("effort", self.uses_effort), ("power", self.uses_power),
-                                                  ("effort_rate", self.uses_rate)) if used]
+                                                  ("effort_rate", self.uses_rate),
+                                                  ("motor_velocity", self.uses_motor)) if used]
         if self.chain is not None:
             for name in STATE[:3]:
                 used = np.isfinite(self._limits(name)[1]) | np.isfinite(self._limits(name)[0])
