@@ -104,19 +104,25 @@ class IpoptPeer:
         g = ca.vec(rows)
         self._keep = keep
         self._cost = ca.Function("cost", [x, p], [total])
-        self._solver = ca.nlpsol("peer", "ipopt", {"x": x, "p": p, "f": total, "g": g}, {
+        derivatives = {
             "print_time": False, "grad_f": ca.Function("slope_f", [x, p], [total, gradient]),
             "jac_g": ca.Function("slope_g", [x, p], [g, jac]),
             "hess_lag": ca.Function("curve_l", [x, p, sigma, multipliers], [ca.triu(H)]),
-            "ipopt": {"print_level": 0, "sb": "yes", "tol": 1e-9, "max_iter": 300}})
+        }
+        usual = {"print_level": 0, "sb": "yes", "tol": 1e-9, "max_iter": 300}
+        near = {"mu_init": 1e-6, "warm_start_init_point": "yes", "warm_start_bound_push": 1e-6,
+                "warm_start_slack_bound_push": 1e-6, "warm_start_mult_bound_push": 1e-6}
+        self._solvers = [ca.nlpsol("peer", "ipopt", {"x": x, "p": p, "f": total, "g": g}, {
+            **derivatives, "ipopt": {**usual, **more}}) for more in ({}, near)]
 
-    def solve(self, start: Array, goal: Array, T: float, first: Array) -> Peer:
-        """From control points `first` (K, nv)."""
+    def solve(self, start: Array, goal: Array, T: float, first: Array, near: bool = False) -> Peer:
+        """From control points `first` (K, nv); near: which are close to a minimum, and Ipopt is not to leave it."""
         begin = first[3:self.count - 3].reshape(-1)
         given = np.concatenate([start, goal, [T]])
         unit = float(self._cost(begin, np.append(given, 1.0)))
-        found = self._solver(x0=begin, p=np.append(given, unit), lbg=-self._keep, ubg=self._keep)
+        solver = self._solvers[near]
+        found = solver(x0=begin, p=np.append(given, unit), lbg=-self._keep, ubg=self._keep)
         inner = np.array(found["x"]).reshape(-1, self.model.nv)
-        stats = self._solver.stats()
+        stats = solver.stats()
         control = np.concatenate([np.tile(start, (3, 1)), inner, np.tile(goal, (3, 1))])
         return Peer(float(found["f"]) * unit, control, bool(stats["success"]), int(stats["iter_count"]))

@@ -40,6 +40,7 @@ SOFT = 0.1          # rad/s or m/s: smoothing of friction on the way
 INSIDE = 1e-4       # barrier parameter at which nodes are added first
 NEAR = 0.95         # of a limit: peaks beyond get a node then
 LEFT = 0.05         # of the time limit, for what follows the iterations, besides the certificate
+SEEKING = 0.5       # of the time, at most, for a posture of a pose
 AFTERWARDS = 2.0    # times what the certificate and the cost take
 MOST_NODES = 100_000
 
@@ -132,10 +133,10 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
     likewise, "duration"; or a dictionary of such names and weights, a number or (nv,) each, of which the sum is taken.
     limits: the model's unless given. actuation: with linear springs, for limits of `motor_velocity`; inertia and
     efforts are those of the links then. planes: that points stay before. waypoints: pairs of a fraction of the
-    duration and positions (nq,).
-    external_wrenches: as of `inverse_dynamics`, the same all along. Friction is the model's, smoothed as in
-    `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost and limits are looked at; there are
-    more where a limit is broken between them. time_limit: s; starts: first guesses, until one leads to a good motion.
+    duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, the same all along. Friction is the
+    model's, smoothed as in `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost and limits are
+    looked at; there are more where a limit is broken between them. time_limit: s; starts: first guesses, until one
+    leads to a good motion.
 
     constraints: loops, which are closed along the whole motion; actuated (mask or names) are then the joints with
     motors, of which redundant ones share the load by minimize: "effort", with the objective's weights, or
@@ -148,7 +149,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * positive(time_limit, "time_limit", "time")
     task = asked(model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing, degree,
-                 control_points, constraints, actuated, minimize, planes, actuation)
+                 control_points, constraints, actuated, minimize, planes, actuation, begin + SEEKING * (deadline - begin))
     tolerance = positive(tolerance, "tolerance", "number")
     count = whole_number(nodes, "nodes", most=MOST_NODES)
     best: OptimalMotion | None = None

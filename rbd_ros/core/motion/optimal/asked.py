@@ -26,8 +26,9 @@ CONSISTENT = 1e-6    # of given rates with the loops, relative
 
 def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any, wrenches: Any,
           smoothing: float, degree: int, control_points: int, constraints: Any = None, actuated: Any = None,
-          minimize: str = "effort", planes: Any = (), actuation: Any = None) -> Task:
-    """What `optimize_motion` was asked; `RbdError` for what is malformed, or contradicts itself at once."""
+          minimize: str = "effort", planes: Any = (), actuation: Any = None,
+          until: float = np.inf) -> Task:
+    """What `optimize_motion` was asked, a posture for a pose sought until then; `RbdError` for what is malformed, or contradicts itself at once."""
     check_model(model, constraints)
     compliance = None
     if actuation is not None:
@@ -48,7 +49,7 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
         first = end_state(model, start, "start", B.end_derivatives)
         pose = goal if isinstance(goal, BodyGoal) else None
         if pose is not None:
-            goal = pose.posture(model, first[0], kept.position_lower, kept.position_upper)
+            goal = pose.posture(model, first[0], kept.position_lower, kept.position_upper, until)
         task = Task(model, B, first, end_state(model, goal, "goal", B.end_derivatives), fixed, bounds, weights, kept,
                     *checked_waypoints(model, waypoints), wrenches, friction, planes=apart if len(apart) else None,
                     compliance=compliance, pose=pose)

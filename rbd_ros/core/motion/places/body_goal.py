@@ -1,6 +1,7 @@
 """A pose of a body as the end of a motion: its equations, and a posture to begin with."""
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,8 +82,10 @@ class BodyGoal:
             q = q - np.linalg.lstsq(self.jacobian(model, q), c, rcond=1e-8)[0]
         return q
 
-    def posture(self, model: RobotModel, start: Array, lower: Array, upper: Array) -> Array:
-        """A posture (nv,) there within limits, of some the nearest to `start`; `RbdError` where none is found."""
+    def posture(self, model: RobotModel, start: Array, lower: Array, upper: Array, until: float = np.inf) -> Array:
+        """A posture (nv,) there within limits, of some the nearest to `start`; `RbdError` where none is found until
+        then (`time.perf_counter`).
+        """
         low, high = np.where(np.isfinite(lower), lower, -np.pi), np.where(np.isfinite(upper), upper, np.pi)
         room = INSIDE * np.where(np.isfinite(lower) & np.isfinite(upper), upper - lower, 0.0)
         rng = np.random.default_rng(2)
@@ -102,7 +105,7 @@ class BodyGoal:
             best = min(best, off)
             if off <= 1e3 * REACHED and self._upright(model, q):
                 found.append(q)
-            if len(found) >= ENOUGH:
+            if len(found) >= ENOUGH or time.perf_counter() > until:
                 break
         if not found:
             raise RbdError(f"goal: no posture within the position limits was found that brings '{self.body}' to "
