@@ -102,11 +102,11 @@ def test_rule_of_the_exact_command():
 
 
 def no_clip(patch):
-    patch.setattr(Limiter, "clip", lambda self, effort: effort)
+    patch.setattr(Limiter, "clipped", lambda self, effort: (effort, True))
 
 
 def no_rate(patch):
-    patch.setattr(Limiter, "follow", lambda self, effort, last, elapsed: effort)
+    patch.setattr(Limiter, "follow", lambda self, effort, last, elapsed: (effort, True))
 
 
 def fast_fades(patch):

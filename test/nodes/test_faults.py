@@ -234,6 +234,8 @@ def test_deactivation(robot):
     full = robot.command - robot.gravity
     share = (way - robot.gravity) @ full / (full @ full)
     assert ((share > 0.05) & (share < 0.95)).any()    # a ramp, not a step
+    robot.diagnostics.clear()    # the last efforts may arrive after the first diagnostics that say inactive
+    robot.spin_until(lambda: robot.diagnostics.get("mode") == "inactive", "diagnostics")
     robot.efforts.clear()
     robot.diagnostics.clear()
     robot.spin_until(lambda: robot.diagnostics.get("mode") == "inactive", "diagnostics",

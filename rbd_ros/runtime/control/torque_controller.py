@@ -45,7 +45,7 @@ class Laws:
                 return gravity_effort(self.model, q)
             effort = inverse_dynamics(self.model, q, self._zero, -settings.safe_damping * v)
         except RbdError:
-            return settings.safety.fallback if at_rest else self.safe_effort(q, v, True)
+            return settings.safety.fallback.copy() if at_rest else self.safe_effort(q, v, True)
         return effort if all_finite(effort) else self.safe_effort(q, v, True)    # a velocity beyond all reason
 
 

@@ -6,8 +6,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.motion.cycle import HUGE
+
 Array = NDArray[np.float64]
-HUGE = 1e150    # more than that counts as not finite
 
 
 def all_finite(values: Array) -> bool:

@@ -29,7 +29,7 @@ _EMPTY = np.zeros(0)
 
 
 class Fields(NamedTuple):
-    """What a joint state holds: stamp (s, ns), names, and numbers by name. The arrays may not be aligned in memory."""
+    """What a joint state holds: stamp (s, ns), names, and numbers by name."""
 
     sec: int
     nanosec: int
@@ -57,6 +57,7 @@ class _Layout(NamedTuple):
     same: int                   # what that is
     sizes: tuple[tuple[int, bytes], ...]    # offset and bytes of the sizes of velocities and efforts
     width: int                  # numbers and, between them, sizes, of 8 bytes each
+    end: int                    # behind them
     names: Sequence[str]
     parts: tuple[slice, slice, slice]       # of positions, velocities, efforts
 
@@ -65,7 +66,7 @@ class _Layout(NamedTuple):
         if (int.from_bytes(data[NAMES:self.numbers], "little") & self.mask != self.same or data[:4] != HEAD
                 or any(data[at:at + 4] != size for at, size in self.sizes)):
             return None
-        numbers = np.frombuffer(data, np.float64, self.width, self.numbers) if self.width else _EMPTY
+        numbers = np.frombuffer(bytearray(data[self.numbers:self.end])) if self.width else _EMPTY    # aligned
         position, velocity, effort = self.parts
         sec, nanosec = _STAMP.unpack_from(data, 4)
         return Fields(sec, nanosec, self.names, numbers[position], numbers[velocity], numbers[effort])
@@ -158,7 +159,7 @@ def _layout(data: bytes) -> _Layout | None:
              for begin, count in numbers]
     return _Layout(len(data), first, int.from_bytes(mask[NAMES:first], "little"),
                    int.from_bytes(data[NAMES:first], "little") & int.from_bytes(mask[NAMES:first], "little"),
-                   tuple((place, size) for place, size in sizes if place >= first), (last - first) // 8, names,
+                   tuple((place, size) for place, size in sizes if place >= first), (last - first) // 8, last, names,
                    (parts[0], parts[1], parts[2]))
 
 

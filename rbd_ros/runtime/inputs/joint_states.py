@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.model.joints import is_endless
 from ...core.model.robot_model import RobotModel
+from ...core.motion.cycle import picked_entry
 from ...core.motion.velocity_limits import velocity_limits
 from .finite import HUGE, all_finite, worst
 from .plausibility import CLOCK, ELSEWHERE, Implausible, Plausibility
@@ -36,6 +37,7 @@ class JointMap:
         self.indices: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self.scale: Array | None = None      # of a derived source, None if all are given
         self.offset: Array = np.zeros(model.nv)
+        self._scale = self._offset = _EMPTY    # the same, empty if all are given
 
     def update(self, names: Sequence[str]) -> bool:
         """Prepare for messages with these names; False if none of them belongs to the model."""
@@ -67,27 +69,21 @@ class JointMap:
                 raise Rejected("missing_joint", f"joint '{name}' is missing in {names}")
         self.indices = np.array(indices, dtype=np.intp)
         self.scale, self.offset = (None if (scale == 1.0).all() else scale), offset
+        self._scale, self._offset = (_EMPTY, _EMPTY) if self.scale is None else (scale, offset)
         self.size, self._names = len(names), names
         return True
 
     def positions(self, what: str, values: ArrayLike) -> Array:
         """Positions in model order; finite or rejected."""
-        q = self._gather(what, values)
-        if self.scale is not None:
-            q = q * self.scale + self.offset
-        self._check_finite(what, q)
-        return q
+        return self._finite(what, *self._picked(what, values, self._offset))
 
     def rates(self, what: str, values: ArrayLike) -> Array:
         """Velocities or accelerations in model order; finite or rejected."""
-        v = self.raw_rates(what, values)
-        self._check_finite(what, v)
-        return v
+        return self._finite(what, *self._picked(what, values, _EMPTY))
 
-    def raw_rates(self, what: str, values: ArrayLike) -> Array:
-        """The same, with NaN where the message has it."""
-        v = self._gather(what, values)
-        return v if self.scale is None else v * self.scale
+    def raw_rates(self, what: str, values: ArrayLike) -> tuple[Array, bool]:
+        """The same, with NaN where the message has it, and whether all are finite."""
+        return self._picked(what, values, _EMPTY)
 
     def table(self, rows: Sequence[Any], offset: Array | float = 0.0) -> Array | None:
         """Rates, or with the offset of mimic joints positions, of many messages (N, nv); None if anything is wrong."""
@@ -102,16 +98,17 @@ class JointMap:
             values = values * self.scale + offset
         return values if all_finite(values.reshape(-1)) else None
 
-    def _gather(self, what: str, values: ArrayLike) -> Array:
+    def _picked(self, what: str, values: ArrayLike, offset: Array) -> tuple[Array, bool]:
         given = as_array(values)
         if given.shape != (self.size,):
             raise Rejected("wrong_size", f"{what} has {given.size} numbers for {self.size} names")
-        return given[self.indices]
+        return picked(given, self.indices, self._scale, offset)
 
-    def _check_finite(self, what: str, values: Array) -> None:
-        if not all_finite(values):
+    def _finite(self, what: str, values: Array, finite: bool) -> Array:
+        if not finite:
             name = self._model.joint_names[worst(values)]
             raise Rejected("non_finite", f"{what} of joint '{name}' is not finite")
+        return values
 
 
 def total_wrenches(model: RobotModel, wrenches: Sequence[tuple[str, ArrayLike]]) -> Array | None:
@@ -151,6 +148,15 @@ def as_array(values: Any) -> Array:
     if values.__class__ is array and values.typecode == "d":
         return np.frombuffer(values) if values else _EMPTY
     return np.asarray(values, dtype=np.float64)
+
+
+def picked(given: Array, indices: NDArray[np.intp], scale: Array, offset: Array) -> tuple[Array, bool]:
+    """`picked_entry`: what it finds, and whether that is finite."""
+    found = np.empty(len(indices))
+    try:
+        return found, picked_entry.call(given, indices, scale, offset, found)
+    except TypeError:    # with gaps, or read-only
+        return found, picked_entry.call(np.array(given), indices, scale, offset, found)
 
 
 class StateInput:
@@ -221,10 +227,11 @@ class StateInput:
             self.foreign = names
             return IGNORED
         q = joints.positions("position", position)
-        v = joints.raw_rates("velocity", velocity) if len(velocity) else None    # type: ignore[arg-type]
-        measured = joints.raw_rates("effort", effort) if len(effort) else self.measured_effort  # type: ignore[arg-type]
+        v, measured_all = None, False
+        if len(velocity):    # type: ignore[arg-type]
+            v, measured_all = joints.raw_rates("velocity", velocity)
+        measured = joints.raw_rates("effort", effort)[0] if len(effort) else self.measured_effort    # type: ignore[arg-type]
         time_ns = stamp_ns or (0 if self._unstamped_since is None else round((now - self._unstamped_since) * 1e9))
-        measured_all = v is not None and all_finite(v)
         if v is not None and not measured_all:
             v = np.where(np.isfinite(v), v, np.nan)
         try:

@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.actuation.actuation import Actuation
 from ...core.motion.velocity_limits import velocity_limits
-from .finite import all_finite, worst
-from .joint_states import Turns, as_array
+from .finite import worst
+from .joint_states import Turns, as_array, picked
 from .plausibility import Implausible, Plausibility
 from .rejections import TAKEN, Rejected, Rejections, Verdict
 
 Array = NDArray[np.float64]
+_EMPTY = np.zeros(0)
 
 
 class MotorInput:
@@ -100,8 +101,8 @@ class MotorInput:
         if self._names is None or given.shape != (len(self._names),):
             raise Rejected("wrong_size", f"{what} of the motor state has {given.size} numbers for "
                                          f"{len(self._names or ())} names; position and velocity are needed")
-        found = given[self._indices]
-        if not all_finite(found):
+        found, finite = picked(given, self._indices, _EMPTY, _EMPTY)
+        if not finite:
             motor = self._wanted[self._needed[worst(found)]]
             raise Rejected("non_finite", f"{what} of motor '{motor}' is not finite")
         return found

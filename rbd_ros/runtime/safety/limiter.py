@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.motion.cycle import clipped_entry, followed_entry
 from .fade import Fade, mix
 
 Array = NDArray[np.float64]
@@ -17,13 +18,12 @@ class Limiter:
     """limit (n,): N m or N, inf for none; rate (n,): N m/s or N/s, inf for none."""
 
     def __init__(self, limit: Array, rate: Array) -> None:
-        self._limits: Fade[Array] = Fade(limit)
+        self._limits: Fade[Array] = Fade(np.array(limit))    # kernels take no read-only arrays
         self._set_rate(rate)
 
     def _set_rate(self, rate: Array) -> None:
-        self._rate = rate
-        self._unlimited = np.isinf(rate)
-        self.limits_rate = not self._unlimited.all()
+        self._rate = np.array(rate)
+        self.limits_rate = not np.isinf(rate).all()
 
     def use(self, limit: Array, rate: Array) -> None:
         """Other limits from now on."""
@@ -33,7 +33,7 @@ class Limiter:
             fade.old = np.minimum(fade.old, limit)
         fade.new = np.minimum(fade.new, limit)
         if fade.fading or (limit > fade.new).any():
-            fade.change(limit)
+            fade.change(np.array(limit))
 
     @property
     def fading(self) -> bool:
@@ -50,17 +50,20 @@ class Limiter:
 
     def clip(self, effort: Array) -> Array:
         """The effort within the limits; while higher ones come in, between what the old ones and they let through."""
-        fade = self._limits
-        new: Array = np.minimum(np.maximum(effort, -fade.new), fade.new)
-        if fade.old is None:
-            return new
-        return mix(np.minimum(np.maximum(effort, -fade.old), fade.old), new, fade.share)
+        return self.clipped(effort)[0]
 
-    def follow(self, effort: Array, last: Array, elapsed: float) -> Array:
-        """The effort, no farther from the last one than the rate allows in that time (s)."""
+    def clipped(self, effort: Array) -> tuple[Array, bool]:
+        """The same, and whether that is the effort as it was."""
+        fade, new = self._limits, np.empty(len(effort))
+        same = clipped_entry.call(effort, fade.new, new)
+        if fade.old is None:
+            return new, same
+        mixed = mix(np.minimum(np.maximum(effort, -fade.old), fade.old), new, fade.share)
+        return mixed, np.array_equal(mixed, effort)
+
+    def follow(self, effort: Array, last: Array, elapsed: float) -> tuple[Array, bool]:
+        """The effort, no farther from the last one than the rate allows in that time (s), and whether it is that."""
         if not self.limits_rate:
-            return effort
-        step = np.where(self._unlimited, np.inf, 0.0)
-        np.multiply(self._rate, max(elapsed, 0.0), out=step, where=~self._unlimited)
-        within: Array = np.minimum(np.maximum(effort, last - step), last + step)
-        return within
+            return effort, True
+        within = np.empty(len(effort))
+        return within, followed_entry.call(effort, last, self._rate, max(elapsed, 0.0), within)

@@ -1,0 +1,50 @@
+"""What is done with the numbers of one joint in each cycle of control, for all joints in one call: picked out of a
+message, held within limits. With few numbers each call of NumPy takes longer than its arithmetic.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile import quick_entry
+
+HUGE = 1e150    # more than that counts as not finite
+
+
+@quick_entry("boolean(float64[::1], int64[::1], float64[::1], float64[::1], float64[::1])")
+def picked_entry(given, indices, scale, offset, out):
+    """out = given[indices], times scale and plus offset where there are any (else empty). Whether all numbers are
+    finite, and their norm below `HUGE`.
+    """
+    square = 0.0
+    for i in range(len(indices)):
+        x = given[indices[i]]
+        if len(scale):
+            x *= scale[i]
+        if len(offset):
+            x += offset[i]
+        out[i] = x
+        square += (x / HUGE) ** 2
+    return square < 1.0
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1])")
+def clipped_entry(x, limit, out):
+    """out = x within ±limit; whether that is x."""
+    same = True
+    for i in range(len(x)):
+        out[i] = min(max(x[i], -limit[i]), limit[i])
+        same = same and out[i] == x[i]
+    return same
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64, float64[::1])")
+def followed_entry(x, last, rate, elapsed, out):
+    """out = x, no farther from the last one than the rate (inf: none) allows in the time; whether that is x."""
+    same = True
+    for i in range(len(x)):
+        out[i] = x[i]
+        if rate[i] < np.inf:
+            step = rate[i] * elapsed
+            out[i] = min(max(x[i], last[i] - step), last[i] + step)
+        same = same and out[i] == x[i]
+    return same
