@@ -15,10 +15,7 @@ IIWA = rbd.sample("iiwa")
 
 @cache
 def models():
-    made = motion_fuzz.models()
-    for term in ("effort", "effort_rate", "duration"):    # compiled: time limits are looked at
-        rbd.optimize_motion(made[3], np.zeros(7), np.full(7, 0.3), (1.0, 2.0), term)
-    return made
+    return motion_fuzz.warmed(motion_fuzz.models())    # compiled: time limits are looked at
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -41,7 +41,8 @@ INSIDE = 1e-4       # barrier parameter at which nodes are added first
 NEAR = 0.95         # of a limit: peaks beyond get a node then
 LEFT = 0.05         # of the time limit, for what follows the iterations, besides the certificate
 SEEKING = 0.5       # of the time, at most, for a posture of a pose
-AFTERWARDS = 2.0    # times what the certificate and the cost take
+AFTERWARDS, IN_LOOPS = 2.0, 3.0    # times what the certificate and the cost take; loops are followed from the start
+LONGER = 20.0       # than the first guess, at most, in that estimate
 MOST_NODES = 100_000
 
 
@@ -149,7 +150,8 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * positive(time_limit, "time_limit", "time")
     task = asked(model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing, degree,
-                 control_points, constraints, actuated, minimize, planes, actuation, begin + SEEKING * (deadline - begin))
+                 control_points, constraints, actuated, minimize, planes, actuation,
+                 begin + SEEKING * (deadline - begin))
     tolerance = positive(tolerance, "tolerance", "number")
     count = whole_number(nodes, "nodes", most=MOST_NODES)
     best: OptimalMotion | None = None
@@ -192,7 +194,9 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     begin = time.perf_counter()
     problem.values(x)    # once more: the first call may have compiled
     now = time.perf_counter()
-    afterwards = (now - begin) * AFTERWARDS * (FINE + samples(task, T) / len(problem.nodes.s))
+    longest = min(LONGER * T, task.durations[1])    # that the certificate may be of
+    afterwards = (now - begin) * AFTERWARDS * (FINE + samples(task, longest) / len(problem.nodes.s))
+    afterwards *= 1.0 if task.chain is None else IN_LOOPS
     deadline -= min(afterwards, 0.5 * max(deadline - now, 0.0))
     inside = found = solve(problem, x, tolerance, deadline, until=INSIDE)
     iterations = found.iterations

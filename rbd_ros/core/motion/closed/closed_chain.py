@@ -29,6 +29,7 @@ ITERATIONS = 12
 LONGEST = 0.05      # rad, m: of the independent coordinates, per step along a motion
 FAR = 0.3           # rad, m: no Newton iteration goes farther at once
 MOST_STEPS = 10_000
+AT_ONCE = 512        # states that are compared
 
 
 class Lifted(NamedTuple):
@@ -134,18 +135,29 @@ class ClosedChain:
 
     def follow(self, u: Array, begin: Array) -> Array:
         """Guesses (N, nq) along a way u (N, n), in short steps from the posture `begin`; NaN from where it ends."""
-        out = np.full((len(u), self.model.nq), np.nan)
-        at = begin[None]
-        here = at[:, self.places[self.independent]]
-        for k, goal in enumerate(u):
-            parts = int(np.ceil(min(np.abs(goal - here).max() / LONGEST, MOST_STEPS)))
-            for i in range(parts if parts > 1 else 0):
-                way = (goal - here) / (parts - i)
-                at = self.closed(here + way, self.moved(at, way), LONGEST)
+        here, at = begin[self.places[self.independent]], begin[None]
+        postures, owner, k = [at], np.zeros(len(u), dtype=np.int64), 0
+        while k < len(u):
+            far = np.abs(u[k:k + AT_ONCE] - here).max(axis=1) > LONGEST
+            near = int(np.argmax(far)) if far.any() else len(far)
+            owner[k:k + near] = len(postures) - 1
+            k += near
+            if k == len(u) or near == len(far):
+                continue
+            parts = int(np.ceil(min(np.abs(u[k] - here).max() / LONGEST, MOST_STEPS)))
+            for i in range(parts):
+                way = (u[k] - here) / (parts - i)
+                at = self.closed((here + way)[None], self.moved(at, way[None]), LONGEST)
                 if not np.isfinite(at).all():
-                    return out
+                    break
                 here = here + way
-            out[k] = self.moved(at, goal - here)[0]
+            if not np.isfinite(at).all():
+                break
+            postures.append(at)
+        out = np.full((len(u), self.model.nq), np.nan)
+        if k:
+            near_by = np.concatenate(postures)[owner[:k]]
+            out[:k] = self.moved(near_by, u[:k] - near_by[:, self.places[self.independent]])
         return out
 
     def moved(self, q: Array, du: Array) -> Array:

@@ -28,7 +28,9 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
           smoothing: float, degree: int, control_points: int, constraints: Any = None, actuated: Any = None,
           minimize: str = "effort", planes: Any = (), actuation: Any = None,
           until: float = np.inf) -> Task:
-    """What `optimize_motion` was asked, a posture for a pose sought until then; `RbdError` for what is malformed, or contradicts itself at once."""
+    """What `optimize_motion` was asked; `RbdError` for what is malformed, or contradicts itself at once. A posture for
+    a goal that is a pose is sought until then (`time.perf_counter`).
+    """
     check_model(model, constraints)
     compliance = None
     if actuation is not None:
