@@ -14,6 +14,7 @@ Array = NDArray[np.float64]
 RATE = 1000.0        # Hz
 EACH = 20            # samples per interval of the spline at least
 MOST = 50_000        # samples, in motions of more than 50 s
+MOST_IN_LOOPS = 20_000    # likewise, of more than 20 s
 AT_ONCE = 20_000     # of them
 
 
@@ -38,7 +39,8 @@ class Certificate(NamedTuple):
 
 def samples(task: Task, duration: float, rate: float = RATE) -> int:
     """How many of a motion of this duration (s) are looked at."""
-    return max(int(np.ceil(min(duration * rate, MOST))), EACH * task.basis.intervals) + 1
+    most = MOST if task.chain is None else MOST_IN_LOOPS
+    return max(int(np.ceil(min(duration * rate, most))), EACH * task.basis.intervals) + 1
 
 
 def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = RATE) -> Certificate:
