@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .newton_step import newton_step
-from .problem import Problem, Values
+from .linearised import Values
+from .problem import Problem
 
 Array = NDArray[np.float64]
 Stop = Callable[[int, float, float], bool]    # of the iteration's number, cost and largest row: whether to end there
@@ -84,7 +85,11 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
         y = np.minimum(y, max(2.0 * float(before.y.max(initial=0.0)), 10.0 * mu))
     nu = np.zeros(len(at.equations))
     damping, count, stalled, reason = 0.0, 0, 0, ""
+    residual, violation, took = np.inf, float(at.rows.max(initial=-1.0)), 0.0
     while True:
+        begin = time.perf_counter()
+        if begin + took > deadline:    # another iteration would end too late
+            return Solution(x, y, residual, violation, False, count, "time limit", mu, rho)
         linear = problem.linear(x)
         A = problem.equation_columns(linear)
         stationarity = float(np.abs(problem.gradient(linear, y) + A @ nu).max(initial=0.0))
@@ -97,8 +102,8 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
             else:    # a limit is cheaper to break than to keep
                 rho *= 10.0
                 slack = best_slack(at.rows, mu, rho)
-        if not reason and (count >= MOST or time.perf_counter() > deadline):
-            reason = "too many iterations" if count >= MOST else "time limit"
+        if not reason and count >= MOST:
+            reason = "too many iterations"
         if not reason and stop(count, at.cost, violation):
             reason = STOPPED
         if stalled > STALLED and not reason:
@@ -117,10 +122,10 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
         D = 1.0 / (s / y + e / w)
         curvature = problem.curvature(linear, y) if mu < NEWTON_BARRIER else None
         gradient = problem.gradient(linear, mu / s)
-        step = newton_step(problem.step_matrix(linear, D, curvature, y), gradient, A, at.equations, damping,
+        step = newton_step(problem.step_matrix(linear, D, nu, curvature, y), gradient, A, at.equations, damping,
                            MOST_DAMPING) if curvature is not None else None
         if step is None:    # far from convex: Gauss and Newton's matrix is
-            step = newton_step(problem.step_matrix(linear, D), gradient, A, at.equations, min(damping, 1e-4))
+            step = newton_step(problem.step_matrix(linear, D, nu), gradient, A, at.equations, min(damping, 1e-4))
         if step is None:
             reason = "no progress"
             continue
@@ -133,6 +138,7 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
         found = _search(problem, x, dx, alpha, _merit(at, slack), slope, mu, rho)
         y = np.clip(y + min(_length(y, dy), _length(rho - y, -dy)) * dy, 0.0, rho)
         count += 1
+        took = time.perf_counter() - begin
         if found is None:
             stalled += 1
             damping = max(100.0 * damping, 1e-6)
@@ -157,7 +163,7 @@ def _search(problem: Problem, x: Array, dx: Array, alpha: float, merit: float, s
     """The first of x + α dx, α halved, that lowers the merit function enough; None if none does."""
     rounding = 1e-13 * max(1.0, abs(merit))
     for _ in range(HALVINGS):
-        trial = x + alpha * dx
+        trial = problem.restored(x + alpha * dx)
         values = problem.values(trial)
         if np.isfinite(values.cost):
             slack = best_slack(values.rows, mu, rho)
