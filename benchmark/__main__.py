@@ -19,6 +19,8 @@ PARTS: dict[str, Any] = {
     "derivatives": lambda args: {"quick": args.quick, "output": Path(args.output)},
     "partials": lambda args: {"quick": args.quick},
     "motion": lambda args: {"quick": args.quick},
+    "motion_fuzz": lambda args: {"count": 200 if args.quick else 1000, "seed": args.seed},
+    "motion_peers": lambda args: {"quick": args.quick},
     "startup": lambda args: {},
     "roundtrip": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "loop_options": lambda args: {"seconds": 3.0 if args.quick else 10.0},
@@ -26,9 +28,12 @@ PARTS: dict[str, Any] = {
     "soak": lambda args: {"minutes": args.minutes},
     "fuzz": lambda args: {"messages": args.messages, "seed": args.seed, "nodes": args.nodes},
     "joint_state_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
+    "command_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
+    "simulators": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes},
 }
-ON_REQUEST = ("loop_options", "soak", "fuzz", "joint_state_bytes", "walk")
+ON_REQUEST = ("motion_fuzz", "motion_peers", "loop_options", "soak", "fuzz", "joint_state_bytes", "command_bytes",
+              "simulators", "walk")
 
 
 def main() -> None:

@@ -52,6 +52,8 @@ from .core.model.robot_model import RobotModel
 from .core.model.samples import sample, sample_constraints, sample_names, sample_path
 from .core.motion.optimal.certificate import Usage
 from .core.motion.optimal.limits import MotionLimits
+from .core.motion.places.body_goal import BodyGoal
+from .core.motion.places.plane_limit import PlaneLimit
 from .core.motion.optimization import OptimalMotion, optimize_motion
 from .core.motion.splines import SplineMotion
 from .core.motion.time_optimal import TimedPath, time_optimal
@@ -63,24 +65,24 @@ from .core.simulation.simulator import Simulator
 from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
 
 __all__ = [
-    "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ConstrainedForward",
-    "ConstrainedForwardDerivatives", "ConstrainedHybrid", "ConstrainedInverse", "ConstrainedInverseDerivatives",
-    "ConstraintSet", "DampedDeflection", "Description", "ElasticLaw", "ElasticLawSettings", "ElasticSimulator",
-    "ElasticState", "FeedbackGains", "FeedbackLinearization", "FixedContact", "ForwardDerivatives", "Hybrid",
-    "HybridDerivatives", "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic",
-    "MotionLimits", "Motor", "MotorReference", "OptimalMotion", "Primitive", "RbdError", "RbdWarning", "Reference",
-    "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "SpecializedModel",
-    "SplineMotion", "StiffnessInput", "Tangent", "TimedPath", "Usage", "UserConstraint", "VariableDrive", "anchored",
-    "bias_effort", "body_accelerations", "body_velocities", "c_source", "center_of_mass", "centroidal_momentum",
-    "compile_all", "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
-    "constrained_hybrid_dynamics", "constrained_inverse_dynamics", "constrained_inverse_dynamics_derivatives",
-    "constraint_bias", "constraint_jacobian", "constraint_values", "coriolis_matrix", "feedback_linearization",
-    "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
-    "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
-    "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional",
-    "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_dynamics_directional",
-    "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives", "jacobian", "kinetic_energy", "lie",
-    "link_efforts", "load_actuation", "load_constraints", "load_urdf", "mass_matrix", "motor_reference",
-    "optimize_motion", "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path",
-    "specialize", "time_optimal",
+    "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "BodyGoal",
+    "ConstrainedForward", "ConstrainedForwardDerivatives", "ConstrainedHybrid", "ConstrainedInverse",
+    "ConstrainedInverseDerivatives", "ConstraintSet", "DampedDeflection", "Description", "ElasticLaw",
+    "ElasticLawSettings", "ElasticSimulator", "ElasticState", "FeedbackGains", "FeedbackLinearization", "FixedContact",
+    "ForwardDerivatives", "Hybrid", "HybridDerivatives", "Inertia", "InverseDerivatives", "Joint", "JointCoupling",
+    "JointSpec", "LoopClosure", "Mimic", "MotionLimits", "Motor", "MotorReference", "OptimalMotion", "PlaneLimit",
+    "Primitive", "RbdError", "RbdWarning", "Reference", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive",
+    "SeriesSpring", "Simulator", "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "TimedPath", "Usage",
+    "UserConstraint", "VariableDrive", "anchored", "bias_effort", "body_accelerations", "body_velocities", "c_source",
+    "center_of_mass", "centroidal_momentum", "compile_all", "constrained_forward_dynamics",
+    "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics", "constrained_inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives", "constraint_bias", "constraint_jacobian", "constraint_values",
+    "coriolis_matrix", "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives",
+    "forward_dynamics_directional", "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort",
+    "friction_effort_derivatives", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
+    "hybrid_dynamics_directional", "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives",
+    "inverse_dynamics_directional", "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives",
+    "jacobian", "kinetic_energy", "lie", "link_efforts", "load_actuation", "load_constraints", "load_urdf",
+    "mass_matrix", "motor_reference", "optimize_motion", "potential_energy", "project", "sample", "sample_constraints",
+    "sample_names", "sample_path", "specialize", "time_optimal",
 ]
