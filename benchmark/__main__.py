@@ -18,6 +18,7 @@ PARTS: dict[str, Any] = {
     "constrained": lambda args: {"quick": args.quick},
     "derivatives": lambda args: {"quick": args.quick, "output": Path(args.output)},
     "partials": lambda args: {"quick": args.quick},
+    "specialize": lambda args: {"quick": args.quick},
     "motion": lambda args: {"quick": args.quick},
     "motion_fuzz": lambda args: {"count": 200 if args.quick else 1000, "seed": args.seed},
     "motion_peers": lambda args: {"quick": args.quick},

@@ -16,6 +16,7 @@ COMMANDS = {
     "doctor": ("doctor", "report what a robot description contains and what is wrong with it"),
     "compile": ("compile", "compile all kernels in advance, so that no program waits for them"),
     "gazebo": ("gazebo", "write the files to control an arm by torque in Gazebo"),
+    "generate": ("generate", "write a robot's dynamics as C source for controllers and firmware"),
     "plan": ("plan", "plan an optimal motion of an arm: least effort, time or jerk within all limits"),
     "demo": ("demo", "track a trajectory with a simulated arm, with and without feed-forward"),
 }

@@ -25,8 +25,8 @@ _SOURCE = """
 def {name}({parameters}):
     if {absent}:
         try:
-            if {model}._specialized is not None:
-                found = {model}._specialized({name!r}, ({inputs},))
+            if {model}._specialized is not None and "{name}" in {model}._specialized:
+                found = {model}._specialized["{name}"]({inputs})
                 if found is not None:
                     return found
             found = at_once({tried})

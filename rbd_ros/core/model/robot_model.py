@@ -51,7 +51,7 @@ class RobotModel:
     _block: Array = dataclasses.field(repr=False)
     _work: Array = dataclasses.field(init=False, repr=False)    # scratch memory, see `workspace`
 
-    _specialized: ClassVar[Any] = None    # a method of models with code of their own
+    _specialized: ClassVar[Any] = None    # functions by name, of a robot that has code of its own
 
     def __post_init__(self) -> None:
         if COMPILED:

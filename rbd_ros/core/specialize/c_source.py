@@ -10,7 +10,7 @@ from ..errors import RbdError, unknown_name
 from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
 from . import program as p
-from .functions import FUNCTIONS, Function, recorded
+from .functions import FUNCTIONS, PUBLIC, Function, recorded
 from .program import Program
 
 PRECISIONS = {"double": ("double", "", 1e-12), "float": ("float", "f", 1e-3)}    # type, suffix, tolerance of the test
@@ -38,7 +38,7 @@ def c_source(model: RobotModel, functions: Sequence[str] = ("inverse_dynamics",)
     functions: of `ARGUMENTS`; they take and fill arrays in the order of `model.joint_names`, in SI units, as the
     functions of this library do. They return 0, or 1 where a state is beyond what the code is for (a joint that moves
     no inertia, a quaternion that has not norm 1) and `out` was not written. name: of the robot, a C identifier; by
-    default the model's. precision: "double" or "float". `RbdError` for unknown names, a function of more than 60,000
+    default the model's. precision: "double" or "float". `RbdError` for unknown names, a function of more than 15,000
     operations, and joints of type spherical_exponential, whose code branches on the angle.
     """
     return c_files(model, functions, name, precision)[f"{_identifier(model, name)}.c"]
@@ -107,7 +107,7 @@ def _function(model: RobotModel, robot: str, name: str, precision: str) -> str:
     lines = []
     for i, node in enumerate(program.nodes):
         if node.op == p.CONSTANT:
-            text = f"{_rounded(node.a, precision)!r}{suffix}"
+            text = f"{_rounded(node.a, precision)}{suffix}"
             value[i] = text if node.a >= 0.0 else f"({text})"
         elif node.op != p.INPUT:
             lines.append(f"    const {number} x{i} = {_expression(program, i, value, suffix)};")
@@ -144,7 +144,7 @@ def _arrays(model: RobotModel, name: str, precision: str) -> list[str]:
     names = ", ".join(f'"{_escaped(each)}"' for each in model.joint_names) or "0"
     found = [f"const char *const {name}_joint_names[] = {{{names}}};"]
     for each, values in _limits(model).items():
-        text = ", ".join(f"{float(x)!r}{suffix}" if np.isfinite(x) else ("-" if x < 0.0 else "") + "INFINITY"
+        text = ", ".join(f"{float(x)}{suffix}" if np.isfinite(x) else ("-" if x < 0.0 else "") + "INFINITY"
                          for x in values) or f"0.0{suffix}"
         found.append(f"const {number} {name}_{each}[] = {{{text}}};")
     return found
@@ -179,8 +179,6 @@ def _cmake(name: str) -> str:
 
 def _test(model: RobotModel, name: str, functions: Sequence[str], precision: str) -> str:
     """A program that compares with numbers of the ordinary kernels."""
-    import rbd_ros
-
     number, suffix, tolerance = PRECISIONS[precision]
     rng = np.random.default_rng(0)
     lines = [f'#include "{name}.h"', "", "#include <math.h>", "#include <stdio.h>", "", "static int failed = 0;", "",
@@ -195,7 +193,7 @@ def _test(model: RobotModel, name: str, functions: Sequence[str], precision: str
                  for kind in _traced(each)[1].inputs[:len(ARGUMENTS[each])]]
         if precision == "float":
             state = [x.astype(np.float32).astype(np.float64) for x in state]
-        found = getattr(rbd_ros, each)(model, *state)
+        found = PUBLIC[each](model, *state)
         parts = found if isinstance(found, tuple) else (found,)
         expected = np.concatenate([np.ravel(part) for part in parts])
         lines.append("    {")
@@ -209,4 +207,4 @@ def _test(model: RobotModel, name: str, functions: Sequence[str], precision: str
 
 
 def _numbers(values: np.ndarray, suffix: str) -> str:
-    return ", ".join(f"{float(x)!r}{suffix}" for x in values)
+    return ", ".join(f"{float(x)}{suffix}" for x in values)

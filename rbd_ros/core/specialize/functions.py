@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..derivatives.forward import ForwardDerivatives, hybrid_derivatives_entry
-from ..derivatives.inverse import InverseDerivatives, inverse_derivatives_entry
-from ..derivatives.regressor import regressor_entry
-from ..derivatives.time_derivatives import second_order_entry
-from ..dynamics.coriolis import coriolis_entry
-from ..dynamics.forward import forward_dynamics_entry
-from ..dynamics.inverse import inverse_dynamics_entry
-from ..dynamics.kinematics import poses_entry
-from ..dynamics.mass_matrix import mass_matrix_entry
+from ..derivatives.forward import ForwardDerivatives, forward_dynamics_derivatives, hybrid_derivatives_entry
+from ..derivatives.inverse import InverseDerivatives, inverse_derivatives_entry, inverse_dynamics_derivatives
+from ..derivatives.regressor import inertial_regressor, regressor_entry
+from ..derivatives.time_derivatives import inverse_dynamics_time_derivatives, second_order_entry
+from ..dynamics.coriolis import coriolis_entry, coriolis_matrix
+from ..dynamics.forward import forward_dynamics, forward_dynamics_entry
+from ..dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics, inverse_dynamics_entry
+from ..dynamics.kinematics import forward_kinematics, poses_entry
+from ..dynamics.mass_matrix import mass_matrix, mass_matrix_entry
 from ..model.robot_model import RobotModel
 from .plain import Plain
 from .program import NoProgram, Program, Symbols, sincos, symbols
@@ -81,6 +81,11 @@ FUNCTIONS: dict[str, Function] = {
         "qvvvv", lambda model: ((3, model.nv),),
         lambda plain, B, x, W, out: plain(second_order_entry)(B, *x, W, out.reshape(3, -1))),
 }
+# the public functions, and two that are inverse dynamics with zeros
+PUBLIC: dict[str, Callable[..., Any]] = {function.__name__: function for function in (
+    inverse_dynamics, forward_dynamics, mass_matrix, coriolis_matrix, forward_kinematics, inertial_regressor,
+    inverse_dynamics_derivatives, forward_dynamics_derivatives, inverse_dynamics_time_derivatives, gravity_effort,
+    bias_effort)}
 _PLAIN = Plain({"sincos": sincos})
 
 

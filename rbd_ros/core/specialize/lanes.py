@@ -1,50 +1,57 @@
 """Calling a robot's own code: one state, or many in blocks of lanes, spread over threads."""
 from __future__ import annotations
 
-import os
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compile import COMPILED, entry, quick_entry
+from ..compile import COMPILED, entry, kernel, quick_entry
 from .llvm import WIDTH
 
 if COMPILED:
     from ..numba_inside import call_at
 
 Array = NDArray[np.float64]
-LARGEST = 8    # inputs of a function; `HEAD` numbers tell address and sizes
-HEAD = LARGEST + 2
+HEAD = 4        # numbers that tell address and sizes of the inputs
 PIECE = 512    # states that a thread takes at least
 
 
-@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
-             "float64[::1])")
-def one_entry(work, x0, x1, x2, x3, x4, out):
-    """One state. work: address, inputs' sizes, outputs' size, then room for both. False where it is not for this code:
-    other sizes, numbers that are not finite, guards that do not hold.
-    """
-    total = 0
-    k = HEAD
-    for i in range(5):
-        x = (x0, x1, x2, x3, x4)[i]
-        if x.shape[0] != int(work[1 + i]):
-            return False
-        for j in range(x.shape[0]):
-            work[k + j] = x[j]
-            total += x[j] - x[j] != 0.0
-        k += x.shape[0]
-    if total > 0:
+@kernel
+def copied(work, i, k, x):
+    """Input number i to work[k:]; whether it has the right size and finite numbers."""
+    if x.shape[0] != int(work[1 + i]):
         return False
+    finite = True
+    for j in range(x.shape[0]):
+        work[k + j] = x[j]
+        finite &= x[j] - x[j] == 0.0
+    return finite
+
+
+@kernel
+def called(work, k, out):
+    """Run the code on the inputs in work[HEAD:k]; whether it is for them, and the outputs are finite."""
     count = out.shape[0]
     call_at(work[:1].view(np.int64)[0], work[HEAD:].ctypes.data, work[k:].ctypes.data)
-    finite = work[k + count] == 1.0
+    good = work[k + count] == 1.0
     for i in range(count):
         out[i] = work[k + i]
-        finite &= out[i] - out[i] == 0.0
-    return finite
+        good &= out[i] - out[i] == 0.0
+    return good
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
+def one_entry(work, q, v, a, out):
+    """One state. work: address of the code, sizes of the inputs, then room for inputs and outputs. False where the code
+    is not for it: other sizes, numbers that are not finite, guards that do not hold.
+    """
+    k = HEAD + q.shape[0]
+    n = v.shape[0]
+    return (copied(work, 0, HEAD, q) and copied(work, 1, k, v) and copied(work, 2, k + n, a)
+            and called(work, k + 2 * n, out))
 
 
 @entry("int64(int64, float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], int64, "
@@ -79,41 +86,37 @@ def blocks_entry(address, x0, x1, x2, x3, x4, start, end, out, good):
     return bad
 
 
-_NONE = np.zeros(0)
 _pools: dict[int, ThreadPoolExecutor] = {}
 
 
-class Lanes:
-    """The code of one function. single, wide: addresses; sizes: of the inputs; count: of the outputs."""
+def one_state(address: int, sizes: Sequence[int], count: int) -> Callable[..., Array | None]:
+    """What calls code for one state with inputs of these sizes: an array of `count` outputs, None where the code is not
+    for the state. `TypeError` or the like for what are no arrays of one state.
+    """
+    work = np.zeros(HEAD + sum(sizes) + count + 1)
+    work[:1].view(np.int64)[0] = address
+    work[1:1 + len(sizes)] = sizes
+    one_entry.compile()
+    one, empty = one_entry.call, np.empty
 
-    def __init__(self, single: int, wide: int, sizes: tuple[int, ...], count: int) -> None:
-        self._wide, self._sizes, self._count = wide, sizes, count
-        self._rest = (_NONE,) * (5 - len(sizes))
-        self._work = np.zeros(HEAD + sum(sizes) + count + 1)
-        self._work[:1].view(np.int64)[0] = single
-        self._work[1:1 + len(sizes)] = sizes
+    def call(q: Any, v: Any, a: Any) -> Array | None:
+        out = empty(count)
+        return out if one(work, q, v, a, out) else None
 
-    def one(self, inputs: tuple[Any, ...], out: Array) -> bool:
-        """One state; whether the code was for it. `TypeError` for what are no arrays of one state."""
-        found: bool = one_entry.call(self._work, *inputs, *self._rest, out)
-        return found
+    return call
 
-    def many(self, inputs: tuple[Array, ...], out: Array, threads: int) -> NDArray[np.bool_]:
-        """States (N, …) each; for which of them the code was."""
-        states = len(out)
-        good = np.empty(states, dtype=np.bool_)
-        given = [*inputs, *[np.empty((states, 0))] * (5 - len(inputs))]
-        threads = min(threads, max(1, states // PIECE))
-        if threads < 2:
-            blocks_entry.call(self._wide, *given, 0, states, out, good)
-            return good
-        step = -(-states // threads // WIDTH) * WIDTH
-        pool = _pools.setdefault(threads, ThreadPoolExecutor(threads, thread_name_prefix="lanes"))
-        list(pool.map(lambda start: blocks_entry.call(self._wide, *given, start, min(start + step, states), out, good),
-                      range(0, states, step)))
+
+def many_states(address: int, inputs: Sequence[Array], out: Array, threads: int) -> NDArray[np.bool_]:
+    """Code for many states (N, …) each, to out (N, outputs); for which of them it was."""
+    states = len(out)
+    good = np.empty(states, dtype=np.bool_)
+    given = [*inputs, *[np.empty((states, 0))] * (5 - len(inputs))]
+    threads = min(threads, max(1, states // PIECE))
+    if threads < 2:
+        blocks_entry.call(address, *given, 0, states, out, good)
         return good
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    step = -(-states // threads // WIDTH) * WIDTH
+    pool = _pools.setdefault(threads, ThreadPoolExecutor(threads, thread_name_prefix="lanes"))
+    list(pool.map(lambda start: blocks_entry.call(address, *given, start, min(start + step, states), out, good),
+                  range(0, states, step)))
+    return good

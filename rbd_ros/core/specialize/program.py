@@ -19,7 +19,7 @@ CONSTANT, INPUT, ADD, SUB, MUL, DIV, NEG, SIN, COS, SQRT, ABS = range(11)
 LEAVES = (CONSTANT, INPUT)
 COMMUTE = (ADD, MUL)
 GREATER, AT_LEAST, EQUAL = ">", ">=", "=="
-MOST = 60_000    # operations: more take longer to translate than they save
+MOST = 15_000    # operations: translating more takes minutes
 _EVALUATE: dict[int, Callable[..., float]] = {
     ADD: lambda a, b: a + b, SUB: lambda a, b: a - b, MUL: lambda a, b: a * b, DIV: lambda a, b: a / b,
     NEG: lambda a: -a, SIN: math.sin, COS: math.cos, SQRT: math.sqrt, ABS: abs}

@@ -1,7 +1,7 @@
 """`rbd.specialize`: a model whose functions run code made for that robot alone."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,8 @@ from ..kernel_cache import key_of_core
 from ..model.robot_model import RobotModel
 from ..model.scalars import step_count
 from ..model.state import not_a_model
-from .functions import FUNCTIONS, recorded
-from .lanes import Lanes
+from .functions import FUNCTIONS, PUBLIC, recorded
+from .lanes import many_states, one_state
 from .llvm import WIDTH, printed
 from .machine import address_of
 from .program import NoProgram, Program
@@ -27,82 +27,81 @@ class SpecializedModel(RobotModel):
     """A robot model for which functions of `FUNCTIONS` have code of their own, made or loaded when first called."""
 
     threads: int
-    _codes: dict[str, Lanes | None]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self.description, self.threads)
 
-    def _specialized(self, name: str, inputs: tuple[Any, ...]) -> Any:
-        """What the function returns; None where the ordinary kernels have to look at it."""
-        function = FUNCTIONS.get(name)
-        if function is None:
-            return None
-        code = self._codes[name] if name in self._codes else self._made(name)
-        if name == "inverse_dynamics_time_derivatives":
-            inputs = (*inputs[:3], *inputs[3])
-        if code is None or len(inputs) != len(function.inputs):
-            return None
-        shapes = function.shapes(self)
-        if getattr(inputs[0], "ndim", 0) == 2:
-            return self._many(name, code, inputs, shapes)
-        if len(shapes) == 1:
-            out = np.empty(shapes[0])
-            return out if code.one(inputs, out.reshape(-1)) else None
-        stacked = np.empty((len(shapes), *shapes[0]))
-        return function.result(*stacked) if code.one(inputs, stacked.reshape(-1)) else None
+    def has_code(self, name: str) -> bool:
+        """Whether the function has code of its own by now."""
+        return isinstance(self._specialized[name], _Calls)
 
-    def _many(self, name: str, code: Lanes, inputs: tuple[Any, ...], shapes: Sequence[tuple[int, ...]]) -> Any:
-        function = FUNCTIONS[name]
-        given = [np.ascontiguousarray(x, dtype=np.float64) for x in inputs]
-        count = len(given[0])
-        for x, kind in zip(given, function.inputs, strict=True):
-            if x.shape != (count, self.nq if kind == "q" else self.nv):
-                return None
-        sizes = [int(np.prod(shape)) for shape in shapes]
-        out = np.empty((count, sum(sizes)))
-        good = code.many(tuple(given), out, self.threads)
-        if not good.all():    # by the ordinary kernels; what they refuse they name, of the whole batch
-            try:
-                rest = self._ordinary(name, [x[~good] for x in given])
-            except RbdError:
-                return None
-            parts = rest if isinstance(rest, tuple) else (rest,)
-            out[~good] = np.concatenate([np.reshape(part, (len(part), -1)) for part in parts], axis=1)
-        ends = np.cumsum(sizes)[:-1]
-        arrays = [part.reshape(count, *shape) for part, shape in zip(np.split(out, ends, axis=1), shapes, strict=True)]
-        return function.result(*arrays)
+    def _first_call(self, name: str, *inputs: Any) -> Any:
+        self._make(name)
+        return self._specialized[name](*inputs)
 
-    def _ordinary(self, name: str, inputs: Sequence[Array]) -> Any:
-        import rbd_ros
+    def _make(self, name: str) -> None:
+        """Make or load the code of a function; without a program the ordinary kernels compute it."""
+        try:
+            self._specialized[name] = _Calls(self, name)
+        except NoProgram:
+            self._specialized[name] = _nothing
 
-        model = RobotModel.from_description(self.description)
-        return getattr(rbd_ros, name)(model, *inputs)
 
-    def _made(self, name: str) -> Lanes | None:
-        """The code of a function; None where it has no program."""
-        key = f"{key_of_core()} {name} {self._block.tobytes().hex()}"
-        function = FUNCTIONS[name]
-        sizes = tuple(self.nq if kind == "q" else self.nv for kind in function.inputs)
-        count = sum(int(np.prod(shape)) for shape in function.shapes(self))
+def _nothing(*inputs: Any) -> None:
+    """The ordinary kernels compute."""
+
+
+class _Calls:
+    """The code of one function, called with its inputs: what the function returns, None where the ordinary kernels have
+    to look at it.
+    """
+
+    def __init__(self, model: SpecializedModel, name: str) -> None:
+        self._model, self._name, self._function = model, name, FUNCTIONS[name]
+        self._shapes = self._function.shapes(model)
+        self._sizes = [int(np.prod(shape)) for shape in self._shapes]
+        self._columns = [model.nq if kind == "q" else model.nv for kind in self._function.inputs]
+        key = f"{key_of_core()} {name} {model._block.tobytes().hex()}"
         programs: list[Program] = []
 
         def text(lanes: int) -> str:
             if not programs:
-                programs.append(recorded(self, name))
+                programs.append(recorded(model, name))
             return printed(programs[0], "f", lanes)
 
-        try:
-            addresses = [address_of("f", f"{key} {lanes}", partial(text, lanes)) for lanes in (1, WIDTH)]
-        except NoProgram:
-            self._codes[name] = None
+        self._wide = address_of("f", f"{key} {WIDTH}", partial(text, WIDTH))
+        self._one: Callable[..., Any] = _nothing    # to call the kernels for all else takes as long
+        if self._function.inputs == "qvv" and self._shapes == ((model.nv,),):
+            self._one = one_state(address_of("f", f"{key} 1", partial(text, 1)), self._columns, model.nv)
+
+    def __call__(self, *inputs: Any) -> Any:
+        if isinstance(inputs[-1], tuple):    # of higher derivatives
+            inputs = (*inputs[:-1], *inputs[-1])
+        if len(inputs) != len(self._columns):
             return None
-        found = self._codes[name] = Lanes(addresses[0], addresses[1], sizes, count)
-        return found
+        if getattr(inputs[0], "ndim", 0) != 2:
+            return self._one(*inputs)
+        given = [np.ascontiguousarray(x, dtype=np.float64) for x in inputs]
+        count = len(given[0])
+        if any(x.shape != (count, columns) for x, columns in zip(given, self._columns, strict=True)):
+            return None
+        out = np.empty((count, sum(self._sizes)))
+        good = many_states(self._wide, given, out, self._model.threads)
+        if not good.all():    # by the ordinary kernels; what they refuse they name, of the whole batch
+            try:
+                rest = PUBLIC[self._name](RobotModel.from_description(self._model.description),
+                                          *(x[~good] for x in given))
+            except RbdError:
+                return None
+            parts = rest if isinstance(rest, tuple) else (rest,)
+            out[~good] = np.concatenate([np.reshape(part, (len(part), -1)) for part in parts], axis=1)
+        arrays = np.split(out, np.cumsum(self._sizes)[:-1], axis=1)
+        return self._function.result(*(x.reshape(count, *shape) for x, shape in zip(arrays, self._shapes, strict=True)))
 
 
 def specialize(model: RobotModel, functions: Sequence[str] = (), threads: int = 1) -> SpecializedModel:
-    """The same robot with code of its own: every function takes it as it takes `model`, and is faster for one state, a
-    multiple for batches.
+    """The same robot with code of its own: every function takes it as it takes `model`; batches are several times as
+    fast, single states of inverse and forward dynamics a little.
 
     functions: names of those whose code is made at once, of `FUNCTIONS`; the others' is made when they are first
     called, in 0.1 to some s, and kept on disk. threads: over which batches are spread. Where a state is beyond what the
@@ -115,11 +114,12 @@ def specialize(model: RobotModel, functions: Sequence[str] = (), threads: int = 
         raise RbdError("specialize needs numba, which is not installed or switched off")
     made: SpecializedModel = object.__new__(SpecializedModel)
     made.__dict__.update(model.__dict__)
-    made.__dict__.update(threads=step_count(threads), _codes={}, _work=made._new_work())
+    first = {name: partial(made._first_call, name) for name in FUNCTIONS}
+    made.__dict__.update(threads=step_count(threads), _specialized=first, _work=made._new_work())
     for name in functions:
         if name not in FUNCTIONS:
             raise unknown_name("function", name, FUNCTIONS)
-        made._made(name)
+        made._make(name)
     return made
 
 

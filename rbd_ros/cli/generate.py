@@ -1,0 +1,37 @@
+"""`rbd generate`: a robot's functions as C source for controllers and firmware."""
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..core.errors import RbdError
+from ..core.model.files.urdf import load_urdf
+from ..core.model.samples import sample_names, sample_path
+from ..core.specialize.c_source import ARGUMENTS, PRECISIONS, c_files
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("urdf", help=f"robot description, or a sample: {', '.join(sample_names())}")
+    parser.add_argument("--functions", nargs="+", default=["inverse_dynamics"], choices=ARGUMENTS, metavar="FUNCTION",
+                        help=f"of {', '.join(ARGUMENTS)} (default: inverse_dynamics)")
+    parser.add_argument("-o", "--output", type=Path, default=Path("."), help="folder for the files")
+    parser.add_argument("--name", default="", help="prefix of files and functions (default: the robot's name)")
+    parser.add_argument("--precision", choices=PRECISIONS, default="double")
+    parser.add_argument("--root", choices=("fixed", "floating"), default="fixed", help="how the base link stands")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    path = sample_path(arguments.urdf) if arguments.urdf in sample_names() else arguments.urdf
+    model = load_urdf(path, root=arguments.root)
+    files = c_files(model, arguments.functions, arguments.name, arguments.precision)
+    try:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (arguments.output / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RbdError(f"{arguments.output}: {error.strerror}") from None
+    for name, text in files.items():
+        print(f"{arguments.output / name}  ({len(text) / 1000:.0f} kB)")
+    print(f"try it: cmake -S {arguments.output} -B {arguments.output}/build && cmake --build {arguments.output}/build "
+          f"&& ctest --test-dir {arguments.output}/build")
+    return 0
