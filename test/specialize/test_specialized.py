@@ -23,9 +23,10 @@ CASES = [(name, kind) for kind in MODELS for name in FUNCTIONS] + [
     (name, kind) for kind in KINDS_OF_JOINTS for name in ("inverse_dynamics", "forward_dynamics")]
 ROBOTS = pinocchio_peer.loadable()
 # solved through the mass matrix; with Taylor series of their own; too long
-WITHOUT = {("forward_dynamics", "mimic"), ("forward_dynamics_derivatives", "biped"), *((name, "every joint") for name in (
-    "inverse_dynamics_time_derivatives", "inverse_dynamics_derivatives", "forward_dynamics_derivatives",
-    "coriolis_matrix", "inertial_regressor"))}
+WITHOUT = {("forward_dynamics", "mimic"), ("forward_dynamics_derivatives", "biped"),
+           *((name, "every joint") for name in (
+               "inverse_dynamics_time_derivatives", "inverse_dynamics_derivatives", "forward_dynamics_derivatives",
+               "coriolis_matrix", "inertial_regressor"))}
 SIZES = (0, 1, 7, 8, 9, 101)
 KINDS = {"q": "nq", "v": "nv"}
 
