@@ -1,0 +1,139 @@
+"""Weighted linear least squares of stacked efforts, robust to outliers, with a covariance that knows of correlation.
+
+Weights per joint are one over the residual's standard deviation; Huber's function bounds what a single sample does.
+Filtered residuals are correlated in time: the covariance is `A⁻¹ B A⁻¹` with B from the residuals' autocovariance.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import RbdError
+
+Array = NDArray[np.float64]
+HUBER = 2.0          # standard deviations, from where on a residual counts linearly
+OUTLIER = 6.0        # standard deviations: reported
+ROUNDS = 6
+LAGS = 10            # samples of the residuals' autocovariance that count in full; to twice that it fades
+WEAKEST = 1e-7       # singular values of scaled columns: what is below is not shown
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Stacked efforts: X (N, nv, p) and y (N, nv) of pieces with these lengths; joints (nv,) that are measured."""
+
+    X: Array
+    y: Array
+    lengths: tuple[int, ...]
+    measured: NDArray[np.bool_]
+
+    def columns(self, chosen: NDArray[np.int64], known: Array | None = None) -> Rows:
+        """These columns only; the others have the parameters `known` (p,) (None: zero)."""
+        y = self.y
+        if known is not None:
+            others = np.array(known)
+            others[chosen] = 0.0
+            y = y - self.X @ others
+        return Rows(self.X[..., chosen], y, self.lengths, self.measured)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """beta (p,), covariance (p, p) (infinite on the diagonal where nothing is seen), sigma (nv,): residuals' standard
+    deviation per joint; weights (N, nv): of the squares, 1/σ² and Huber's; condition: of the scaled columns; outliers.
+    """
+
+    beta: Array
+    covariance: Array
+    sigma: Array
+    weights: Array
+    condition: float
+    seen: int
+    outliers: int
+
+    @property
+    def half_width(self) -> Array:
+        """Of 95 % intervals."""
+        return 1.959964 * np.sqrt(np.diag(self.covariance))
+
+
+def linear_fit(rows: Rows, robust: bool = True) -> LinearFit:
+    """The parameters that explain the efforts best; `RbdError` where there are fewer rows than parameters."""
+    n, nv, p = rows.X.shape
+    count = n * int(rows.measured.sum())
+    if count < 2 * p:
+        raise RbdError(f"{count} efforts for {p} parameters: the recording is too short, or the cutoff too low")
+    sigma = np.where(rows.measured, np.maximum(np.std(rows.y, axis=0), 1e-12), np.inf)
+    huber = np.ones((n, nv))
+    beta = np.zeros(p)
+    for _ in range(ROUNDS):
+        weights = np.where(rows.measured, huber / np.where(rows.measured, sigma, 1.0) ** 2, 0.0)
+        beta, inverse, condition, seen, lost = _solve(rows.X, rows.y, weights)
+        residual = rows.y - rows.X @ beta
+        floor = 1e-9 * np.maximum(np.abs(rows.y).max(axis=0), 1e-9)
+        if robust:    # 1.4826 median|r|: the standard deviation of normal ones, whatever outliers do
+            spread = 1.4826 * np.median(np.abs(residual), axis=0)
+            sigma = np.where(rows.measured, np.maximum(spread, floor), np.inf)
+            size = np.abs(residual) / np.where(rows.measured, sigma, 1.0)
+            huber = np.minimum(1.0, HUBER / np.maximum(size, HUBER))
+        else:
+            sigma = np.where(rows.measured, np.maximum(np.std(residual, axis=0), floor), np.inf)
+    outliers = int(np.sum((np.abs(residual) > OUTLIER * sigma) & rows.measured))
+    covariance = _covariance(rows, residual, weights, inverse) * count / max(count - seen, 1)
+    if lost is not None:
+        covariance[lost, :] = covariance[:, lost] = 0.0
+        covariance[lost, lost] = np.inf
+    return LinearFit(beta, covariance, sigma, weights, condition, seen, outliers)
+
+
+def _solve(X: Array, y: Array, weights: Array) -> tuple[Array, Array, float, int, NDArray[np.int64] | None]:
+    """Least squares by singular values of scaled columns; parameters with a part in what is not seen, if any."""
+    root = np.sqrt(weights)
+    A = (X * root[..., None]).reshape(-1, X.shape[-1])
+    b = (y * root).reshape(-1)
+    A, b = A[root.reshape(-1) > 0.0], b[root.reshape(-1) > 0.0]
+    scale = np.linalg.norm(A, axis=0)
+    scale[scale <= 1e-12 * scale.max(initial=1e-300)] = np.inf
+    Q, R = np.linalg.qr(A / scale)
+    U, sizes, V = np.linalg.svd(R)
+    good = sizes > WEAKEST * sizes[0]
+    inverse = (V[good].T / sizes[good])
+    beta = inverse @ (U[:, good].T @ (Q.T @ b)) / scale
+    lost = None
+    if not good.all():
+        blind = np.abs(V[~good]).max(axis=0) > 1e-4
+        lost = np.flatnonzero(blind | np.isinf(scale))
+    spread = (inverse @ inverse.T) / np.outer(scale, scale)
+    condition = float(sizes[0] / sizes[good][-1]) if good.all() else float("inf")
+    return beta, spread, condition, int(good.sum()), lost
+
+
+def _covariance(rows: Rows, residual: Array, weights: Array, inverse: Array) -> Array:
+    """`A⁻¹ B A⁻¹`, B = Σ over joints, and over times s and t in the same piece, of w x γ(s − t) xᵀ w."""
+    p = rows.X.shape[-1]
+    B = np.zeros((p, p))
+    starts = np.concatenate([[0], np.cumsum(rows.lengths)])
+    spans = [slice(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    for j in np.flatnonzero(rows.measured):
+        wx = rows.X[:, j] * weights[:, j, None]
+        level = np.median(weights[:, j][weights[:, j] > 0.0])
+        r = residual[:, j] * np.minimum(1.0, np.sqrt(weights[:, j] / level))
+        for lag in range(2 * LAGS):
+            pairs = [(wx[s][:-lag or None], wx[s][lag:], r[s][:-lag or None], r[s][lag:]) for s in spans
+                     if s.stop - s.start > 2 * LAGS]
+            if not pairs:
+                continue
+            taper = min(1.0, 2.0 - lag / LAGS)
+            gamma = sum(float(a @ b) for *_, a, b in pairs) / sum(len(a) for *_, a, b in pairs)
+            cross = sum(a.T @ b for a, b, *_ in pairs)
+            B += taper * gamma * (cross if lag == 0 else cross + cross.T)
+    covariance = inverse @ B @ inverse.T
+    covariance = (covariance + covariance.T) / 2
+    least = 0.25 * np.diag(inverse)    # as if uncorrelated, halved: B of few samples need not be positive
+    diagonal = np.diag(covariance)
+    grown = np.sqrt(np.maximum(least, diagonal) / np.where(diagonal > 0.0, diagonal, 1.0))
+    covariance = covariance * np.outer(grown, grown)
+    np.fill_diagonal(covariance, np.maximum(least, diagonal))
+    return covariance
