@@ -68,7 +68,7 @@ def structural_base(model: RobotModel, chosen: NDArray[np.int64]) -> BaseParamet
     """The base of these columns of θ, the others being known."""
     names = parameter_names(model)
     q, v, a = random_states(model, max(2 * len(chosen) // model.nv, 20) + 10)
-    W = full_regressor(model, q, v, a, smoothing=0.5)[..., chosen].reshape(-1, len(chosen))
+    W = full_regressor(model, q, v, a, np.tanh(2.0 * v))[..., chosen].reshape(-1, len(chosen))
     return base_of(W, tuple(names[i] for i in chosen))
 
 

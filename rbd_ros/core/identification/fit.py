@@ -50,12 +50,12 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
         raise RbdError(f"model '{model.name}' has no joints: nothing can be identified")
     fixed_delay = None if delay == "estimate" else _seconds(delay)
     tell("reading and filtering")
-    prepared = prepare(model, recording, cutoff, fixed_delay or 0.0)
+    prepared = prepare(model, recording, cutoff, fixed_delay or 0.0, smoothing)
     findings = list(prepared.notes)
     check = check_efforts(model, prepared.pieces)
     gain, notes = checked_gains(model, gains, check)
     findings += notes if gains is not None else check.findings
-    rows = stacked(model, prepared, gain, smoothing)
+    rows = stacked(model, prepared, gain)
     unknown = unknowns(model, rows, mode, body, rotors, friction)
     findings += unknown.notes
     known = _known(unknown)
@@ -75,8 +75,8 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
             findings.append(f"efforts are {1e3 * lag:.1f} ms {'behind' if lag > 0.0 else 'ahead of'} the states: "
                             "taken back")
             tell("again without the delay")
-            prepared = prepare(model, recording, prepared.cutoff, lag)
-            rows = stacked(model, prepared, gain, smoothing)
+            prepared = prepare(model, recording, prepared.cutoff, lag, smoothing)
+            rows = stacked(model, prepared, gain)
             fitted, held = _split(rows, 0.0 if validation is not None else float(holdout))
             linear = linear_fit(fitted.columns(columns[base.independent], known), robust)
     tell("consistent fit")
@@ -91,9 +91,9 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     judged = held
     if validation is not None:
         tell("validation")
-        other = prepare(model, validation, prepared.cutoff, lag)
+        other = prepare(model, validation, prepared.cutoff, lag, smoothing)
         findings += [f"validation: {note}" for note in other.notes if "left out" in note]
-        judged = stacked(model, other, gain, smoothing)
+        judged = stacked(model, other, gain)
     free = known.copy()
     free[columns[base.independent]] += linear.beta
     residual, shown_rows = _judge(model, fitted, judged, predicted, free)
@@ -125,11 +125,11 @@ def _known(unknown: Unknowns) -> Array:
     return known
 
 
-def stacked(model: RobotModel, prepared: Prepared, gain: Array, smoothing: float) -> Rows:
+def stacked(model: RobotModel, prepared: Prepared, gain: Array) -> Rows:
     """Regressor and efforts of all pieces, filtered alike, at few samples per cycle of the cutoff frequency."""
     X, y = [], []
     for piece in prepared.pieces:
-        Y = full_regressor(model, piece.q, piece.v, piece.a, smoothing)
+        Y = full_regressor(model, piece.q, piece.v, piece.a, piece.slip)
         columns, tau = decimated(prepared, piece, Y, gain * piece.tau)
         X.append(columns)
         y.append(tau)

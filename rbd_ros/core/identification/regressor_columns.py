@@ -7,7 +7,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..actuation.friction import SMOOTHING
 from ..derivatives.regressor import PARAMETERS, inertial_regressor
 from ..model.assembly import Description
 from ..model.inertia import Inertia
@@ -35,14 +34,14 @@ def columns_of(model: RobotModel, what: str) -> slice:
     return slice(at, at + nv)
 
 
-def full_regressor(model: RobotModel, q: Array, v: Array, a: Array, smoothing: float = SMOOTHING) -> Array:
-    """∂τ/∂θ, (N, nv, 10·nb + 4·nv); smoothing as of `friction_effort`."""
+def full_regressor(model: RobotModel, q: Array, v: Array, a: Array, slip: Array) -> Array:
+    """∂τ/∂θ, (N, nv, 10·nb + 4·nv); slip (N, nv): `tanh(v / s)`, what Coulomb friction is proportional to."""
     n, nv, bodies = len(q), model.nv, PARAMETERS * len(model.body_names)
     out = np.zeros((n, nv, bodies + len(PER_JOINT) * nv))
     for part in (slice(k, min(k + AT_ONCE, n)) for k in range(0, n, AT_ONCE)):
         out[part, :, :bodies] = inertial_regressor(model, q[part], v[part], a[part])
     own = np.arange(nv)
-    for what, column in zip(PER_JOINT, (a, v, np.tanh(v / smoothing), np.ones_like(v)), strict=True):
+    for what, column in zip(PER_JOINT, (a, v, slip, np.ones_like(v)), strict=True):
         out[:, own, columns_of(model, what).start + own] = column
     return out
 

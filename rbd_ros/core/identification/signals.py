@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..actuation.friction import SMOOTHING
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
@@ -29,13 +30,16 @@ CUTOFF_FACTOR, LOWEST_CUTOFF, HIGHEST_CUTOFF = 4.0, 4.0, 40.0    # Hz
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Even samples of one stretch of motion: t (N,), q, v, a, tau (N, nv), all filtered alike."""
+    """Even samples of one stretch of motion: t (N,), q, v, a, tau (N, nv), all filtered alike. slip (N, nv): what
+    Coulomb friction is proportional to, `tanh(v / s)`; it jumps, so it is filtered as the efforts are, at full rate.
+    """
 
     t: Array
     q: Array
     v: Array
     a: Array
     tau: Array
+    slip: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +58,11 @@ class Prepared:
         return sum(float(piece.t[-1] - piece.t[0]) for piece in self.pieces)
 
 
-def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None, delay: float = 0.0) -> Prepared:
+def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None, delay: float = 0.0,
+            smoothing: float = SMOOTHING) -> Prepared:
     """The recording in the model's order, cleaned, filtered below `cutoff` (Hz; None: chosen from the positions) and
-    differentiated; efforts are read `delay` (s) later than states. `RbdError` where nothing of use is left.
+    differentiated; efforts are read `delay` (s) later than states. smoothing (rad/s, m/s): of the Coulomb friction.
+    `RbdError` where nothing of use is left.
     """
     if not isinstance(recording, Recording):
         raise RbdError(f"recording: expected rbd.Recording, got {type(recording).__name__}")
@@ -83,7 +89,7 @@ def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None
         raise RbdError(f"{recording.source}: no piece is as long as {FEWEST} samples and the delay")
     chosen = _cutoff(even, rate) if cutoff is None else positive(cutoff, "cutoff", "frequency")
     chosen = min(chosen, 0.4 * rate)
-    pieces = tuple(_filtered(piece, rate, chosen) for piece in even)
+    pieces = tuple(_filtered(piece, rate, chosen, smoothing) for piece in even)
     _compare_velocities(model, even, pieces, notes)
     return Prepared(pieces, rate, chosen, tuple(notes), still, unmeasured)
 
@@ -168,7 +174,8 @@ def _evened(recording: Recording, rate: float, delay: float) -> Piece:
     at = np.arange(first, last, 1.0 / rate)
     q, tau = CubicSpline(t, recording.q)(at), CubicSpline(t, recording.tau)(at + delay)
     v = np.full_like(q, np.nan) if recording.v is None else CubicSpline(t, recording.v)(at)
-    return Piece(at + recording.t[0], q, v, np.full_like(q, np.nan), tau)
+    nothing = np.full_like(q, np.nan)
+    return Piece(at + recording.t[0], q, v, nothing, tau, nothing)
 
 
 def _cutoff(pieces: list[Piece], rate: float) -> float:
@@ -200,7 +207,7 @@ def low_pass(signal: Array, rate: float, cutoff: float) -> Array:
     return filtered
 
 
-def _filtered(piece: Piece, rate: float, cutoff: float) -> Piece:
+def _filtered(piece: Piece, rate: float, cutoff: float, smoothing: float) -> Piece:
     """Filtered, differentiated, and without the ends, where the filter has only one side to look at."""
     from scipy.interpolate import make_interp_spline
 
@@ -210,14 +217,17 @@ def _filtered(piece: Piece, rate: float, cutoff: float) -> Piece:
     margin = min(int(rate / cutoff), len(q) // 10)
     rows = slice(margin, len(q) - margin, step)
     t = piece.t[rows]
-    return Piece(t, q[rows], spline(t, nu=1), spline(t, nu=2), tau[rows])
+    v = spline(piece.t, nu=1)
+    slip = low_pass(np.tanh(v / smoothing), rate, cutoff)
+    return Piece(t, q[rows], v[rows], spline(t, nu=2), tau[rows], slip[rows])
 
 
 def _compare_velocities(model: RobotModel, raw: list[Piece], pieces: tuple[Piece, ...], notes: list[str]) -> None:
     """Recorded velocities against those of the positions: swapped joints, signs and units show here."""
     if any(np.isnan(piece.v).any() for piece in raw):
         return
-    recorded = np.concatenate([CubicSplineAt(piece, filtered.t) for piece, filtered in zip(raw, pieces, strict=True)])
+    recorded = np.concatenate([np.column_stack([np.interp(filtered.t, piece.t, column) for column in piece.v.T])
+                               for piece, filtered in zip(raw, pieces, strict=True)])
     own = np.concatenate([piece.v for piece in pieces])
     size = np.sqrt(np.mean(own**2, axis=0))
     off = np.sqrt(np.mean((recorded - own) ** 2, axis=0))
@@ -228,10 +238,6 @@ def _compare_velocities(model: RobotModel, raw: list[Piece], pieces: tuple[Piece
         where = (f"; it is that of {model.velocity_names[best]}" if best != j and scores[best] > 0.95 else "")
         notes.append(f"velocity of {model.velocity_names[j]} is not the derivative of its position{where}: columns "
                      "swapped, or other units? Velocities are taken from the positions")
-
-
-def CubicSplineAt(piece: Piece, t: Array) -> Array:
-    return np.column_stack([np.interp(t, piece.t, column) for column in piece.v.T])
 
 
 def decimated(prepared: Prepared, piece: Piece, *columns: Array) -> list[Array]:
