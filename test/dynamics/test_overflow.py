@@ -39,7 +39,7 @@ def needed(name):
     return [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
 
 
-PLANNED = ["optimize_motion", "time_optimal"]    # of motions, not of states
+PLANNED = ["optimize_motion", "time_optimal", "identify", "excitation", "base_parameters"]    # of motions
 FREE = [name for name in FUNCTIONS
         if first(name) == "model" and "constraints" not in needed(name) and name not in PLANNED]
 CONSTRAINED = [name for name in FUNCTIONS if "constraints" in needed(name)]

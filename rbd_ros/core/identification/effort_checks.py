@@ -10,7 +10,7 @@ from ..dynamics.inverse import gravity_effort, inverse_dynamics
 from ..errors import RbdError, shown, unknown_name
 from ..model.robot_model import RobotModel
 from .linear_fit import Rows
-from .signals import Piece, Prepared, decimated, shifted
+from .recorded.signals import Piece, Prepared, decimated, shifted
 
 Array = NDArray[np.float64]
 LONGEST_DELAY = 0.05     # s
@@ -61,7 +61,7 @@ def _apart(y: Array, heavy: Array, moving: Array) -> Array | None:
     lengths = np.linalg.norm(A, axis=0)
     if not lengths.min() > 0.2 * lengths.max() or np.linalg.cond(A / lengths) > 10.0:
         return None
-    found = np.linalg.lstsq(A, y, rcond=None)[0]
+    found = np.linalg.lstsq(A, y, rcond=None)[0].astype(np.float64)
     left = y - A @ found
     return found if left @ left < 0.5 * (y @ y) else None
 
@@ -106,9 +106,9 @@ def _gains(value: object, count: int) -> Array:
     return array
 
 
-def estimate_delay(prepared: Prepared, rows: Rows, weights: Array) -> float:
-    """How much later than states efforts are (s), by the least residual of the base regressor `rows`; 0 where there
-    is no clear least one within ±50 ms.
+def estimate_delay(prepared: Prepared, gain: Array, rows: Rows, known: Array, weights: Array) -> float:
+    """How much later than states efforts are (s), by the least residual of the base regressor `rows`, efforts `known`
+    (N, nv) taken off; 0 where there is no clear least one within ±50 ms.
     """
     root = np.sqrt(weights)
     A = (rows.X * root[..., None]).reshape(-1, rows.X.shape[-1])
@@ -116,20 +116,20 @@ def estimate_delay(prepared: Prepared, rows: Rows, weights: Array) -> float:
     Q = np.linalg.qr(A[:, lengths > 0.0] / lengths[lengths > 0.0])[0]
 
     def left(delay: float) -> float:
-        parts = [decimated(prepared, piece, shifted(piece, delay).tau)[0] for piece in prepared.pieces]
-        b = (np.concatenate(parts) * root).reshape(-1)
+        parts = [decimated(prepared, piece, gain * shifted(piece, delay).tau)[0] for piece in prepared.pieces]
+        b = ((np.concatenate(parts) - known) * root).reshape(-1)
         return float(b @ b - np.sum((Q.T @ b) ** 2))
 
-    step = LONGEST_DELAY / STEPS
-    grid = step * np.arange(-STEPS, STEPS + 1)
+    best, width = 0.0, LONGEST_DELAY / STEPS
+    steps = range(-STEPS, STEPS + 1)
     for _ in range(3):
-        values = np.array([left(delay) for delay in grid])
-        k = int(np.argmin(values))
-        if k in (0, len(grid) - 1):
-            return 0.0 if _ == 0 else float(grid[k])
-        best, width = float(grid[k]), float(grid[1] - grid[0])
-        curvature = values[k - 1] - 2.0 * values[k] + values[k + 1]
-        best += 0.5 * width * float(values[k - 1] - values[k + 1]) / float(curvature) if curvature > 0.0 else 0.0
-        grid = best + 0.25 * width * np.arange(-2, 3)
-    gain = left(0.0) - left(best)
-    return best if gain > 4.0 * np.log(max(root.size, 2)) else 0.0
+        values = [left(best + width * k) for k in steps]
+        at = int(np.argmin(values))
+        if at in (0, len(values) - 1):
+            return 0.0
+        before, least, after = values[at - 1:at + 2]
+        curvature = before - 2.0 * least + after
+        best += width * (steps[at] + (0.5 * (before - after) / curvature if curvature > 0.0 else 0.0))
+        steps, width = range(-2, 3), 0.25 * width
+    less = left(0.0) - left(best)
+    return best if less > 4.0 * np.log(max(root.size, 2)) else 0.0

@@ -20,7 +20,7 @@ from ..motion.optimal.certificate import Usage
 from ..motion.optimal.limits import CheckedLimits, MotionLimits, checked_limits
 from .base_parameters import structural_base
 from .excitation_cost import Information, Penalty, Series
-from .periodic_motion import PeriodicMotion
+from ..motion.periodic_motion import PeriodicMotion
 from .regressor_columns import columns_of, parameter_names
 
 Array = NDArray[np.float64]

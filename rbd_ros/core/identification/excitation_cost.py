@@ -10,7 +10,7 @@ from ..derivatives.regressor import PARAMETERS, inertial_regressor
 from ..dynamics.inverse import inverse_dynamics
 from ..model.robot_model import RobotModel
 from ..motion.optimal.limits import CheckedLimits
-from .periodic_motion import fourier
+from ..motion.periodic_motion import fourier
 from .regressor_columns import columns_of, full_regressor
 
 Array = NDArray[np.float64]
@@ -69,8 +69,8 @@ class Information:
         self.model, self.series, self.columns, self.weights = model, series, columns, weights
         nv, bodies = model.nv, PARAMETERS * len(model.body_names)
         self.inertial = columns[columns < bodies]
-        self.joint_columns = {what: (columns_of(model, what).start + np.arange(nv))[
-            np.isin(columns_of(model, what).start + np.arange(nv), columns)] for what in ("rotor", "viscous", "coulomb")}
+        own = {what: columns_of(model, what).start + np.arange(nv) for what in ("rotor", "viscous", "coulomb")}
+        self.joint_columns = {what: place[np.isin(place, columns)] for what, place in own.items()}
 
     def regressor(self, x: Array, slip: float) -> Array:
         q, v, a = self.series.motion(x)

@@ -16,13 +16,14 @@ from .consistent_fit import consistent_fit
 from .effort_checks import check_efforts, checked_gains, estimate_delay
 from .identified import Estimate, Identification, Residuals, Validation, identified_model
 from .linear_fit import LinearFit, Rows, linear_fit
-from .recording import Recording
-from .regressor_columns import full_regressor, parameter_names, parameters_of
-from .signals import Prepared, decimated, prepare
+from .recorded.recording import Recording
+from .regressor_columns import full_regressor, parameters_of
+from .recorded.signals import Prepared, decimated, prepare
 from .unknowns import Unknowns, unknowns
 
 Array = NDArray[np.float64]
 Progress = Callable[[str], None]
+DELAY_ROUNDS, SHORTEST_DELAY = 4, 5e-5    # s
 SAME_AS_PRIOR = 1.0    # half-widths beyond this share of a parameter's usual size show nothing
 
 
@@ -65,20 +66,21 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     base = structural_base(model, columns)
     fitted, held = _split(rows, 0.0 if validation is not None else float(holdout))
     tell(f"{base.rank} base parameters of {len(columns)}, {fitted.y.size} efforts")
-    linear = linear_fit(fitted.columns(columns[base.independent], known), robust)
     lag = fixed_delay or 0.0
-    if fixed_delay is None:
-        whole = linear_fit(rows.columns(columns[base.independent], known), robust)
-        less = Rows(rows.X[..., columns[base.independent]], rows.y, rows.lengths, rows.measured)
-        lag = estimate_delay(_scaled(prepared, gain, rows.X @ known), less, whole.weights)
-        if lag:
-            findings.append(f"efforts are {1e3 * lag:.1f} ms {'behind' if lag > 0.0 else 'ahead of'} the states: "
-                            "taken back")
-            tell("again without the delay")
-            prepared = prepare(model, recording, prepared.cutoff, lag, smoothing)
-            rows = stacked(model, prepared, gain)
-            fitted, held = _split(rows, 0.0 if validation is not None else float(holdout))
-            linear = linear_fit(fitted.columns(columns[base.independent], known), robust)
+    for _ in range(DELAY_ROUNDS if fixed_delay is None else 0):    # weights are better with less delay left
+        more = estimate_delay(prepared, gain, rows.columns(columns[base.independent], known), rows.X @ known,
+                              linear_fit(rows.columns(columns[base.independent], known), robust).weights)
+        if abs(more) < SHORTEST_DELAY:
+            break
+        lag += more
+        tell(f"efforts {1e3 * lag:.1f} ms behind the states")
+        prepared = prepare(model, recording, prepared.cutoff, lag, smoothing)
+        rows = stacked(model, prepared, gain)
+        fitted, held = _split(rows, 0.0 if validation is not None else float(holdout))
+    if lag and fixed_delay is None:
+        findings.append(f"efforts are {1e3 * abs(lag):.1f} ms {'behind' if lag > 0.0 else 'ahead of'} the states: "
+                        "taken back")
+    linear = linear_fit(fitted.columns(columns[base.independent], known), robust)
     tell("consistent fit")
     theta = np.array(unknown.theta)
     part = consistent_fit(fitted.columns(columns, known), linear.weights, unknown, weight)
@@ -97,10 +99,10 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     free = known.copy()
     free[columns[base.independent]] += linear.beta
     residual, shown_rows = _judge(model, fitted, judged, predicted, free)
-    estimates, unseen = _estimates(model, unknown, base.matrix, base.names, linear, part)
+    estimates, unseen = _estimates(unknown, base.matrix, base.names, linear, part)
     if linear.outliers:
         findings.append(f"{linear.outliers} efforts are more than six standard deviations off: they count less")
-    findings += _verdict(model, residual, prepared)
+    findings += _verdict(model, residual)
     result, load, offset = identified_model(model, theta, unknown, part)
     return Identification(
         model=result, smoothing=smoothing, offset=offset, load=load, residual=residual, confidence=estimates,
@@ -138,18 +140,10 @@ def stacked(model: RobotModel, prepared: Prepared, gain: Array) -> Rows:
     return Rows(np.concatenate(X), np.concatenate(y), tuple(len(part) for part in y), measured)
 
 
-def _scaled(prepared: Prepared, gain: Array, known: Array) -> Prepared:
-    """The pieces with efforts in N m; what is known of them stays in, since the base explains it as well as not."""
-    from dataclasses import replace
-
-    del known
-    return replace(prepared, pieces=tuple(replace(piece, tau=gain * piece.tau) for piece in prepared.pieces))
-
-
 def _split(rows: Rows, holdout: float) -> tuple[Rows, Rows | None]:
     """The first rows, and the last ones."""
     n = len(rows.y)
-    cut = int(round((1.0 - holdout) * n))
+    cut = round((1.0 - holdout) * n)
     if holdout == 0.0 or n - cut < 10:
         return rows, None
     ends = np.minimum(np.cumsum(rows.lengths), cut)
@@ -164,9 +158,8 @@ def _judge(model: RobotModel, fitted: Rows, judged: Rows | None, theta: Array,
     rows = fitted if judged is None else judged
     before, after, linear = (rows.X @ x for x in (parameters_of(model), theta, free))
     residual = Residuals(
-        *(_relative(rows, found) for found in (before, after, linear)),
-        *(_overall(rows, found) for found in (before, after, linear)),
-        _overall(fitted, fitted.X @ theta), held_out=judged is not None)
+        _relative(rows, before), _relative(rows, after), _relative(rows, linear), _overall(rows, before),
+        _overall(rows, after), _overall(rows, linear), _overall(fitted, fitted.X @ theta), judged is not None)
     return residual, Validation(rows.y, before, after)
 
 
@@ -182,7 +175,7 @@ def _overall(rows: Rows, found: Array) -> float:
     return float(off / size) if size > 0.0 else float("nan")
 
 
-def _estimates(model: RobotModel, unknown: Unknowns, matrix: Array, names: tuple[str, ...], linear: LinearFit,
+def _estimates(unknown: Unknowns, matrix: Array, names: tuple[str, ...], linear: LinearFit,
                part: Array) -> tuple[tuple[Estimate, ...], tuple[str, ...]]:
     """Base parameters with intervals, and names of those that the recording does not show."""
     start, _ = unknown.parameters(np.concatenate([np.zeros(10 * len(unknown.bodies)), unknown.start]))
@@ -195,7 +188,6 @@ def _estimates(model: RobotModel, unknown: Unknowns, matrix: Array, names: tuple
         width = float(linear.half_width[k])
         seen = width < SAME_AS_PRIOR * max(abs(float(linear.beta[k])), float(size[k]))
         found.append(Estimate(name, float(values[k]), float(linear.beta[k]), width, float((matrix @ start)[k]), seen))
-    del model
     return tuple(found), tuple(estimate.name for estimate in found if not estimate.seen)
 
 
@@ -205,15 +197,8 @@ def _sizes(body: Array) -> Array:
     return np.concatenate([[m], np.full(3, m * extent), np.full(6, m * extent**2)])
 
 
-def _verdict(model: RobotModel, residual: Residuals, prepared: Prepared) -> list[str]:
+def _verdict(model: RobotModel, residual: Residuals) -> list[str]:
     """Joints that even the best fit does not explain."""
     poor = [f"{name} ({100.0 * float(share):.0f} %)" for name, share in
             zip(model.velocity_names, residual.after, strict=True) if share > 0.5]
-    del prepared
     return [f"efforts that no parameters explain well: {', '.join(poor)}"] if poor else []
-
-
-def names_of(model: RobotModel, unknown: Unknowns) -> tuple[str, ...]:
-    """Names of the unknown columns."""
-    names = parameter_names(model)
-    return tuple(names[i] for i in unknown.columns)

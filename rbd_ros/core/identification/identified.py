@@ -68,8 +68,8 @@ class Identification:
     model: with the new inertias, rotors, damping and friction. offset (nv,): constant effort per joint, N m or N. load:
     of mode "payload", on top of what the body weighed, in the frame of its link. confidence: base parameters with
     intervals; unidentifiable: names of those that the recording does not show, whose values are the description's.
-    findings: what was found, left out and is doubtful, in words. delay (s), gains (nv,): applied to the efforts. cutoff:
-    of the filter, Hz. prior: the model that it began with.
+    findings: what was found, left out and is doubtful, in words. delay (s), gains (nv,): applied to the efforts.
+    cutoff: of the filter, Hz. prior: the model that it began with.
     """
 
     model: RobotModel

@@ -6,6 +6,7 @@ Filtered residuals are correlated in time: the covariance is `A⁻¹ B A⁻¹` w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +116,7 @@ def _covariance(rows: Rows, residual: Array, weights: Array, inverse: Array) -> 
     p = rows.X.shape[-1]
     B = np.zeros((p, p))
     starts = np.concatenate([[0], np.cumsum(rows.lengths)])
-    spans = [slice(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    spans = [slice(a, b) for a, b in pairwise(starts)]
     for j in np.flatnonzero(rows.measured):
         wx = rows.X[:, j] * weights[:, j, None]
         level = np.median(weights[:, j][weights[:, j] > 0.0])

@@ -18,6 +18,7 @@ from ..model.inertia import Inertia
 from ..model.robot_model import RobotModel
 
 DIGITS = 10
+OTHER_TEXT = re.compile(rb"<\?xml[^>]*encoding=[\"'](?!utf-8|us-ascii)", re.IGNORECASE)
 
 
 @dataclass
@@ -40,8 +41,7 @@ def rewritten(source: str | os.PathLike[str], old: RobotModel, new: RobotModel) 
     given, name = read_text(source)
     parse_xml(given, name)    # says what is wrong with it
     data = given.encode("utf-8") if isinstance(given, str) else given
-    if not data.lstrip(b"\xef\xbb\xbf").lstrip().startswith(b"<") or re.match(rb"<\?xml[^>]*encoding=[\"'](?!utf-8|us-ascii)",
-                                                                              data.lstrip(), re.IGNORECASE):
+    if not data.lstrip(b"\xef\xbb\xbf").lstrip().startswith(b"<") or re.match(OTHER_TEXT, data.lstrip()):
         raise RbdError(f"{name}: expected UTF-8 text")
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]

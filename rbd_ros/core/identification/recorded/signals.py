@@ -6,14 +6,15 @@ low-pass for all signals; derivatives of the filtered positions by quintic splin
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..actuation.friction import SMOOTHING
-from ..errors import RbdError
-from ..model.robot_model import RobotModel
-from ..model.scalars import positive
+from ...actuation.friction import SMOOTHING
+from ...errors import RbdError
+from ...model.robot_model import RobotModel
+from ...model.scalars import positive
 from .recording import Recording
 
 Array = NDArray[np.float64]
@@ -97,14 +98,12 @@ def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None
 def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, list[slice]]:
     """Rows of numbers in order of time, the period (s), and stretches without gaps."""
     source = recording.source
+    finite = recording.t[np.isfinite(recording.t)]
+    if not len(finite):
+        raise RbdError(f"{source}: no stamp is a finite number")
+    recording = replace_times(recording, recording.t - finite[0])    # seconds since 1970 are no seconds of a robot
     table = np.column_stack([recording.t, recording.q, recording.tau])
-    good = (np.abs(table) < LARGEST).all(axis=1)    # false for NaN, too; stamps in ns are too large, as s they are not
-    if np.isfinite(recording.t).all() and len(good) and not good.any() and (np.abs(recording.t) >= LARGEST).all():
-        shifted = recording.t - recording.t[0]
-        if shifted.max() < LARGEST:    # seconds since 1970
-            table[:, 0] = shifted
-            good = (np.abs(table) < LARGEST).all(axis=1)
-            recording = replace_times(recording, shifted)
+    good: NDArray[np.bool_] = np.all(np.abs(table) < LARGEST, axis=1)    # false for NaN, too
     if not good.all():
         first = int(np.argmin(good))
         notes.append(f"{np.sum(~good)} of {len(good)} rows are not finite numbers, the first is row {first}; left out")
@@ -142,7 +141,7 @@ def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, l
         notes.append(f"{len(gaps)} gap{'s' * (len(gaps) > 1)} in time, the longest of {steps[widest - 1]:.3g} s at "
                      f"t = {clean.t[widest - 1]:.4g} s: not bridged")
     bounds = np.unique(np.concatenate([[0], starts, gaps, [len(clean.t)]]))
-    parts = [slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    parts = [slice(int(a), int(b)) for a, b in pairwise(bounds)]
     kept_parts = [part for part in parts if part.stop - part.start >= FEWEST
                   and clean.t[part.stop - 1] - clean.t[part.start] >= SHORTEST]
     if not kept_parts:
@@ -156,11 +155,13 @@ def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, l
 
 
 def replace_times(recording: Recording, t: Array) -> Recording:
+    """The same with other stamps."""
     return Recording(t, recording.q, recording.v, recording.a, tau=recording.tau, joints=recording.joints,
                      source=recording.source)
 
 
 def replace_velocities(recording: Recording, v: Array | None) -> Recording:
+    """The same with other velocities."""
     return Recording(recording.t, recording.q, v, recording.a, tau=recording.tau, joints=recording.joints,
                      source=recording.source)
 
@@ -248,5 +249,7 @@ def decimated(prepared: Prepared, piece: Piece, *columns: Array) -> list[Array]:
 
 
 def shifted(piece: Piece, delay: float) -> Piece:
-    """Efforts `delay` (s) later, by interpolation; as long as before, with the ends held."""
-    return replace(piece, tau=np.column_stack([np.interp(piece.t + delay, piece.t, column) for column in piece.tau.T]))
+    """Efforts `delay` (s) later, by cubic splines; as long as before, with the ends held."""
+    from scipy.interpolate import CubicSpline
+
+    return replace(piece, tau=CubicSpline(piece.t, piece.tau)(np.clip(piece.t + delay, piece.t[0], piece.t[-1])))

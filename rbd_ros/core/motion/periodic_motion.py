@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import RbdError, shown
 from ..model.scalars import positive
-from ..motion.trajectory import Reference
+from .trajectory import Reference
 
 Array = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ class PeriodicMotion:
 
     def write_trajectory(self, path: str | os.PathLike[str], joints: Sequence[str], rate: float = 100.0) -> None:
         """A trajectory_msgs/JointTrajectory as YAML (`ros2 topic pub` takes it), or as CSV if the name ends so."""
-        t = np.linspace(0.0, self.duration, max(int(round(self.duration * positive(rate, "rate", "frequency"))), 2) + 1)
+        t = np.linspace(0.0, self.duration, max(round(self.duration * positive(rate, "rate", "frequency")), 2) + 1)
         q, v, a = self(t)[:3]
         if Path(path).suffix.lower() == ".csv":
             head = ",".join(["t", *(f"{what}_{name}" for what in ("q", "v", "a") for name in joints)])

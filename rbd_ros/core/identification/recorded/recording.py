@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import RbdError, shown, unknown_name
-from ..model.robot_model import RobotModel
+from ...errors import RbdError, shown, unknown_name
+from ...model.robot_model import RobotModel
 from .reading import JOINT_STATES, read_bag, read_csv, read_npz
 
 Array = NDArray[np.float64]
@@ -88,7 +88,8 @@ class Recording:
         return cls(**read_bag(path, topic, effort_topic))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], topic: str = JOINT_STATES, effort_topic: str | None = None) -> Recording:
+    def load(cls, path: str | os.PathLike[str], topic: str = JOINT_STATES,
+             effort_topic: str | None = None) -> Recording:
         """From a file of any of these kinds, by its name."""
         kind = Path(path).suffix.lower()
         if kind == ".csv":
@@ -115,7 +116,7 @@ class Recording:
             return self, ()
         missing = [name for name in names if name not in self.joints]
         if missing:
-            raise unknown_name("joint", missing[0], self.joints, f"{self.source} has no column for a joint of the model")
+            raise unknown_name("joint", missing[0], self.joints, f"{self.source}: no column for a joint of the model")
         at = [self.joints.index(name) for name in names]
         q, v, a, tau = (None if x is None else x[:, at] for x in (self.q, self.v, self.a, self.tau))
         assert q is not None and tau is not None

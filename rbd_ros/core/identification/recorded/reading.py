@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import RbdError, shown
+from ...errors import RbdError, shown
 
 Array = NDArray[np.float64]
 JOINT_STATES = "/joint_states"
@@ -145,7 +145,7 @@ def _slashed(topic: str) -> str:
 def _state(message: Any) -> tuple[float, dict[str, tuple[float, float, float]]]:
     """Stamp, and per joint position, velocity and effort, NaN where the message has none."""
     stamp = message.header.stamp
-    names = list(getattr(message, "name", None) or getattr(message, "joint_names", ()))
+    names = list(message.name)
 
     def column(*fields: str) -> Sequence[float]:
         values = next((getattr(message, field) for field in fields if hasattr(message, field)), ())
@@ -174,7 +174,7 @@ def _arrays(states: list[tuple[float, dict[str, tuple[float, float, float]]]],
             good = np.isfinite(values)
             if good.any():
                 tau[:, j] = np.interp(t, times[good], values[good], left=np.nan, right=np.nan)
-    known = ~np.isnan(tau).all(axis=0)
+    known: NDArray[np.bool_] = ~np.all(np.isnan(tau), axis=0)
     if not known.any():
         raise RbdError(f"{source}: {topic} has no efforts; give the topic that has them")
     v = table[:, known, 1]
