@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 FARTHEST = 8.0       # of ξ: factors of e⁸ from the prior
 LONGEST = 1.0        # of a step in any ξ
 MOST = 400           # steps
-DONE = 1e-9          # of the cost, twice
+DONE = 1e-6          # of the cost, twice in a row
 
 
 def compressed(rows: Rows, weights: Array) -> tuple[Array, Array]:

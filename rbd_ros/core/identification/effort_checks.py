@@ -10,7 +10,7 @@ from ..dynamics.inverse import gravity_effort, inverse_dynamics
 from ..errors import RbdError, shown, unknown_name
 from ..model.robot_model import RobotModel
 from .linear_fit import Rows
-from .recorded.signals import Piece, Prepared, decimated, shifted
+from .recorded.signals import Piece, Prepared, decimation, shifted
 
 Array = NDArray[np.float64]
 LONGEST_DELAY = 0.05     # s
@@ -116,7 +116,7 @@ def estimate_delay(prepared: Prepared, gain: Array, rows: Rows, known: Array, we
     Q = np.linalg.qr(A[:, lengths > 0.0] / lengths[lengths > 0.0])[0]
 
     def left(delay: float) -> float:
-        parts = [decimated(prepared, piece, gain * shifted(piece, delay).tau)[0] for piece in prepared.pieces]
+        parts = [gain * shifted(piece, delay).tau[decimation(prepared, piece)] for piece in prepared.pieces]
         b = ((np.concatenate(parts) - known) * root).reshape(-1)
         return float(b @ b - np.sum((Q.T @ b) ** 2))
 

@@ -17,8 +17,8 @@ from .effort_checks import check_efforts, checked_gains, estimate_delay
 from .identified import Estimate, Identification, Residuals, Validation, identified_model
 from .linear_fit import LinearFit, Rows, linear_fit
 from .recorded.recording import Recording
-from .regressor_columns import full_regressor, parameters_of
-from .recorded.signals import Prepared, decimated, prepare
+from .regressor_columns import columns_of, full_regressor, parameters_of
+from .recorded.signals import Prepared, decimation, low_pass, prepare
 from .unknowns import Unknowns, unknowns
 
 Array = NDArray[np.float64]
@@ -130,11 +130,14 @@ def _known(unknown: Unknowns) -> Array:
 def stacked(model: RobotModel, prepared: Prepared, gain: Array) -> Rows:
     """Regressor and efforts of all pieces, filtered alike, at few samples per cycle of the cutoff frequency."""
     X, y = [], []
+    coulomb = columns_of(model, "coulomb")
     for piece in prepared.pieces:
-        Y = full_regressor(model, piece.q, piece.v, piece.a, piece.slip)
-        columns, tau = decimated(prepared, piece, Y, gain * piece.tau)
-        X.append(columns)
-        y.append(tau)
+        Y = full_regressor(model, piece.q, piece.v, piece.a, np.zeros_like(piece.slip))
+        rows = decimation(prepared, piece)
+        Y = low_pass(Y, piece.rate, prepared.cutoff)[rows]
+        Y[:, np.arange(model.nv), coulomb.start + np.arange(model.nv)] = piece.slip[rows]
+        X.append(Y)
+        y.append(gain * piece.tau[rows])
     measured = np.ones(model.nv, dtype=bool)
     measured[list(prepared.unmeasured)] = False
     return Rows(np.concatenate(X), np.concatenate(y), tuple(len(part) for part in y), measured)
