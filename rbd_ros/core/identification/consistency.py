@@ -1,9 +1,9 @@
-"""Physically consistent bodies: pseudo-inertias, log-Cholesky coordinates about a prior, and their Jacobian.
+"""Physically consistent bodies: pseudo-inertias, and how far one is from another.
 
 A body has a density ρ ≥ 0 only if its pseudo-inertia `P = ∫ ρ [x; 1] [x; 1]ᵀ = [[Σ, m c], [(m c)ᵀ, m]]` is positive
-definite, with `Σ = ½ tr(I) 1 − I` (Wensing, Kim, Slotine 2018). With `P = (L₀ T)(L₀ T)ᵀ`, T lower triangular with
-exponentials on its diagonal, every ξ (10,) is a possible body and every possible body has one ξ (Rucker, Wensing 2022);
-ξ = 0 is the prior `P₀ = L₀ L₀ᵀ`, and |ξ| does not depend on units or frames.
+definite, with `Σ = ½ tr(I) 1 − I` (Wensing, Kim, Slotine 2018). The divergence `tr(P P₀⁻¹) − log det(P P₀⁻¹) − 4`
+from a prior P₀ (Lee, Wensing, Park 2020) is convex in P, depends neither on frames nor on units, and grows without
+bound where P is no longer definite: what minimises it, with anything convex added, is a body.
 """
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from ..errors import RbdError
 
 Array = NDArray[np.float64]
 SIZE = 10
-LEAST = 1e-6     # smallest principal second moment of a prior, as a share of the largest
+LEAST = 0.02     # smallest second moment of a mended prior, as a share of the largest
+ROUNDING = 1e-9  # share below which a second moment is none
 REACH = 0.1      # m: size of a body that has a mass and no extent
 _ROWS, _COLUMNS = np.tril_indices(4)
-_DIAGONAL = _ROWS == _COLUMNS
+BASIS = np.zeros((SIZE, 4, 4))    # of symmetric matrices
+BASIS[np.arange(SIZE), _ROWS, _COLUMNS] = BASIS[np.arange(SIZE), _COLUMNS, _ROWS] = 1.0
+IDENTITY = (_ROWS == _COLUMNS).astype(np.float64)    # coordinates of 1
 
 
 def pseudo_inertia(parameters: Array) -> Array:
@@ -53,7 +56,7 @@ def _scale(P: Array) -> Array:
 def prior_factor(parameters: Array) -> tuple[Array, bool]:
     """L₀ (4, 4) of a description's body, and whether that had to be mended: no body can have what it says.
 
-    Where the second moments about the centre of mass are too small or negative they become `LEAST` of the largest.
+    Where a second moment about the centre of mass is zero or negative it becomes `LEAST` of the largest.
     """
     m = float(parameters[0])
     if not m > 0.0:
@@ -62,12 +65,14 @@ def prior_factor(parameters: Array) -> tuple[Array, bool]:
     c = P[:3, 3] / m
     spread = P[:3, :3] - m * np.outer(c, c)
     sizes, axes = np.linalg.eigh((spread + spread.T) / 2)
-    largest = float(sizes[-1])
-    if not largest > 1e-9 * m:
-        sizes, largest = np.full(3, m * REACH**2 / 5.0), 0.0
-    mended = bool(sizes[0] < LEAST * sizes[-1]) or largest == 0.0
-    sizes = np.maximum(sizes, LEAST * sizes[-1]) if largest else sizes
-    if mended or largest == 0.0:
+    mended = True
+    if not sizes[-1] > ROUNDING * m:
+        sizes = np.full(3, m * REACH**2 / 5.0)
+    elif sizes[0] < ROUNDING * sizes[-1]:
+        sizes = np.maximum(sizes, LEAST * sizes[-1])
+    else:
+        mended = False
+    if mended:
         P = P.copy()
         P[:3, :3] = axes @ np.diag(sizes) @ axes.T + m * np.outer(c, c)
     factor = np.zeros((4, 4))
@@ -77,12 +82,21 @@ def prior_factor(parameters: Array) -> tuple[Array, bool]:
     return factor, mended
 
 
-def body_parameters(factor: Array, xi: Array) -> tuple[Array, Array]:
-    """The ten parameters (10,) at the coordinates ξ (10,) about the prior L₀, and their Jacobian by ξ (10, 10)."""
-    T = np.zeros((4, 4))
-    T[_ROWS, _COLUMNS] = np.where(_DIAGONAL, np.exp(xi), xi)
-    L = factor @ T
-    dL = np.zeros((SIZE, 4, 4))    # ∂L/∂ξ_k = L₀ ∂T/∂ξ_k: one column of L₀, in one column
-    dL[np.arange(SIZE), :, _COLUMNS] = (factor[:, _ROWS] * np.where(_DIAGONAL, np.exp(xi), 1.0)).T
-    half = dL @ L.T
-    return parameters_of_pseudo_inertia(L @ L.T), parameters_of_pseudo_inertia(half + half.transpose(0, 2, 1)).T
+def body_map(factor: Array) -> Array:
+    """The ten parameters of `L₀ S L₀ᵀ` are this (10, 10) times the coordinates of S in `BASIS`; S = 1 is the prior."""
+    found: Array = parameters_of_pseudo_inertia(factor @ BASIS @ factor.T).T
+    return found
+
+
+def divergence(y: Array) -> tuple[float, Array, Array]:
+    """`tr S − log det S − 4` of S with these coordinates (10,), its gradient and Hessian; infinite where S ⊁ 0."""
+    S = np.tensordot(y, BASIS, 1)
+    try:
+        L = np.linalg.cholesky(S)
+    except np.linalg.LinAlgError:
+        return float("inf"), np.zeros(SIZE), np.eye(SIZE)
+    inverse = np.linalg.inv(S)
+    turned = inverse @ BASIS
+    value = float(np.trace(S) - 2.0 * np.sum(np.log(np.diag(L))) - 4.0)
+    gradient = np.trace(BASIS, axis1=1, axis2=2) - np.trace(turned, axis1=1, axis2=2)
+    return value, gradient, np.einsum("kij,lji->kl", turned, turned)

@@ -18,7 +18,7 @@ from .identified import Estimate, Identification, Residuals, Validation, identif
 from .linear_fit import LinearFit, Rows, linear_fit
 from .recorded.recording import Recording
 from .regressor_columns import columns_of, full_regressor, parameters_of
-from .recorded.signals import Prepared, decimation, low_pass, prepare
+from .recorded.signals import Prepared, decimation, low_pass, noise_correlation, prepare
 from .unknowns import Unknowns, unknowns
 
 Array = NDArray[np.float64]
@@ -140,7 +140,8 @@ def stacked(model: RobotModel, prepared: Prepared, gain: Array) -> Rows:
         y.append(gain * piece.tau[rows])
     measured = np.ones(model.nv, dtype=bool)
     measured[list(prepared.unmeasured)] = False
-    return Rows(np.concatenate(X), np.concatenate(y), tuple(len(part) for part in y), measured)
+    return Rows(np.concatenate(X), np.concatenate(y), tuple(len(part) for part in y), measured,
+                noise_correlation(prepared, prepared.pieces[0]))
 
 
 def _split(rows: Rows, holdout: float) -> tuple[Rows, Rows | None]:
@@ -151,8 +152,9 @@ def _split(rows: Rows, holdout: float) -> tuple[Rows, Rows | None]:
         return rows, None
     ends = np.minimum(np.cumsum(rows.lengths), cut)
     lengths = np.diff(np.concatenate([[0], ends]))
-    first = Rows(rows.X[:cut], rows.y[:cut], tuple(int(k) for k in lengths if k), rows.measured)
-    return first, Rows(rows.X[cut:], rows.y[cut:], (n - cut,), rows.measured)
+    first = Rows(rows.X[:cut], rows.y[:cut], tuple(int(k) for k in lengths if k), rows.measured,
+                 rows.correlation)
+    return first, Rows(rows.X[cut:], rows.y[cut:], (n - cut,), rows.measured, rows.correlation)
 
 
 def _judge(model: RobotModel, fitted: Rows, judged: Rows | None, theta: Array,
@@ -181,7 +183,7 @@ def _overall(rows: Rows, found: Array) -> float:
 def _estimates(unknown: Unknowns, matrix: Array, names: tuple[str, ...], linear: LinearFit,
                part: Array) -> tuple[tuple[Estimate, ...], tuple[str, ...]]:
     """Base parameters with intervals, and names of those that the recording does not show."""
-    start, _ = unknown.parameters(np.concatenate([np.zeros(10 * len(unknown.bodies)), unknown.start]))
+    start = unknown.prior
     usual = np.concatenate([*(_sizes(start[10 * k:10 * k + 10]) for k in range(len(unknown.bodies))),
                             np.maximum(np.abs(unknown.start), 0.1 * unknown.scalar_spread)])
     size = np.abs(matrix) @ usual

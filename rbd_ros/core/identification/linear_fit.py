@@ -23,12 +23,14 @@ WEAKEST = 1e-7       # singular values of scaled columns: what is below is not s
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Stacked efforts: X (N, nv, p) and y (N, nv) of pieces with these lengths; joints (nv,) that are measured."""
+    """Stacked efforts: X (N, nv, p) and y (N, nv) of pieces with these lengths; joints (nv,) that are
+    measured. correlation (K,): of white noise after the filter, at 0, 1, … samples."""
 
     X: Array
     y: Array
     lengths: tuple[int, ...]
     measured: NDArray[np.bool_]
+    correlation: Array
 
     def columns(self, chosen: NDArray[np.int64], known: Array | None = None) -> Rows:
         """These columns only; the others have the parameters `known` (p,) (None: zero)."""
@@ -37,7 +39,7 @@ class Rows:
             others = np.array(known)
             others[chosen] = 0.0
             y = y - self.X @ others
-        return Rows(self.X[..., chosen], y, self.lengths, self.measured)
+        return Rows(self.X[..., chosen], y, self.lengths, self.measured, self.correlation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,7 @@ def linear_fit(rows: Rows, robust: bool = True) -> LinearFit:
         else:
             sigma = np.where(rows.measured, np.maximum(np.std(residual, axis=0), floor), np.inf)
     outliers = int(np.sum((np.abs(residual) > OUTLIER * sigma) & rows.measured))
-    covariance = _covariance(rows, residual, weights, inverse) * count / max(count - seen, 1)
+    covariance = _covariance(rows, residual, weights, inverse)
     if lost is not None:
         covariance[lost, :] = covariance[:, lost] = 0.0
         covariance[lost, lost] = np.inf
@@ -106,35 +108,49 @@ def _solve(X: Array, y: Array, weights: Array) -> tuple[Array, Array, float, int
     if not good.all():
         blind = np.abs(V[~good]).max(axis=0) > 1e-4
         lost = np.flatnonzero(blind | np.isinf(scale))
-    spread = (inverse @ inverse.T) / np.outer(scale, scale)
+    half = inverse / scale[:, None]    # A⁻¹ is this times its transpose
     condition = float(sizes[0] / sizes[good][-1]) if good.all() else float("inf")
-    return beta, spread, condition, int(good.sum()), lost
+    return beta, half, condition, int(good.sum()), lost
 
 
 def _covariance(rows: Rows, residual: Array, weights: Array, inverse: Array) -> Array:
-    """`A⁻¹ B A⁻¹`, B = Σ over joints, and over times s and t in the same piece, of w x γ(s − t) xᵀ w."""
+    """`A⁻¹ B A⁻¹`, B = Σ over joints, and over times s and t in the same piece, of w x γ(s − t) xᵀ w.
+
+    γ is that of filtered white noise, and that of the residuals: the larger variance counts. Residuals alone say too
+    little: what the parameters could explain of the noise is no longer in them.
+    """
     p = rows.X.shape[-1]
-    B = np.zeros((p, p))
+    B = [np.zeros((p, p)), np.zeros((p, p))]
     starts = np.concatenate([[0], np.cumsum(rows.lengths)])
-    spans = [slice(a, b) for a, b in pairwise(starts)]
+    spans = [slice(a, b) for a, b in pairwise(starts) if b - a > 2 * LAGS]
+    inner, total = 0.0, 0.0
+    taper = np.minimum(1.0, 2.0 - np.arange(2 * LAGS) / LAGS)
+    white = np.zeros(2 * LAGS)
+    white[:len(rows.correlation)] = rows.correlation[:2 * LAGS]
+    band = float(white @ taper) * 2.0 - 1.0    # density of filtered noise where parameters act, over its mean
     for j in np.flatnonzero(rows.measured):
-        wx = rows.X[:, j] * weights[:, j, None]
-        level = np.median(weights[:, j][weights[:, j] > 0.0])
-        r = residual[:, j] * np.minimum(1.0, np.sqrt(weights[:, j] / level))
+        level = float(weights[:, j].max())
+        huber = weights[:, j] / level
+        wx = rows.X[:, j] * level
+        r = residual[:, j] * huber    # the scores of a robust estimate
+        inner, total = inner + float(np.sum(huber >= 1.0 - 1e-9)), total + float(np.sum(huber))
+        taken = min(band * float(np.sum(inverse @ inverse.T * (wx.T @ (wx * huber[:, None]))) / level), 0.7 * len(r))
+        variance = float(r @ r) / (len(r) - taken)
         for lag in range(2 * LAGS):
-            pairs = [(wx[s][:-lag or None], wx[s][lag:], r[s][:-lag or None], r[s][lag:]) for s in spans
-                     if s.stop - s.start > 2 * LAGS]
+            pairs = [(wx[s][:-lag or None], wx[s][lag:], r[s][:-lag or None], r[s][lag:]) for s in spans]
+            if not pairs:    # short pieces only: as if uncorrelated
+                pairs = [(wx, wx, r, r)] if lag == 0 else []
             if not pairs:
-                continue
-            taper = min(1.0, 2.0 - lag / LAGS)
-            gamma = sum(float(a @ b) for *_, a, b in pairs) / sum(len(a) for *_, a, b in pairs)
-            cross = sum(a.T @ b for a, b, *_ in pairs)
-            B += taper * gamma * (cross if lag == 0 else cross + cross.T)
-    covariance = inverse @ B @ inverse.T
-    covariance = (covariance + covariance.T) / 2
-    least = 0.25 * np.diag(inverse)    # as if uncorrelated, halved: B of few samples need not be positive
-    diagonal = np.diag(covariance)
-    grown = np.sqrt(np.maximum(least, diagonal) / np.where(diagonal > 0.0, diagonal, 1.0))
-    covariance = covariance * np.outer(grown, grown)
-    np.fill_diagonal(covariance, np.maximum(least, diagonal))
+                break
+            found = sum(float(a @ b) for *_, a, b in pairs) / sum(len(a) for *_, a, b in pairs)
+            cross = sum(a.T @ b for a, b, *_ in pairs) * taper[lag]
+            both = cross if lag == 0 else cross + cross.T
+            B[0] += variance * white[lag] * both
+            B[1] += found * both
+    factor = (total / max(inner, 0.5 * total)) ** 2    # Σ w for Σ ψ'
+    spread = inverse @ inverse.T
+    first, second = (factor * spread @ (part + part.T) @ spread / 2.0 for part in B)
+    diagonal = np.diag(first)
+    grown = np.sqrt(np.maximum(np.diag(second), diagonal) / np.where(diagonal > 0.0, diagonal, 1.0))
+    covariance: Array = first * np.outer(grown, grown)
     return covariance

@@ -1,4 +1,4 @@
-"""What a fit may change: bodies by log-Cholesky coordinates, numbers per joint within bounds, and where they start."""
+"""What a fit may change: bodies about those of the description, and numbers per joint within bounds."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,21 +9,22 @@ from numpy.typing import NDArray
 from ..derivatives.regressor import PARAMETERS
 from ..errors import RbdError, unknown_name
 from ..model.robot_model import RobotModel
-from .consistency import REACH, SIZE, body_parameters, parameters_of_pseudo_inertia, prior_factor
+from .consistency import IDENTITY, REACH, SIZE, body_map, parameters_of_pseudo_inertia, prior_factor
 from .linear_fit import Rows
 from .regressor_columns import PER_JOINT, columns_of, parameters_of, rigid_groups
 
 Array = NDArray[np.float64]
 MODES = ("full", "payload", "friction")
 LOAD = 0.5               # kg: a prior of a load of which nothing is known
-LOAD_SPREAD = 3.0        # of its coordinates: e³ in size
+LOAD_SPREAD = 3.0        # how much wider than for a body of the description
 JOINT_SPREAD = 3.0       # of rotor, friction and offset, in what would make the whole effort
 
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
     """bodies: per body its name, its first column in θ and its prior factor; scalars: columns of the numbers per
-    joint; theta (P,): the known rest, with the prior in the unknown ones. spread: of ξ. notes: priors that were mended.
+    joint; theta (P,): the known rest, with the prior in the unknown ones. spread: how far
+    bodies may be from the prior. notes: priors that were mended.
     """
 
     bodies: tuple[tuple[str, int, Array], ...]
@@ -42,17 +43,20 @@ class Unknowns:
         bodies = [np.arange(at, at + PARAMETERS) for _, at, _ in self.bodies]
         return np.concatenate([*bodies, self.scalars]).astype(np.int64)
 
-    def parameters(self, x: Array) -> tuple[Array, Array]:
-        """The unknown part of θ, in the order of `columns`, at the coordinates x, and its Jacobian."""
-        count = len(self.bodies)
-        values, jacobian = np.empty(len(x)), np.zeros((len(x), len(x)))
+    @property
+    def matrix(self) -> Array:
+        """The unknown part of θ, in the order of `columns`, is this times coordinates: ten per body, then scalars."""
+        count = SIZE * len(self.bodies)
+        out = np.eye(count + len(self.scalars))
         for k, (_, _, factor) in enumerate(self.bodies):
-            part = slice(SIZE * k, SIZE * (k + 1))
-            values[part], jacobian[part, part] = body_parameters(factor, x[part])
-        rest = slice(SIZE * count, len(x))
-        values[rest] = x[rest]
-        jacobian[rest, rest] = np.eye(len(self.scalars))
-        return values, jacobian
+            out[SIZE * k:SIZE * (k + 1), SIZE * k:SIZE * (k + 1)] = body_map(factor)
+        return out
+
+    @property
+    def prior(self) -> Array:
+        """The unknown part of θ that the fit begins with."""
+        parts = [body_map(factor) @ IDENTITY for _, _, factor in self.bodies]
+        return np.concatenate([*parts, self.start])
 
 
 def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors: bool, friction: bool) -> Unknowns:

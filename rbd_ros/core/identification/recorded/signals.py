@@ -256,6 +256,15 @@ def decimation(prepared: Prepared, piece: Piece) -> slice:
     return slice(margin, len(piece.t) - margin, step)
 
 
+def noise_correlation(prepared: Prepared, piece: Piece, lags: int = 40) -> Array:
+    """Correlation of white noise after the filter, at 0, 1, … rows of `decimation`."""
+    f = np.linspace(0.0, 0.5 * prepared.rate, 4001)
+    density = 1.0 / (1.0 + (f / prepared.cutoff) ** (2 * ORDER)) ** 2
+    period = decimation(prepared, piece).step / piece.rate
+    found: Array = np.cos(2.0 * np.pi * np.outer(np.arange(lags) * period, f)) @ density / density.sum()
+    return found
+
+
 def shifted(piece: Piece, delay: float) -> Piece:
     """Efforts `delay` (s) later, by cubic splines; as long as before, with the ends held."""
     from scipy.interpolate import CubicSpline
