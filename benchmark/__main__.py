@@ -19,6 +19,7 @@ PARTS: dict[str, Any] = {
     "derivatives": lambda args: {"quick": args.quick, "output": Path(args.output)},
     "partials": lambda args: {"quick": args.quick},
     "motion": lambda args: {"quick": args.quick},
+    "identification": lambda args: {"quick": args.quick},
     "startup": lambda args: {},
     "roundtrip": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "loop_options": lambda args: {"seconds": 3.0 if args.quick else 10.0},
@@ -28,7 +29,7 @@ PARTS: dict[str, Any] = {
     "joint_state_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes},
 }
-ON_REQUEST = ("loop_options", "soak", "fuzz", "joint_state_bytes", "walk")
+ON_REQUEST = ("identification", "loop_options", "soak", "fuzz", "joint_state_bytes", "walk")
 
 
 def main() -> None:
