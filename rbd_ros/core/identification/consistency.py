@@ -93,9 +93,10 @@ def divergence(y: Array) -> tuple[float, Array, Array]:
     S = np.tensordot(y, BASIS, 1)
     try:
         L = np.linalg.cholesky(S)
+        half = np.linalg.inv(L)
     except np.linalg.LinAlgError:
         return float("inf"), np.zeros(SIZE), np.eye(SIZE)
-    inverse = np.linalg.inv(S)
+    inverse = half.T @ half
     turned = inverse @ BASIS
     value = float(np.trace(S) - 2.0 * np.sum(np.log(np.diag(L))) - 4.0)
     gradient = np.trace(BASIS, axis1=1, axis2=2) - np.trace(turned, axis1=1, axis2=2)

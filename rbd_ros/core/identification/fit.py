@@ -24,7 +24,6 @@ from .unknowns import Unknowns, unknowns
 Array = NDArray[np.float64]
 Progress = Callable[[str], None]
 DELAY_ROUNDS, SHORTEST_DELAY = 4, 5e-5    # s
-SAME_AS_PRIOR = 1.0    # half-widths beyond this share of a parameter's usual size show nothing
 
 
 def identify(model: RobotModel, recording: Recording, *, mode: str = "full", body: str | None = None,
@@ -57,7 +56,7 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     gain, notes = checked_gains(model, gains, check)
     findings += notes if gains is not None else check.findings
     rows = stacked(model, prepared, gain)
-    unknown = unknowns(model, rows, mode, body, rotors, friction)
+    unknown = unknowns(model, rows, mode, body, rotors, friction, prepared.still)
     findings += unknown.notes
     known = _known(unknown)
     columns = unknown.columns
@@ -100,6 +99,8 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     free[columns[base.independent]] += linear.beta
     residual, shown_rows = _judge(model, fitted, judged, predicted, free)
     estimates, unseen = _estimates(unknown, base.matrix, base.names, linear, part)
+    if mode != "payload" and friction:
+        unseen += tuple(f"{what}({model.velocity_names[j]})" for j in prepared.still for what in ("viscous", "coulomb"))
     if linear.outliers:
         findings.append(f"{linear.outliers} efforts are more than six standard deviations off: they count less")
     findings += _verdict(model, residual)
@@ -191,7 +192,7 @@ def _estimates(unknown: Unknowns, matrix: Array, names: tuple[str, ...], linear:
     values = matrix @ part
     for k, name in enumerate(names):
         width = float(linear.half_width[k])
-        seen = width < SAME_AS_PRIOR * max(abs(float(linear.beta[k])), float(size[k]))
+        seen = width < max(0.5 * abs(float(linear.beta[k])), float(size[k]))
         found.append(Estimate(name, float(values[k]), float(linear.beta[k]), width, float((matrix @ start)[k]), seen))
     return tuple(found), tuple(estimate.name for estimate in found if not estimate.seen)
 

@@ -129,10 +129,10 @@ def identified_model(model: RobotModel, theta: Array, unknown: Unknowns,
             links[name] = inertia_of(theta[at:at + 10])
     changed = RobotModel.from_description(dataclasses.replace(model.description, links=links))
     values: dict[str, Array] = {}
-    own = set(unknown.scalars.tolist())
+    own = unknown.scalars
     for what, field in (("rotor", "armature"), ("viscous", "damping"), ("coulomb", "friction")):
         columns = columns_of(model, what)
-        if columns.start in own:
+        if np.any((own >= columns.start) & (own < columns.stop)):
             values[field] = np.maximum(theta[columns], 0.0)
     if "armature" in values:
         values["armature"] = np.maximum(values["armature"] - follower_rotors(model), 0.0)

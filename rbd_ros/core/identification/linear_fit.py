@@ -18,6 +18,7 @@ HUBER = 2.0          # standard deviations, from where on a residual counts line
 OUTLIER = 6.0        # standard deviations: reported
 ROUNDS = 6
 LAGS = 10            # samples of the residuals' autocovariance that count in full; to twice that it fades
+FINEST = 1e-6        # of the largest effort: nothing is measured better
 WEAKEST = 1e-7       # singular values of scaled columns: what is below is not shown
 
 
@@ -33,12 +34,8 @@ class Rows:
     correlation: Array
 
     def columns(self, chosen: NDArray[np.int64], known: Array | None = None) -> Rows:
-        """These columns only; the others have the parameters `known` (p,) (None: zero)."""
-        y = self.y
-        if known is not None:
-            others = np.array(known)
-            others[chosen] = 0.0
-            y = y - self.X @ others
+        """These columns only, what parameters `known` (p,) explain taken off the efforts."""
+        y = self.y if known is None else self.y - self.X @ known
         return Rows(self.X[..., chosen], y, self.lengths, self.measured, self.correlation)
 
 
@@ -75,7 +72,7 @@ def linear_fit(rows: Rows, robust: bool = True) -> LinearFit:
         weights = np.where(rows.measured, huber / np.where(rows.measured, sigma, 1.0) ** 2, 0.0)
         beta, inverse, condition, seen, lost = _solve(rows.X, rows.y, weights)
         residual = rows.y - rows.X @ beta
-        floor = 1e-9 * np.maximum(np.abs(rows.y).max(axis=0), 1e-9)
+        floor = FINEST * np.maximum(np.abs(rows.y).max(axis=0), 1e-9)
         if robust:    # 1.4826 median|r|: the standard deviation of normal ones, whatever outliers do
             spread = 1.4826 * np.median(np.abs(residual), axis=0)
             sigma = np.where(rows.measured, np.maximum(spread, floor), np.inf)

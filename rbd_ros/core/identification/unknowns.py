@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 MODES = ("full", "payload", "friction")
 LOAD = 0.5               # kg: a prior of a load of which nothing is known
 LOAD_SPREAD = 3.0        # how much wider than for a body of the description
+SLOWEST = 0.1            # rad/s, rad/s², m/s, m/s²: slower joints show nothing
 JOINT_SPREAD = 3.0       # of rotor, friction and offset, in what would make the whole effort
 
 
@@ -59,8 +60,11 @@ class Unknowns:
         return np.concatenate([*parts, self.start])
 
 
-def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors: bool, friction: bool) -> Unknowns:
-    """Of a mode; `RbdError` for one that is none, or a payload on no body."""
+def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors: bool, friction: bool,
+             still: tuple[int, ...] = ()) -> Unknowns:
+    """Of a mode; `RbdError` for one that is none, or a payload on no body. Of joints that stand still only the offset
+    is unknown.
+    """
     if mode not in MODES:
         raise unknown_name("mode", mode, MODES)
     if (mode == "payload") != (body is not None):
@@ -79,14 +83,15 @@ def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors:
         bodies = _bodies(model, theta, felt, notes)
     wanted = [*(["rotor"] if rotors and mode == "full" else []),
               *(["viscous", "coulomb", "offset"] if friction else [])]
-    own = np.arange(len(theta))
-    scalars = np.concatenate([np.zeros(0, dtype=np.int64), *(own[columns_of(model, what)] for what in wanted)])
+    moving = np.setdiff1d(np.arange(model.nv), still)
+    scalars = np.concatenate([np.zeros(0, dtype=np.int64), *(
+        columns_of(model, what).start + (np.arange(model.nv) if what == "offset" else moving) for what in wanted)])
     size = np.sqrt(np.mean(rows.y**2, axis=0))    # of each joint's effort
     spread = []
     for what in PER_JOINT:
         column = np.sqrt(np.mean(np.stack([rows.X[:, j, columns_of(model, what).start + j] for j in range(model.nv)])
                                  ** 2, axis=1))
-        spread.append(JOINT_SPREAD * np.maximum(size, 1e-9) / np.maximum(column, 1e-3))
+        spread.append(JOINT_SPREAD * np.maximum(size, 1e-9) / np.maximum(column, SLOWEST))
     per_joint = np.concatenate([np.zeros(PARAMETERS * len(model.body_names)), *spread])
     offsets = columns_of(model, "offset")
     lower = np.where((scalars >= offsets.start) & (scalars < offsets.stop), -np.inf, 0.0)

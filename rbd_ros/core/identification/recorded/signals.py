@@ -25,6 +25,7 @@ FEWEST = 50          # samples of a piece
 STILL = 1e-3         # rad or m: a joint that moves less than this stands still
 LARGEST = 1e9        # of any number: nothing that a robot measures
 SAMPLES_PER_CYCLE = 10.0    # of the cutoff frequency, where the regressor is computed
+MARGIN = 2.5         # periods of the cutoff frequency at both ends of a piece, which two filters reach
 SHARE = 0.9999       # of the power of velocities, below the frequency that the cutoff is chosen from
 CUTOFF_FACTOR, LOWEST_CUTOFF, HIGHEST_CUTOFF = 4.0, 4.0, 40.0    # Hz
 
@@ -252,7 +253,7 @@ def decimation(prepared: Prepared, piece: Piece) -> slice:
     only: efforts and slip are filtered already, what is computed from the positions is not yet.
     """
     step = max(1, int(piece.rate / (2.5 * prepared.cutoff)))
-    margin = min(int(piece.rate / prepared.cutoff), len(piece.t) // 10)
+    margin = min(int(MARGIN * piece.rate / prepared.cutoff), len(piece.t) // 8)
     return slice(margin, len(piece.t) - margin, step)
 
 
