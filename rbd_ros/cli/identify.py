@@ -76,7 +76,10 @@ def _gains(given: list[str] | None, model: RobotModel) -> list[float] | dict[str
 
 def as_text(result: Identification) -> list[str]:
     """The result for a terminal."""
-    lines = [*summary(result), "", *joint_table(result), ""]
-    for finding in result.findings:
-        lines += textwrap.wrap(f"note: {finding}", WIDTH, subsequent_indent="      ", break_on_hyphens=False)
-    return lines
+    lines = [line for text in summary(result) for line in _wrapped(text)]
+    return [*lines, "", *joint_table(result), "", *(line for finding in result.findings
+                                                    for line in _wrapped(f"note: {finding}"))]
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)

@@ -1,7 +1,6 @@
 """Rank and combinations of base parameters: known robots, and the energy's rank in 50 digits on random trees."""
 from __future__ import annotations
 
-import mpmath as mp
 import numpy as np
 import pytest
 from support.robots import chain, urdf_paths
@@ -11,6 +10,7 @@ import rbd_ros as rbd
 from rbd_ros.core.model.joint_kinds import CAM, HELICAL, PRISMATIC, REVOLUTE
 from rbd_ros.core.model.joints import primitives
 
+mp = pytest.importorskip("mpmath")
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 DIGITS = 50
 

@@ -14,7 +14,7 @@ from ..errors import RbdError
 
 Array = NDArray[np.float64]
 SIZE = 10
-LEAST = 0.02     # smallest second moment of a mended prior, as a share of the largest
+LEAST = 0.02     # smallest second moment of a prior, as a share of the largest
 ROUNDING = 1e-9  # share below which a second moment is none
 REACH = 0.1      # m: size of a body that has a mass and no extent
 _ROWS, _COLUMNS = np.tril_indices(4)
@@ -56,7 +56,8 @@ def _scale(P: Array) -> Array:
 def prior_factor(parameters: Array) -> tuple[Array, bool]:
     """L₀ (4, 4) of a description's body, and whether that had to be mended: no body can have what it says.
 
-    Where a second moment about the centre of mass is zero or negative it becomes `LEAST` of the largest.
+    Second moments about the centre of mass are at least `LEAST` of the largest: what is next to nothing in a
+    description, in a plate for instance, says little about the next robot, and zero or less says nothing.
     """
     m = float(parameters[0])
     if not m > 0.0:
@@ -65,14 +66,13 @@ def prior_factor(parameters: Array) -> tuple[Array, bool]:
     c = P[:3, 3] / m
     spread = P[:3, :3] - m * np.outer(c, c)
     sizes, axes = np.linalg.eigh((spread + spread.T) / 2)
-    mended = True
+    given = sizes
+    mended = bool(not sizes[-1] > ROUNDING * m or sizes[0] < ROUNDING * sizes[-1])
     if not sizes[-1] > ROUNDING * m:
         sizes = np.full(3, m * REACH**2 / 5.0)
-    elif sizes[0] < ROUNDING * sizes[-1]:
+    if sizes[0] < LEAST * sizes[-1]:
         sizes = np.maximum(sizes, LEAST * sizes[-1])
-    else:
-        mended = False
-    if mended:
+    if mended or not np.array_equal(sizes, given):
         P = P.copy()
         P[:3, :3] = axes @ np.diag(sizes) @ axes.T + m * np.outer(c, c)
     factor = np.zeros((4, 4))

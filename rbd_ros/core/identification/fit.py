@@ -29,7 +29,7 @@ DELAY_ROUNDS, SHORTEST_DELAY = 4, 5e-5    # s
 def identify(model: RobotModel, recording: Recording, *, mode: str = "full", body: str | None = None,
              validation: Recording | None = None, holdout: float = 0.2, rotors: bool = True, friction: bool = True,
              cutoff: float | None = None, smoothing: float = SMOOTHING, delay: float | str = "estimate",
-             gains: ArrayLike | dict[str, float] | str | None = None, prior: float = 1.0, robust: bool = True,
+             gains: ArrayLike | dict[str, float] | str | None = None, prior: float = 0.1, robust: bool = True,
              progress: Progress | None = None) -> Identification:
     """The model whose efforts are those of the recording, physically consistent by construction.
 
