@@ -58,10 +58,14 @@ class PeriodicMotion:
         """As calling it: what torque nodes ask of a trajectory."""
         return self(t)
 
+    def sampled(self, rate: float) -> tuple[Array, Reference]:
+        """Times (N,) at this rate (Hz), the end included, and the motion there."""
+        t = np.linspace(0.0, self.duration, max(round(self.duration * positive(rate, "rate", "frequency")), 2) + 1)
+        return t, self(t)
+
     def write_trajectory(self, path: str | os.PathLike[str], joints: Sequence[str], rate: float = 100.0) -> None:
         """A trajectory_msgs/JointTrajectory as YAML (`ros2 topic pub` takes it), or as CSV if the name ends so."""
-        t = np.linspace(0.0, self.duration, max(round(self.duration * positive(rate, "rate", "frequency")), 2) + 1)
-        q, v, a = self(t)[:3]
+        t, (q, v, a, *_) = self.sampled(rate)
         if Path(path).suffix.lower() == ".csv":
             head = ",".join(["t", *(f"{what}_{name}" for what in ("q", "v", "a") for name in joints)])
             lines = [head, *(",".join(f"{x:.9g}" for x in row) for row in np.column_stack([t, q, v, a]))]
