@@ -12,6 +12,7 @@ from support.robots import urdf_paths
 import rbd_ros as rbd
 from rbd_ros.core.identification.consistency import is_consistent
 from rbd_ros.core.identification.regressor_columns import parameter_names, parameters_of
+from rbd_ros.core.motion.periodic_motion import fourier
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 IIWA = rbd.sample("iiwa")
@@ -181,6 +182,28 @@ def test_friction_alone(truth):
     np.testing.assert_allclose(found.model.friction, truth.friction, rtol=0.03)
     np.testing.assert_allclose(found.offset, 0.3, atol=0.02)
     assert np.array_equal(found.model.inertial_parameters, truth.inertial_parameters)
+
+
+def test_rests_are_left_out(truth):
+    """At rest a joint sticks: its effort is anything between minus and plus its friction."""
+    recording = record(truth, rest_to_rest(MOTION))
+    period, n = recording.t[1] - recording.t[0], 2500
+    t = period * np.arange(len(recording.t) + 2 * n)
+    q = np.concatenate([np.repeat(recording.q[:1], n, axis=0), recording.q, np.repeat(recording.q[-1:], n, axis=0)])
+    stuck = np.array([0.9, -0.9, 0.9, -0.9, 0.9, -0.9, 0.9]) * truth.friction
+    ends = [recording.tau[[k]].repeat(n, axis=0) + stuck for k in (0, -1)]
+    found = rbd.identify(IIWA, rbd.Recording(t, q, tau=np.concatenate([ends[0], recording.tau, ends[1]]),
+                                             joints=recording.joints))
+    assert any("in which nothing moves, left out" in finding for finding in found.findings)
+    assert found.duration < 31.0 and error_on_another_motion(found, truth) < 0.004
+
+
+def rest_to_rest(motion):
+    """A motion with the same harmonics that is at rest at its ends."""
+    count = len(motion.coefficients) // 2
+    start = np.concatenate([fourier(np.zeros(1), count, motion.period, d) for d in (1, 2)])
+    c = motion.coefficients - np.linalg.pinv(start) @ (start @ motion.coefficients)
+    return type(motion)(c, motion.period, motion.periods)
 
 
 def test_links_fixed_to_others_stay_as_they_are(truth):

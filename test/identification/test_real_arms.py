@@ -40,7 +40,7 @@ def test_ur10e_on_another_motion():
 
 @pytest.mark.skipif(not TX.is_dir(), reason="RBD_REAL_RECORDINGS has no figaroh-plus")
 def test_tx40_with_its_coupled_wrist():
-    """As good as the published fit where joints 5 and 6 are coupled by more than rigid bodies: not yet asked of them."""
+    """Joints 5 and 6 are coupled by more than rigid bodies, which the fit does not know: not asked of them."""
     model = rbd.load_urdf(TX / "models" / "staubli_tx40_description" / "urdf" / "tx40_mdh_modified.urdf")
     read = [np.loadtxt(TX / "examples" / "staubli_TX40" / "data" / name, delimiter=",", skiprows=1)
             for name in ("pos_read_data.csv", "curr_data.csv")]

@@ -22,6 +22,8 @@ ORDER = 4            # of the Butterworth filter
 GAP = 10.0           # median periods
 SHORTEST = 1.0       # s of a piece
 FEWEST = 50          # samples of a piece
+REST = 2e-3          # rad/s, m/s: slower joints stand still
+LONGEST_REST = 0.5    # s, between movements
 STILL = 1e-3         # rad or m: a joint that moves less than this stands still
 LARGEST = 1e9        # of any number: nothing that a robot measures
 SAMPLES_PER_CYCLE = 10.0    # of the cutoff frequency, where the regressor is computed
@@ -97,7 +99,14 @@ def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None
     chosen = min(chosen, 0.4 * rate)
     pieces = tuple(_filtered(piece, rate, chosen, smoothing) for piece in even)
     _compare_velocities(model, even, pieces, notes)
-    return Prepared(pieces, rate, chosen, tuple(notes), still, unmeasured)
+    moving = tuple(run for piece in pieces for run in _moving(piece))
+    rest = sum(len(piece.t) / piece.rate for piece in pieces) - sum(len(run.t) / run.rate for run in moving)
+    if not moving:
+        raise RbdError(f"{recording.source}: in no {SHORTEST:g} s on end does any joint move faster than {REST:g} "
+                       "(rad/s or m/s)")
+    if rest > SHORTEST:
+        notes.append(f"{rest:.1f} s in which nothing moves, left out: efforts of joints that stick may be anything")
+    return Prepared(moving, rate, chosen, tuple(notes), still, unmeasured)
 
 
 def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, list[slice]]:
@@ -228,6 +237,17 @@ def _filtered(piece: Piece, rate: float, cutoff: float, smoothing: float) -> Pie
     v = spline(piece.t, nu=1)
     slip = low_pass(np.tanh(v / smoothing), rate, cutoff)
     return Piece(t, q[rows], v[rows], spline(t, nu=2), tau[rows], slip[rows])
+
+
+def _moving(piece: Piece) -> list[Piece]:
+    """The stretches of a piece in which some joint moves, short rests included."""
+    fast = np.flatnonzero(np.abs(piece.v).max(axis=1) > REST)
+    if not len(fast):
+        return []
+    cuts = np.flatnonzero(np.diff(fast) > LONGEST_REST * piece.rate)
+    runs = zip(fast[np.concatenate([[0], cuts + 1])], fast[np.concatenate([cuts, [len(fast) - 1]])], strict=True)
+    return [Piece(*(getattr(piece, name)[first:last + 1] for name in ("t", "q", "v", "a", "tau", "slip")))
+            for first, last in runs if (last - first) / piece.rate >= SHORTEST]
 
 
 def _compare_velocities(model: RobotModel, raw: list[Piece], pieces: tuple[Piece, ...], notes: list[str]) -> None:
