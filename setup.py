@@ -46,6 +46,7 @@ setup(
             "feedforward = rbd_executables:feedforward",
             "flatness = rbd_executables:flatness",
             "lockstep = rbd_executables:lockstep",
+            "motion_planner = rbd_executables:motion_planner",
             "mujoco_plant = rbd_executables:mujoco_plant",
             "residual = rbd_executables:residual",
             "simulator = rbd_executables:simulator",

@@ -20,6 +20,8 @@ PARTS: dict[str, Any] = {
     "partials": lambda args: {"quick": args.quick},
     "motion": lambda args: {"quick": args.quick},
     "identification": lambda args: {"quick": args.quick},
+    "motion_fuzz": lambda args: {"count": 200 if args.quick else 1000, "seed": args.seed},
+    "motion_peers": lambda args: {"quick": args.quick},
     "startup": lambda args: {},
     "roundtrip": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "loop_options": lambda args: {"seconds": 3.0 if args.quick else 10.0},
@@ -27,9 +29,12 @@ PARTS: dict[str, Any] = {
     "soak": lambda args: {"minutes": args.minutes},
     "fuzz": lambda args: {"messages": args.messages, "seed": args.seed, "nodes": args.nodes},
     "joint_state_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
+    "command_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
+    "simulators": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes},
 }
-ON_REQUEST = ("identification", "loop_options", "soak", "fuzz", "joint_state_bytes", "walk")
+ON_REQUEST = ("identification", "motion_fuzz", "motion_peers", "loop_options", "soak", "fuzz", "joint_state_bytes",
+              "command_bytes", "simulators", "walk")
 
 
 def main() -> None:

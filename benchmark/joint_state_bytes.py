@@ -47,7 +47,7 @@ class Side:
         try:
             found = self.read(data)
         except Exception as error:    # Malformed of the one way, whatever the middleware raises of the other
-            known = error if isinstance(error, Malformed) else Malformed("")
+            known = error if isinstance(error, Malformed) else Malformed(data, "sensor_msgs/JointState", error)
             self.rejections.counts[known.kind] += 1
             return ("malformed",)
         verdict = self.state.accept(now, found.stamp_ns, found.names, found.position, found.velocity, found.effort)
@@ -99,17 +99,22 @@ class Drivers:
             message.velocity[rng.integers(len(message.velocity))] = float(rng.choice(ODD))
         elif kind == 5:
             message.header.stamp.sec = int(rng.integers(0, 3))
-        data = bytearray(serialize_message(message))
-        if kind == 6:
-            data = data[:rng.integers(0, len(data))]
-        elif kind == 7:
-            data += bytes(rng.integers(0, 256, rng.integers(1, 9), dtype=np.uint8))
-        elif kind == 8:
-            data[:4] = struct.pack("<I", int(rng.choice([0, 0x0700, 0x0300, 0x0200, 0xFFFFFFFF])))
-        elif kind == 9:
-            at = int(rng.integers(len(data)))
-            data[at] ^= 1 << int(rng.integers(8))
-        return bytes(data)
+        return harm(serialize_message(message), int(kind) - 6, rng)
+
+
+def harm(message: bytes, kind: int, rng: np.random.Generator) -> bytes:
+    """Bytes that are cut (0), lengthened (1), of another encoding (2), with a bit flipped (3), or as they were."""
+    data = bytearray(message)
+    if kind == 0:
+        data = data[:rng.integers(0, len(data))]
+    elif kind == 1:
+        data += bytes(rng.integers(0, 256, rng.integers(1, 9), dtype=np.uint8))
+    elif kind == 2:
+        data[:4] = struct.pack("<I", int(rng.choice([0, 0x0700, 0x0300, 0x0200, 0xFFFFFFFF])))
+    elif kind == 3:
+        at = int(rng.integers(len(data)))
+        data[at] ^= 1 << int(rng.integers(8))
+    return bytes(data)
 
 
 def run(messages: int = 100_000, seed: int = 1, show: bool = True) -> dict[str, Any]:

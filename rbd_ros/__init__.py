@@ -57,6 +57,8 @@ from .core.model.robot_model import RobotModel
 from .core.model.samples import sample, sample_constraints, sample_names, sample_path
 from .core.motion.optimal.certificate import Usage
 from .core.motion.optimal.limits import MotionLimits
+from .core.motion.places.body_goal import BodyGoal
+from .core.motion.places.plane_limit import PlaneLimit
 from .core.motion.optimization import OptimalMotion, optimize_motion
 from .core.motion.splines import SplineMotion
 from .core.motion.time_optimal import TimedPath, time_optimal
@@ -67,15 +69,15 @@ from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, Elastic
 
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "BaseParameters",
-    "ConstrainedForward", "ConstrainedForwardDerivatives", "ConstrainedHybrid", "ConstrainedInverse",
+    "BodyGoal", "ConstrainedForward", "ConstrainedForwardDerivatives", "ConstrainedHybrid", "ConstrainedInverse",
     "ConstrainedInverseDerivatives", "ConstraintSet", "DampedDeflection", "Description", "ElasticLaw",
     "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation", "FeedbackGains",
     "FeedbackLinearization", "FixedContact", "ForwardDerivatives", "Hybrid", "HybridDerivatives", "Identification",
     "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits",
-    "Motor", "MotorReference", "OptimalMotion", "Primitive", "RbdError", "RbdWarning", "Recording", "Reference",
-    "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "SplineMotion",
-    "StiffnessInput", "Tangent", "TimedPath", "Usage", "UserConstraint", "VariableDrive", "anchored",
-    "base_parameters", "bias_effort", "body_accelerations", "body_velocities", "center_of_mass",
+    "Motor", "MotorReference", "OptimalMotion", "PlaneLimit", "Primitive", "RbdError", "RbdWarning", "Recording",
+    "Reference", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator",
+    "SplineMotion", "StiffnessInput", "Tangent", "TimedPath", "Usage", "UserConstraint", "VariableDrive",
+    "anchored", "base_parameters", "bias_effort", "body_accelerations", "body_velocities", "center_of_mass",
     "centroidal_momentum", "compile_all", "constrained_forward_dynamics",
     "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics", "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives", "constraint_bias", "constraint_jacobian", "constraint_values",

@@ -221,6 +221,23 @@ def test_server_knows_the_constraints_it_is_given(launch):
     server.end()
 
 
+def test_planner_plans_from_where_the_robot_is(launch):
+    from rbd_interfaces.msg import MotionRequest
+    from rbd_interfaces.srv import PlanMotion
+
+    planner = launch("planner.launch.py", "namespace:=arm", "robot_description:=/robot/description",
+                     "joint_states:=/robot/joint_states")
+    planner.describe("/robot/description", URDF)
+    send = planner.at_rest("/robot/joint_states", MODEL.joint_names, Q)
+    planner.wait_for_active("/arm/motion_planner", repeat=send)
+    planner.wait_for("joint state", lambda: fresh(planner.reports["/arm/motion_planner"]), send)
+    answer = planner.call(PlanMotion, "/arm/motion_planner/plan_motion", PlanMotion.Request(motion=MotionRequest(
+        name=list(MODEL.joint_names), goal=[0.1, 0.2], duration=2.0)), send)
+    assert answer.success, answer.message
+    np.testing.assert_allclose(answer.plan.trajectory.points[0].positions, Q, atol=1e-12)
+    planner.end()
+
+
 @pytest.mark.parametrize(("arguments", "before", "after"), [
     ([], "/effort_annotator/joint_trajectory_in", "/effort_annotator/joint_trajectory"),
     (["namespace:=arm", "trajectories:=/planner/path", "controller:=follower", "robot_description:=/robot_description"],

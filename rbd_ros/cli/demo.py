@@ -24,7 +24,7 @@ from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample_path
 from ..runtime.robot import check_model
 from ..signals import interruptible
-from . import demo_elastic, demo_motion, demo_report
+from . import demo_elastic, demo_lift, demo_motion, demo_report
 from .compile import import_kernels
 from .processes import NodeProcesses
 
@@ -32,6 +32,7 @@ from .processes import NodeProcesses
 MODES = {"pd": ("PD alone", "none"), "pd_gravity": ("PD + gravity", "gravity"),
          "pd_full": ("PD + full feed-forward", "full")}
 RATE = 500.0             # Hz
+DURATION = 5.0           # s
 RELEASED_LATER = 1e12    # a stamp that never comes
 RAMP = 0.2               # s
 HISTORY = 10_000         # states that are kept for the recorder, however busy the machine is
@@ -40,14 +41,15 @@ PATIENCE = 5.0           # s for which the simulated robot waits for a torque
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd demo`."""
-    parser.add_argument("joints", nargs="?", choices=("rigid", *demo_elastic.VARIANTS), default="rigid",
-                        help="rigid: simulator and controller as ROS nodes; sea: series elastic joints; vsa: joints of "
-                             "variable stiffness; sea and vsa use the library without ROS (default: %(default)s)")
+    parser.add_argument("joints", nargs="?", choices=("rigid", "motion", *demo_elastic.VARIANTS), default="rigid",
+                        help="rigid: simulator and controller as ROS nodes; motion: likewise, lifting a heavy load by "
+                             "an optimal motion; sea: series elastic joints; vsa: joints of variable stiffness; these "
+                             "two use the library without ROS (default: %(default)s)")
     parser.add_argument("--urdf", metavar="FILE", help="URDF of another arm (default: KUKA LBR iiwa 14); rigid only")
     parser.add_argument("--rate", type=float, help=f"joint states per second (default: {RATE:g}); rigid only, the "
                         f"others are controlled at {1.0 / demo_elastic.PERIOD:g} Hz")
-    parser.add_argument("--duration", type=float, default=5.0,
-                        help="duration of each mode in seconds (default: %(default)g)")
+    parser.add_argument("--duration", type=float,
+                        help=f"duration of each mode in seconds (default: {DURATION:g}); that of motion is fixed")
     parser.add_argument("--output", type=Path, help="output folder (default: output/demo, or output/demo_sea, …)")
     parser.add_argument("--plot", action=argparse.BooleanOptionalAction, default=True,
                         help="draw tracking.png (default: yes)")
@@ -58,7 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     """Run all modes, print the table, write the files."""
     begin = time.monotonic()
-    duration = _within("--duration", namespace.duration, 0.2, 60.0)
+    if namespace.joints == "motion":
+        return _lift(namespace)
+    duration = _within("--duration", DURATION if namespace.duration is None else namespace.duration, 0.2, 60.0)
     rate = _within("--rate", RATE if namespace.rate is None else namespace.rate, 20.0, 2000.0)
     elastic = namespace.joints != "rigid"
     for name in ("urdf", "rate") if elastic else ():
@@ -101,6 +105,17 @@ def run(namespace: argparse.Namespace) -> int:
             print("no plot: matplotlib is not installed", file=sys.stderr)
     print(f"wrote {' and '.join(map(str, files))} ({time.monotonic() - begin:.0f} s in all)")
     return 0
+
+
+def _lift(namespace: argparse.Namespace) -> int:
+    for name in ("urdf", "rate", "duration"):
+        if getattr(namespace, name) is not None:
+            raise RbdError(f"--{name} is not for demo motion, which is the iiwa on one motion")
+    _check_ros()
+    namespace.output = namespace.output or Path("output", "demo_motion")
+    _make(namespace.output)
+    _compile()
+    return demo_lift.run(namespace, lambda title: Progress(title, demo_lift.MODES.values()))
 
 
 def _make(folder: Path) -> None:

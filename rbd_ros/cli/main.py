@@ -18,6 +18,7 @@ COMMANDS = {
     "excite": ("excite", "find a motion that shows the inertial parameters of an arm, to be recorded"),
     "identify": ("identify", "find inertial parameters and friction of an arm from a recorded motion"),
     "gazebo": ("gazebo", "write the files to control an arm by torque in Gazebo"),
+    "plan": ("plan", "plan an optimal motion of an arm: least effort, time or jerk within all limits"),
     "demo": ("demo", "track a trajectory with a simulated arm, with and without feed-forward"),
 }
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +13,14 @@ from diagnostic_msgs.msg import DiagnosticArray
 from numpy.typing import NDArray
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
+from rclpy.action import ActionClient
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from rbd_interfaces.msg import JointEffort
+from rbd_interfaces.action import PlanMotion
+from rbd_interfaces.msg import JointEffort, MotionRequest
 
 from ..core.errors import RbdError
 from .base.conversions import nanoseconds
@@ -79,6 +81,30 @@ class DemoRecorder:
         self._wait(lambda: bool(self._states) and self._efforts > 0 and all(self._reports_of.values()) and
                    self._trajectory.get_subscription_count() > 0 and self._parameters.service_is_ready(),
                    timeout, "the nodes to find each other")
+
+    def plan(self, goal: Sequence[float], duration: float,
+             objective: Mapping[str, float]) -> tuple[tuple[Array, Array, Array, Array], dict[str, float]]:
+        """An optimal motion from where the robot is, by node `motion_planner`: points for `play`, and its figures."""
+        client = ActionClient(self._node, PlanMotion, "motion_planner/plan_motion")
+        self._wait(client.server_is_ready, 60.0, "the planner")
+        start = np.array(self._states[-1][1])[self._order]    # the planner may not have heard a state yet
+        request = PlanMotion.Goal(motion=MotionRequest(
+            name=list(self._joints), start=start.tolist(), goal=list(goal), duration=duration,
+            objective=list(objective), weight=list(objective.values())))
+
+        def answer(future: Any, what: str) -> Any:
+            self._wait(future.done, 60.0, what)
+            return future.result()
+
+        result = answer(answer(client.send_goal_async(request), "the planner").get_result_async(), "the plan").result
+        if not result.success:
+            raise RbdError(f"the planner found no motion: {result.message}")
+        points, plan = result.plan.trajectory.points, result.plan
+        t = np.array([nanoseconds(point.time_from_start) / SECOND for point in points])
+        q, v, a = (np.array([getattr(point, field) for point in points])
+                   for field in ("positions", "velocities", "accelerations"))
+        return (t, q, v, a), {"iterations": plan.iterations, "planning_time_s": plan.planning_time, "cost": plan.cost,
+                              "kkt_residual": plan.kkt_residual, "violation": plan.violation}
 
     def play(self, points: tuple[Array, Array, Array, Array], progress: Callable[[float], None],
              lead: float = 2.0) -> Recording:

@@ -16,7 +16,6 @@ One thread answers all requests in the order in which they come.
 from __future__ import annotations
 
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -34,6 +33,7 @@ from ..runtime.service.dynamics import DynamicsService
 from ..runtime.service.server_settings import SERVER_TABLE, ServerSettings, load_server_model
 from ..runtime.statistics import CycleStatistics
 from . import service_conversions as convert
+from .base.answering import answered
 from .base.conversions import nanoseconds, wrenches
 from .base.model_node import BEST_EFFORT, ModelNode
 from .base.parameters import MODEL_NODE_TABLE
@@ -77,22 +77,14 @@ class DynamicsServerNode(ModelNode):
 
     def _respond(self, name: str, answer: Callable[[Any, Any], None], request: Any, response: Any) -> Any:
         """The answer, or a response that says what is wrong: no request ends the node."""
-        try:
+        def locked() -> None:
             with self.lock, np.errstate(all="ignore"):
                 if not self.active:
                     raise RbdError(f"node {self.get_fully_qualified_name()} is not active: {self.status}")
                 answer(request, response)
             response.success = True
-            return response
-        except RbdError as error:
-            self._counts["refused"] += 1
-            message = str(error)
-            self.get_logger().warning(f"{name} refused: {message}", throttle_duration_sec=1.0)
-        except Exception as error:
-            self._counts["defects"] += 1
-            message = f"the server failed with {type(error).__name__} ({error}); see its log"
-            self.get_logger().error(f"{name} failed, please report it:\n{traceback.format_exc()}")
-        return type(response)(success=False, message=message)    # without what may have been filled in already
+
+        return answered(self.get_logger(), self._counts, name, locked, response)
 
     # ---- configuration
 

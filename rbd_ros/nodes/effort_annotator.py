@@ -4,9 +4,11 @@ Topics (relative names):
   robot_description       std_msgs/String, in, latched; unless a parameter gives it
   ~/joint_trajectory_in   trajectory_msgs/JointTrajectory, in
   ~/joint_trajectory      trajectory_msgs/JointTrajectory, out: the same with `effort` of every point, N m or N;
-                          remap it to <controller>/joint_trajectory
+                          remap it to <controller>/joint_trajectory. With parameter `retime` also with other points,
+                          along the same path, so that the efforts are within their limits
   /diagnostics            diagnostic_msgs/DiagnosticArray, out, once a second. Keys: trajectories, points,
-                          points_over_effort_limit, points_over_velocity_limit, points_over_position_limit, last_excess,
+                          points_over_effort_limit, points_over_velocity_limit, points_over_position_limit, retimed,
+                          not_retimed (though it should be), last_excess,
                           time_p50_us, time_p99_us (trajectory received → published), rejected_total, rejected_<kind>
 A trajectory that is malformed is not passed on.
 """
@@ -23,11 +25,13 @@ from trajectory_msgs.msg import JointTrajectory
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
 from ..runtime.inputs.rejections import Verdict
+from ..runtime.planning.sampled import Points
 from ..runtime.statistics import CycleStatistics
 from .base.conversions import trajectory_points
 from .base.model_node import ModelNode
 from .base.parameters import MODEL_NODE_TABLE
 from .base.spin import run
+from .motion_conversions import joint_trajectory
 
 SHOWN = 5    # excesses that are logged per trajectory
 
@@ -81,10 +85,16 @@ class EffortAnnotatorNode(ModelNode):
         if isinstance(found, Verdict):
             self.get_logger().warning(f"trajectory rejected, not passed on: {found.text}")
             return
-        for point, effort in zip(message.points, found.effort, strict=True):
-            point.effort = array("d", effort.tobytes())
+        if found.retimed is not None:
+            t, q, v, a = found.retimed
+            message.points = joint_trajectory(message.joint_names, Points(t, q, v, a, found.effort)).points
+        else:
+            for point, effort in zip(message.points, found.effort, strict=True):
+                point.effort = array("d", effort.tobytes())
         self._publisher.publish(message)
         self._statistics.published(time.perf_counter() - begin)
+        if found.kept:
+            self.get_logger().warning(f"trajectory {found.kept}")
         if found.excesses:
             self._warn(found.excesses)
 

@@ -17,53 +17,49 @@ messages are waited for, never ROS time, so that nothing can block while the sim
 """
 from __future__ import annotations
 
-import math
-from array import array
 from collections.abc import Callable
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.qos import QoSProfile
-from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64, Float64MultiArray
 
 from rbd_interfaces.msg import JointEffort
 
 from ..core.errors import RbdError
 from ..runtime.cosimulation.lockstep import LOCKSTEP_TABLE, Lockstep, LockstepSettings
-from ..runtime.parameters import Parameter
+from ..runtime.inputs.joint_state_bytes import Fields
+from ..runtime.parameters import Parameter, select
 from .base import parameters
 from .base.conversions import nanoseconds
 from .base.diagnostics import diagnostic_array
 from .base.lifecycle import refuse_impossible_transitions
 from .base.spin import run
+from .loop.simulation_loop import SIMULATION_LOOP, make_loop
+from .loop.turnstile import Turnstile
+from .outputs.simulation_commands import QOS, SimulationCommands
 from .steppers import Stepper, make_stepper
-
-QOS = QoSProfile(depth=10)
 
 
 class LockstepNode(LifecycleNode):
     """Converts messages, asks the logic what to do, sends commands and requests."""
 
     table = (Parameter("autostart", "bool", True, "Configure and activate at the start.", read_only=True),
-             parameters.EXECUTOR, *LOCKSTEP_TABLE)
+             parameters.EXECUTOR, SIMULATION_LOOP, *LOCKSTEP_TABLE)
 
     def __init__(self) -> None:
         super().__init__("lockstep")
         refuse_impossible_transitions(self)
         parameters.declare(self, self.table)
+        self.lock = Turnstile()    # of all below
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._active, self._status = False, "not configured"
         self._settings: Any = None
         self._logic: Any = None
         self._stepper: Stepper | None = None
         self._undo: list[Callable[[], Any]] = []
-        self._forces: list[Any] = []
-        self._commands: Any = None
-        self._passed: Any = None
+        self._outputs: Any = None
         self._settling: Any = None                  # timer between a command and the request for steps
         self._awake = False                         # controllers in Gazebo are active
         self._listening = False                     # there are those who take the efforts
@@ -87,9 +83,11 @@ class LockstepNode(LifecycleNode):
     # ---- life cycle
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        values = parameters.read(self, self.table)
+        loop = make_loop(self, values, lambda error: self.get_logger().error(str(error), throttle_duration_sec=1.0))
         try:
-            settings = self._settings = LockstepSettings.from_values(parameters.read(self, LOCKSTEP_TABLE))
-            self._stepper = make_stepper(settings.stepper, self, dict(settings.names))
+            settings = self._settings = LockstepSettings.from_values(select(LOCKSTEP_TABLE, values))
+            self._stepper = make_stepper(settings.stepper, self, dict(settings.names), loop.group)
         except RbdError as error:
             self._status = f"configuration failed: {error}"
             self.get_logger().error(self._status)
@@ -97,33 +95,34 @@ class LockstepNode(LifecycleNode):
         self._logic = Lockstep(settings.period, settings.patience)
         if self._stepper is not None:
             self._undo.append(self._stepper.destroy)
-            timer = self.create_timer(0.1, self._on_timer, clock=self._steady)
+            loop.clients += self._stepper.clients.values()
+            timer = self.create_timer(0.1, self._locked(self._on_timer), clock=self._steady)
             self._undo.append(lambda: self.destroy_timer(timer))
             if settings.settle > 0.0:
-                settling = self._settling = self.create_timer(settings.settle, self._on_settled, clock=self._steady,
-                                                              autostart=False)
+                settling = self._settling = self.create_timer(settings.settle, self._locked(self._on_settled),
+                                                              clock=self._steady, autostart=False)
                 self._undo.append(lambda: self.destroy_timer(settling))
-        self._listen(JointState, "joint_states", self._on_state)
+        self._outputs = SimulationCommands(self, settings)
+        self._undo += [self._outputs.destroy, loop.stop]
+        loop.listen(JointState, "joint_states", self._on_state, QOS)
         if settings.activity_topic:
-            self._listen(JointState, settings.activity_topic, self._on_activity)
-        self._listen(JointEffort, settings.effort_topic, self._on_effort)
+            loop.listen(JointState, settings.activity_topic, self._on_activity, QOS)
+        loop.listen(JointEffort, settings.effort_topic, self._on_effort, QOS)
         self._awake = False
-        self._passed = self._talk(JointEffort, "~/effort")
-        if settings.controller:
-            self._commands = self._talk(Float64MultiArray, f"{settings.controller}/commands")
-        self._forces = [self._talk(Float64, f"/model/{settings.bridge_model}/joint/{name}/cmd_force")
-                        for name in (settings.joints if settings.bridge_model else ())]
+        loop.start()
         self._status = "configured"
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        self._active, self._status, self._showing, self._early = True, "active", False, None
-        self._sent, self._listening = {}, False
-        self._logic.start(self._now - self._logic.retry)
+        with self.lock:
+            self._active, self._status, self._showing, self._early = True, "active", False, None
+            self._sent, self._listening = {}, False
+            self._logic.start(self._now - self._logic.retry)
         return TransitionCallbackReturn.SUCCESS
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        self._active, self._status = False, "inactive"
+        with self.lock:
+            self._active, self._status = False, "inactive"
         return TransitionCallbackReturn.SUCCESS
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -139,17 +138,13 @@ class LockstepNode(LifecycleNode):
         self._active = False
         while self._undo:
             self._undo.pop()()
-        self._stepper = self._logic = self._commands = self._passed = self._settling = None
+        self._stepper = self._logic = self._outputs = self._settling = None
 
-    def _listen(self, kind: type, topic: str, callback: Callable[[Any], None]) -> None:
-        made = self.create_subscription(kind, topic, callback, QOS, qos_overriding_options=(
-            QoSOverridingOptions.with_default_policies()))
-        self._undo.append(lambda: self.destroy_subscription(made))
-
-    def _talk(self, kind: type, topic: str) -> Any:
-        made = self.create_publisher(kind, topic, QOS)
-        self._undo.append(lambda: self.destroy_publisher(made))
-        return made
+    def _locked(self, call: Callable[[], None]) -> Callable[[], None]:
+        def locked() -> None:
+            with self.lock:
+                call()
+        return locked
 
     @property
     def _now(self) -> int:
@@ -177,27 +172,16 @@ class LockstepNode(LifecycleNode):
 
     def _wakes(self) -> bool:
         """Whether there are controllers in Gazebo yet to be activated, which takes steps: see gz_ros2_control."""
-        return (self._settings.stepper == "gazebo" and self._commands is not None and self._logic.phase == "starting"
-                and not (self._received(self._commands) and self._states_come()))
+        return (self._settings.stepper == "gazebo" and bool(self._settings.controller)
+                and self._logic.phase == "starting"
+                and not (self._outputs.controller_listens and self._states_come()))
 
     def _connected(self) -> bool:
-        return self._connected_outputs() and self._states_come() and bool(
+        return self._outputs.received and self._states_come() and bool(
             self.count_publishers(self._settings.effort_topic))
 
     def _states_come(self) -> bool:
         return bool(self.count_publishers("joint_states")) and (self._awake or not self._settings.activity_topic)
-
-    def _connected_outputs(self) -> bool:
-        return all(map(self._received, [*self._forces, *([self._commands] if self._commands else [])]))
-
-    def _received(self, output: Any) -> bool:
-        """Whether those who are to take an output have subscribed to it, not just anyone who looks on."""
-        if not output.get_subscription_count():
-            return False
-        if not self._settings.receivers:
-            return True
-        there = {info.node_name for info in self.get_subscriptions_info_by_topic(output.topic_name)}
-        return there.issuperset(self._settings.receivers)
 
     def _on_shown(self, accepted: bool, message: str) -> None:
         self._showing = False
@@ -208,17 +192,16 @@ class LockstepNode(LifecycleNode):
         elif self._early is not None:
             self._on_effort(self._early)
 
-    def _on_activity(self, message: JointState) -> None:
+    def _on_activity(self, state: Fields) -> None:
         self._awake = True
 
-    def _on_state(self, message: JointState) -> None:
+    def _on_state(self, state: Fields) -> None:
         if not self._active:
             return
-        stamp = nanoseconds(message.header.stamp)
-        self._logic.on_state(self._now, stamp)
-        sent = self._sent.pop(stamp, None)
+        self._logic.on_state(self._now, state.stamp_ns)
+        sent = self._sent.pop(state.stamp_ns, None)
         if sent is not None:
-            acted = dict(zip(message.name, message.effort, strict=False))
+            acted = dict(zip(state.names, state.effort, strict=False))
             self._late_commands += any(acted.get(name) != effort for name, effort in sent.items())
 
     def _on_effort(self, message: JointEffort) -> None:
@@ -238,29 +221,19 @@ class LockstepNode(LifecycleNode):
 
     def _pass_on(self, message: JointEffort) -> None:
         """Without steps: once the receivers are there, so that nobody lets time run for a torque that is lost."""
-        self._listening = self._listening or not self._settings.receivers or self._connected_outputs()
+        self._listening = self._listening or not self._settings.receivers or self._outputs.received
         if self._listening:
             self._send(message)
 
     def _send(self, message: JointEffort) -> bool:
-        names, effort = message.name, message.effort
-        sent = dict(zip(names, effort, strict=False))
-        joints = self._settings.joints or names
-        missing = [name for name in joints if name not in sent]
-        if missing or not len(sent) == len(joints) == len(effort):
-            self.get_logger().error(f"there are {len(effort)} efforts of {', '.join(names)}, but parameter 'joints' "
-                                    f"says {', '.join(joints)}", throttle_duration_sec=1.0)
-            return False
-        if not all(map(math.isfinite, effort)):
-            self.get_logger().error("efforts that are not finite are not passed on", throttle_duration_sec=1.0)
+        try:
+            sent = self._outputs.efforts(message)
+        except RbdError as error:
+            self.get_logger().error(str(error), throttle_duration_sec=1.0)
             return False
         if self._settings.stepper == "rbd":
             self._sent = {self._logic.target: sent, **dict(list(self._sent.items())[:9])}
-        if self._commands is not None:
-            self._commands.publish(Float64MultiArray(data=array("d", [sent[name] for name in joints])))
-        for name, publisher in zip(joints, self._forces, strict=False):
-            publisher.publish(Float64(data=sent[name]))
-        self._passed.publish(message)
+        self._outputs.publish(message, sent)
         return True
 
     def _on_settled(self) -> None:
@@ -283,11 +256,12 @@ class LockstepNode(LifecycleNode):
 
     def _report(self) -> None:
         report: dict[str, Any] = {}
-        if self._logic is not None:
-            cycles = self._logic.counts["cycles"]
-            report = {"mode": self._logic.phase, **self._logic.counts, "rate_hz": float(cycles - self._reported),
-                      "late_commands": self._late_commands}
-            self._reported = cycles
+        with self.lock:
+            if self._logic is not None:
+                cycles = self._logic.counts["cycles"]
+                report = {"mode": self._logic.phase, **self._logic.counts, "rate_hz": float(cycles - self._reported),
+                          "late_commands": self._late_commands}
+                self._reported = cycles
         self._reports.publish(diagnostic_array(self, self._status, self._active, report))
 
 

@@ -21,6 +21,7 @@ from ..runtime.plant.plant import Plant
 from ..runtime.plant.simulator_settings import SimulatorSettings
 from .base.parameters import MODEL_NODE_TABLE
 from .base.spin import run
+from .loop.simulation_loop import SIMULATION_LOOP, SimulationLoop
 from .simulator import SimulatorNode
 
 
@@ -28,7 +29,7 @@ class MujocoPlantNode(SimulatorNode):
     """Makes another plant, and has more inputs."""
 
     logic = MUJOCO_TABLE
-    table = (*MODEL_NODE_TABLE, *logic)
+    table = (*MODEL_NODE_TABLE, SIMULATION_LOOP, *logic)
 
     def __init__(self) -> None:
         super().__init__("mujoco_plant")
@@ -46,18 +47,18 @@ class MujocoPlantNode(SimulatorNode):
     def make_plant(self, values: Mapping[str, Any], model: RobotModel) -> Plant:
         return mujoco_plant(self.own(values), model, self._urdf)
 
-    def create_inputs(self, values: Mapping[str, Any], joints: Sequence[str]) -> None:
+    def create_inputs(self, loop: SimulationLoop, values: Mapping[str, Any], joints: Sequence[str]) -> None:
         if values["controller"]:
-            self.listen(Float64MultiArray, f"{values['controller']}/commands", self.on_commands)
+            loop.listen(Float64MultiArray, f"{values['controller']}/commands", self.on_commands)
         self._forces, self._forced = np.zeros(len(joints)), set()
         if values["bridge_model"]:
             for i, name in enumerate(joints):
-                self.listen(Float64, f"/model/{values['bridge_model']}/joint/{name}/cmd_force",
+                loop.listen(Float64, f"/model/{values['bridge_model']}/joint/{name}/cmd_force",
                             partial(self._on_force, i))
 
-    def _on_force(self, joint: int, message: Float64) -> None:
+    def _on_force(self, joint: int, effort: float) -> None:
         forces = self._forces.copy()
-        forces[joint] = message.data
+        forces[joint] = effort
         if self.take(lambda: self.plant.on_commands(forces)):
             self._forces = forces
             self._forced.add(joint)

@@ -26,13 +26,13 @@ publishing period late are counted as deadline misses, and made up for.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from builtin_interfaces.msg import Time
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
@@ -43,20 +43,20 @@ from rbd_interfaces.srv import Reset, Step
 from ..core.actuation.actuation_yaml import load_actuation
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
+from ..runtime.inputs.joint_state_bytes import Fields, Malformed
 from ..runtime.inputs.rejections import Verdict
 from ..runtime.parameters import Table
 from ..runtime.plant.elastic_plant import ElasticPlant
 from ..runtime.plant.pace import Pace, Patience
 from ..runtime.plant.plant import Plant
 from ..runtime.plant.simulator_settings import SIMULATOR_TABLE, SimulatorSettings
-from .base.conversions import named_wrenches
 from .base.model_node import ModelNode
 from .base.parameters import MODEL_NODE_TABLE
-from .base.rclpy_inside import take
 from .base.spin import run
+from .loop.simulation_loop import SIMULATION_LOOP, SimulationLoop, make_loop
+from .loop.turnstile import Turnstile
 from .state_publisher import StatePublisher, in_model_order
 
-INPUT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 SECOND = 1_000_000_000
 AT_ONCE = 50    # steps between two looks at whether the process is to end
 
@@ -65,19 +65,19 @@ class SimulatorNode(ModelNode):
     """Converts messages, moves the plant to the present, publishes."""
 
     logic: Table = SIMULATOR_TABLE
-    table: Table = (*MODEL_NODE_TABLE, *logic)
+    table: Table = (*MODEL_NODE_TABLE, SIMULATION_LOOP, *logic)
 
     def __init__(self, name: str = "simulator") -> None:
         super().__init__(name)
+        self.lock: Any = Turnstile()
         self.plant: Any = None
         self._pace: Any = None
         self._states: Any = None
-        self._timer: Any = None
+        self._loop: Any = None
         self._patience = Patience()
         self._held = self._real_time = False
         self._origin = 0    # stamp of time zero, ns
         self._last_stamp = Time()
-        self._inputs: list[Any] = []    # subscriptions, read before the robot is stepped
 
     # ---- for subclasses: another simulation behind the same topics
 
@@ -90,11 +90,8 @@ class SimulatorNode(ModelNode):
             return Plant(model, settings)
         return ElasticPlant(model, settings, load_actuation(Path(values["actuation_file"]), model).drives)
 
-    def create_inputs(self, values: Mapping[str, Any], joints: Sequence[str]) -> None:
-        """Create further inputs with `listen`; joints: names in the order of commands."""
-
-    def listen(self, kind: type, topic: str, callback: Callable[[Any], None]) -> None:
-        self._inputs.append(self.subscribe(kind, topic, callback, INPUT))
+    def create_inputs(self, loop: SimulationLoop, values: Mapping[str, Any], joints: Sequence[str]) -> None:
+        """Create further inputs with `loop.listen`; joints: names in the order of commands."""
 
     # ---- configuration
 
@@ -107,29 +104,30 @@ class SimulatorNode(ModelNode):
         self._pace = Pace(period / settings.publish_every, tolerance=period)
         self._patience = Patience()
         self._states = StatePublisher(self, settings, plant.motor_names)
-        timer = self._timer = self.create_timer(round(period) * 1e-9 if self._real_time else 0.0, self._on_tick,
-                                                clock=self.steady, autostart=False)
-        self.undo += [self._states.destroy, lambda: self.destroy_timer(timer)]
-        self._inputs = []
-        self.listen(Float64MultiArray, "~/commands", self.on_commands)
-        self.listen(JointState, "~/effort_commands", self._on_effort_commands)
-        self.listen(NamedWrenches, "~/external_wrenches", self._on_wrenches)
-        self.create_inputs(values, settings.joints)
-        self.serve(Reset, "~/reset", self._on_reset)
-        self.serve(SetBool, "~/pause", self._on_pause)
-        self.serve(Step, "~/step", self._on_step)
+        loop = self._loop = make_loop(self, values, self._on_malformed, self._go_on,
+                                      round(period) * 1e-9 if self._real_time else 0.0)
+        self.undo += [self._states.destroy, loop.stop]
+        loop.listen(Float64MultiArray, "~/commands", self.on_commands)
+        loop.listen(JointState, "~/effort_commands", self._on_effort_commands)
+        loop.listen(NamedWrenches, "~/external_wrenches", self._on_wrenches)
+        self.create_inputs(loop, values, settings.joints)
+        loop.serve(Reset, "~/reset", self._on_reset)
+        loop.serve(SetBool, "~/pause", self._on_pause)
+        loop.serve(Step, "~/step", self._on_step)
         self.plant = plant
+        loop.start()
 
     def tear_down(self) -> None:
-        self.plant = self._pace = self._states = self._timer = None
-        self._inputs = []
+        self.plant = self._pace = self._states = self._loop = None
 
     def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
         self.make_settings(values, model)
 
     def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        self._catch_up()
-        self.plant.settings = self.make_settings(values, model)
+        settings = self.make_settings(values, model)
+        with self.lock:
+            self._catch_up()
+            self.plant.settings = settings
 
     def report(self) -> Mapping[str, Any]:
         mode = "stopped" if self.plant.failure else "paused" if self._held else "running"
@@ -137,13 +135,15 @@ class SimulatorNode(ModelNode):
                 "schedule_skips": self._pace.skips, "waits": self._patience.waits}
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        result = super().on_activate(state)
-        self._begin()
+        with self.lock:
+            result = super().on_activate(state)
+            self._begin()
         return result
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        self._timer.cancel()
-        return super().on_deactivate(state)
+        with self.lock:
+            self._loop.rest()
+            return super().on_deactivate(state)
 
     # ---- time
 
@@ -159,16 +159,23 @@ class SimulatorNode(ModelNode):
     def _resume(self) -> None:
         """Let time pass from now on, unless paused."""
         if self._held:
-            self._timer.cancel()
+            self._loop.rest()
         else:
             self._pace.start(self.steady.now().nanoseconds, self.plant.steps)
-            self._timer.reset()
+            self._loop.resume()
 
-    def _on_tick(self) -> None:
+    def _go_on(self) -> float:
+        """Do what is due; s until something is due again."""
+        if not self.active or self._held:
+            return math.inf
+        plant, every = self.plant, self.plant.settings.publish_every
         if self._real_time:
             self._catch_up()
         else:
-            self._advance_to(self.plant.steps + self.plant.settings.publish_every)
+            self._advance_to(plant.steps + every)
+        now = self.steady.now().nanoseconds
+        left = self._pace.left(now, (plant.steps // every + 1) * every) if self._real_time else 0.0
+        return (left or self._patience.left(now, plant.settings.wait_for_command * SECOND)) / SECOND
 
     def _catch_up(self) -> None:
         """Move the plant to the present."""
@@ -201,17 +208,20 @@ class SimulatorNode(ModelNode):
 
     # ---- inputs
 
-    def on_commands(self, message: Float64MultiArray) -> None:
-        if self.take(lambda: self.plant.on_commands(message.data)):
+    def on_commands(self, efforts: Any) -> None:
+        if self.take(lambda: self.plant.on_commands(efforts)):
             self.answered(True)
 
-    def _on_effort_commands(self, message: JointState) -> None:
-        if self.take(lambda: self.plant.on_named_commands(message.name, message.effort)):
-            stamp = message.header.stamp
-            self.answered(stamp == Time() or stamp == self._last_stamp)
+    def _on_effort_commands(self, command: Fields) -> None:
+        if self.take(lambda: self.plant.on_named_commands(command.names, command.effort)):
+            last = self._last_stamp
+            self.answered(command.stamp_ns == 0 or (command.sec, command.nanosec) == (last.sec, last.nanosec))
 
-    def _on_wrenches(self, message: NamedWrenches) -> None:
-        self.take(lambda: self.plant.on_wrenches(named_wrenches(message)))
+    def _on_wrenches(self, wrenches: Any) -> None:
+        self.take(lambda: self.plant.on_wrenches(wrenches))
+
+    def _on_malformed(self, error: Malformed) -> None:
+        self.take(lambda: self.plant.rejections.add(error))
 
     def take(self, accept: Callable[[], Verdict]) -> bool:
         if not self.active:
@@ -221,12 +231,6 @@ class SimulatorNode(ModelNode):
         if not verdict:
             self.seldom.warning("rejected", f"input rejected: {verdict.text}")
         return verdict.taken
-
-    def _take_waiting(self) -> None:
-        """Handle what has arrived before a request for steps, so that it acts in these steps."""
-        for source in self._inputs:
-            while (taken := take(source)) is not None:
-                source.callback(taken[0])
 
     def answered(self, last: bool) -> None:
         self._patience.commanded(last)
@@ -261,7 +265,7 @@ class SimulatorNode(ModelNode):
         elif request.steps < 1:
             response.message = "steps is 0, expected at least 1"
         else:
-            self._take_waiting()
+            self._loop.take_waiting()    # it acts in these steps
             target = self.plant.steps + request.steps
             self._advance_to(target, patiently=False)
             left = target - self.plant.steps

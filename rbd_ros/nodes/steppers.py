@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 
 from ..core.errors import RbdError
@@ -14,12 +15,12 @@ Done = Callable[[bool, str], None]    # whether the request was accepted, and wh
 
 
 class Stepper(ABC):
-    """Requests steps of a paused simulation; every answer comes later, through `done`."""
+    """Requests steps of a paused simulation; every answer comes later, through `done`. group: of the clients."""
 
     package = ""                               # of the service definitions
     services: ClassVar[dict[str, str]] = {}    # type → name, with {world} and {plant}
 
-    def __init__(self, node: Node, names: dict[str, str]) -> None:
+    def __init__(self, node: Node, names: dict[str, str], group: CallbackGroup | None = None) -> None:
         try:
             module = importlib.import_module(f"{self.package}.srv")
         except ImportError as error:
@@ -27,7 +28,7 @@ class Stepper(ABC):
                            "install it, or build it in your workspace") from None
         self._node = node
         self.types = {kind: getattr(module, kind) for kind in self.services}
-        self.clients = {kind: node.create_client(self.types[kind], name.format(**names))
+        self.clients = {kind: node.create_client(self.types[kind], name.format(**names), callback_group=group)
                         for kind, name in self.services.items()}
 
     @property
@@ -91,11 +92,11 @@ class SimulationInterfacesStepper(Stepper):
             answer.result.result == answer.result.RESULT_OK, answer.result.error_message), done)
 
 
-def make_stepper(kind: str, node: Node, names: dict[str, str]) -> Stepper | None:
+def make_stepper(kind: str, node: Node, names: dict[str, str], group: CallbackGroup | None = None) -> Stepper | None:
     """The stepper that parameter `stepper` names, None for `none`; names: `world` and `plant`, for its services."""
     kinds: dict[str, Callable[..., Stepper]] = {
         "rbd": RbdStepper, "gazebo": GazeboStepper, "simulation_interfaces": SimulationInterfacesStepper}
-    return kinds[kind](node, names) if kind in kinds else None
+    return kinds[kind](node, names, group) if kind in kinds else None
 
 
 def _success(answer: Any) -> tuple[bool, str]:

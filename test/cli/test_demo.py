@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.domains import private_domain_id
 
 import rbd_ros as rbd
 from rbd_ros.cli import demo, demo_motion, demo_report
@@ -123,7 +124,7 @@ def test_a_short_run(tmp_path):
     pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
     result = subprocess.run([sys.executable, "-m", "rbd_ros.cli.main", "demo", "--duration", "1", "--output",
                              str(tmp_path), "--plot"], cwd=ROOT, capture_output=True, text=True, check=False,
-                            env=os.environ | {"ROS_DOMAIN_ID": str(103 + os.getpid() % 98),
+                            env=os.environ | {"ROS_DOMAIN_ID": private_domain_id("demo"),
                                               "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"})
     assert result.returncode == 0, result.stderr
     assert "ended with code" not in result.stderr

@@ -108,3 +108,13 @@ def test_of_a_trajectory_that_began_before_the_points_to_come_count(made):
     for end, reason in ((1.1, "to catch up"), (0.9, "past")):
         assert not made.on_trajectory(2.0, SECOND, NAMES, [Point(end, GOAL, rest)]) and reason in made.rejections.last
     np.testing.assert_array_equal(made.reference.sample(2.0, 2 * SECOND).q, before.q)
+
+
+@pytest.mark.parametrize(("off", "fades"), [(1e-15, False), (1e-7, False), (1e-3, True)])
+def test_rounding_of_the_first_point_is_no_jump(made, off, fades):
+    """A planner's first point is the present position up to rounding: its torque acts at once, without a fade."""
+    made.on_state(1.0, SECOND, NAMES, Q)
+    assert made.on_trajectory(1.0, 0, NAMES, [Point(0.0, Q)])    # held there
+    made.on_state(1.05, SECOND + SECOND // 20, NAMES, Q)
+    verdict = made.on_trajectory(1.05, 0, NAMES, [Point(0.0, Q + off), Point(1.0, GOAL)])
+    assert verdict and verdict.jumps == fades

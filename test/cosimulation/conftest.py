@@ -5,6 +5,15 @@ import pytest
 from nodes.conftest import compiled_kernels, private_domain  # noqa: F401
 
 
+@pytest.fixture(params=["direct", "executor"])
+def each_control_loop(request, monkeypatch):
+    """As in test/nodes, where the harness has another name."""
+    from nodes import harness
+
+    monkeypatch.setattr(harness, "control_loop", request.param)
+    return request.param
+
+
 @pytest.fixture
 def start(tmp_path):
     """Start nodes; kill what a failed test leaves behind."""

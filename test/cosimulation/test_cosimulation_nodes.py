@@ -50,7 +50,9 @@ def test_mujoco_tracks_as_our_simulator(folder, mujoco_episode):
     assert 1e-3 < own.rms < 1e-2    # rad; the demo's 0.0052
 
 
+@pytest.mark.usefixtures("each_control_loop")
 def test_lockstep_gives_the_same_trajectory_every_time(folder, mujoco_episode):
+    """And by each loop the same, too."""
     for _ in range(2):
         again = episode.perform(folder, "mujoco_plant", 0.5)
         for field in ("q", "v", "effort"):
@@ -101,6 +103,7 @@ class Robot(Peer):
                                             None), "state after the steps")
 
 
+@pytest.mark.usefixtures("each_control_loop")
 def test_it_listens_where_gazebo_would(start):
     start("mujoco_plant", robot_description_file=str(URDF), paused=True, initial_position=Q0,
           controller="/arm_controller", bridge_model="arm")
@@ -128,6 +131,7 @@ def test_it_listens_where_gazebo_would(start):
         robot.spin_until(lambda: robot.diagnostics["rejected_total"] == "1", "rejection of what is no number")
 
 
+@pytest.mark.usefixtures("each_control_loop")
 def test_in_real_time_it_keeps_to_the_clock(start):
     process = start("mujoco_plant", robot_description_file=str(URDF), publish_rate=100.0)
     with Robot() as robot:
@@ -171,10 +175,11 @@ def test_a_controller_with_a_long_timeout_ends_soon_after_the_states_ceased(star
         assert time.monotonic() - begin < 8.0    # and not the timeout: `ros2 launch` kills after 15 s
 
 
-def test_a_step_takes_the_commands_that_arrived_before_it():
-    # The simulator is in no executor, so that nothing but the step itself can take the command.
-    rclpy.init(args=["--ros-args", "-p", f"robot_description_file:={URDF}", "-p", "paused:=true"],
-               domain_id=int(os.environ["ROS_DOMAIN_ID"]))
+@pytest.mark.parametrize("control_loop", ["direct", "executor"])
+def test_a_step_takes_the_commands_that_arrived_before_it(control_loop):
+    # The simulator is in no executor, and its lock is held, so that nothing but the step itself can take the command.
+    rclpy.init(args=["--ros-args", "-p", f"robot_description_file:={URDF}", "-p", "paused:=true",
+                     "-p", f"control_loop:={control_loop}"], domain_id=int(os.environ["ROS_DOMAIN_ID"]))
     node, sender, matched = SimulatorNode(), rclpy.create_node("sender"), []
     try:
         node.start()
@@ -182,12 +187,13 @@ def test_a_step_takes_the_commands_that_arrived_before_it():
                                            event_callbacks=PublisherEventCallbacks(matched=matched.append))
         while not matched:
             rclpy.spin_once(sender)
-        commands.publish(Float64MultiArray(data=[1.0, 2.0]))
-        commands.publish(Float64MultiArray(data=[3.0, -1.0]))
-        assert commands.wait_for_all_acked(Duration(seconds=60))
-        assert not node.plant.effort.any()
-        assert node._on_step(Step.Request(steps=10), Step.Response()).success
-        assert node.plant.effort.tolist() == [3.0, -1.0] and node.plant.counts["commands"] == 2
+        with node.lock:
+            commands.publish(Float64MultiArray(data=[1.0, 2.0]))
+            commands.publish(Float64MultiArray(data=[3.0, -1.0]))
+            assert commands.wait_for_all_acked(Duration(seconds=60))
+            assert not node.plant.effort.any()
+            assert node._on_step(Step.Request(steps=10), Step.Response()).success
+            assert node.plant.effort.tolist() == [3.0, -1.0] and node.plant.counts["commands"] == 2
     finally:
         node.stop()
         node.destroy_node()

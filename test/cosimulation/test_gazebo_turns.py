@@ -14,6 +14,7 @@ import rbd_ros as rbd
 from rbd_interfaces.msg import JointEffort
 from rbd_ros.core.simulation.simulator import Simulator
 from rbd_ros.nodes import lockstep
+from rbd_ros.nodes.base.conversions import fields_of
 
 URDF = rbd.sample_path("two_link")
 NAMES = ["shoulder", "elbow"]
@@ -88,7 +89,7 @@ class PausedGazebo:
     ready = True
 
     def __init__(self):
-        self.steps = []
+        self.steps, self.clients = [], {}
 
     def step(self, steps, done):
         self.steps.append(steps)
@@ -154,8 +155,9 @@ def states_and_answers(node):
     def show(stamp):
         state = JointState(name=["a"], position=[0.0], velocity=[0.0])
         state.header.stamp.nanosec = stamp
-        node._on_state(state)
-        node._on_effort(JointEffort(header=state.header, name=["a"], effort=[1.0]))
+        with node.lock:
+            node._on_state(fields_of(state))
+            node._on_effort(JointEffort(header=state.header, name=["a"], effort=[1.0]))
 
     return states, answers, show
 

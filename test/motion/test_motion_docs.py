@@ -13,4 +13,5 @@ def test_the_example_runs_and_does_what_it_says(capsys):
     exec(code, names)
     assert "good" in capsys.readouterr().out and names["now"].snap.shape == (7,)
     assert names["quick"].duration < 1.5 and names["fastest"].duration < 2.0
+    assert names["reach"].usage["clearance"].ratio <= 1.0 and names["lower"].good
     assert 1.0 <= names["mixed"].duration <= 3.0 and names["mixed"].good

@@ -1,6 +1,7 @@
 """Optimal motions against closed forms and an independent solver; limits sampled by other code; what cannot be done."""
 from __future__ import annotations
 
+import itertools
 import time
 
 import numpy as np
@@ -219,6 +220,18 @@ def test_before_and_after_the_robot_stands_still():
     assert not np.any(motion(1.6)[1:]) and not np.any(motion(-0.1)[1:])
     np.testing.assert_allclose(motion(99.0).q, Q1, atol=1e-12)
     assert "good" in repr(motion) and motion.sample(0.7).q.shape == (7,)
+
+
+def test_a_search_tells_how_far_it_is_and_ends_when_it_is_told_to():
+    seen = []
+    motion = rbd.optimize_motion(IIWA, Q0, Q1, 1.5, progress=seen.append).check()
+    assert [now.iterations for now in seen[:3]] == [0, 1, 2] and motion.iterations - seen[-1].iterations <= 1
+    assert all(a.iterations <= b.iterations and a.seconds <= b.seconds for a, b in itertools.pairwise(seen))
+    assert seen[0].cost == pytest.approx(1.0) and seen[-1].cost < 0.9 and seen[-1].violation < 1e-5
+    stopped = rbd.optimize_motion(IIWA, Q0, Q1, 1.5, progress=lambda now: now.iterations == 3)
+    assert not stopped.good and stopped.ended == "stopped" and "stopped" in stopped.reason
+    with pytest.raises(rbd.RbdError, match="stopped"):
+        stopped.check()
 
 
 # ---- what cannot be done

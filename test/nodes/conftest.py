@@ -5,12 +5,13 @@ import itertools
 import os
 
 import pytest
+from support.domains import private_domain_id
 
 
 @pytest.fixture(scope="session", autouse=True)
 def private_domain():
     saved = {name: os.environ.get(name) for name in ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE")}
-    os.environ["ROS_DOMAIN_ID"] = str(103 + os.getpid() % 98)
+    os.environ["ROS_DOMAIN_ID"] = private_domain_id()
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     yield
     for name, value in saved.items():
@@ -55,7 +56,8 @@ def compiled_kernels():
 
 @pytest.fixture(params=["direct", "executor"])
 def each_control_loop(request, monkeypatch):
-    """What is tested of torque nodes holds on both ways from a joint state to its answer."""
+    """What is tested of nodes holds on both ways from a message to its answer; the one of this test."""
     import harness
 
     monkeypatch.setattr(harness, "control_loop", request.param)
+    return request.param

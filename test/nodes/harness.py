@@ -48,7 +48,8 @@ rclpy.spin(node)
 """
 
 
-control_loop = ""    # of torque nodes whose test does not choose one; fixture `each_control_loop` does
+control_loop = ""    # of nodes whose test does not choose one; fixture `each_control_loop` does
+LOOPS = ("feedforward", "flatness", "simulator", "mujoco_plant", "lockstep")    # nodes that have one
 
 
 class NodeProcess:
@@ -56,7 +57,7 @@ class NodeProcess:
 
     def __init__(self, folder: Path, name: str, arguments: Sequence[str] = (), python_path: Path | None = None,
                  **parameters: Any) -> None:
-        if control_loop and name in ("feedforward", "flatness"):
+        if control_loop and name in LOOPS:
             parameters = {"control_loop": control_loop, **parameters}
         environment = os.environ | {"PYTHONFAULTHANDLER": "1"}    # a fault of compiled code says where it was
         if python_path is not None:    # before everything else

@@ -74,3 +74,46 @@ def test_trajectories_get_efforts(tmp_path, private_domain):
             assert process.end() == 0 and "Traceback" not in process.output()
         finally:
             process.kill()
+
+
+def test_trajectories_are_timed_anew(tmp_path, private_domain):
+    """With `retime` the controller gets other points of the same path, whose efforts need no clipping."""
+    urdf = tmp_path / "robot.urdf"
+    urdf.write_text(URDF.format(links=LINK.format("upper", 2) + LINK.format("lower", 1)).replace(
+        'effort="9"', 'effort="14"'))
+    model = rbd.load_urdf(urdf)
+    s = np.linspace(0.0, 1.0, 7)
+    q, v, a = (np.outer(x, [1.0, 0.5]) for x in (
+        10 * s**3 - 15 * s**4 + 6 * s**5, (30 * s**2 - 60 * s**3 + 30 * s**4) / 1.8,
+        (60 * s - 180 * s**2 + 120 * s**3) / 1.8**2))
+    fast = trajectory(q, 4.0 * v, 16.0 * a)
+    for i, point in enumerate(fast.points):
+        point.time_from_start.nanosec = 75_000_000 * i
+    received: list[JointTrajectory] = []
+    with Peer("effort_annotator") as peer:
+        publisher = peer.node.create_publisher(JointTrajectory, "effort_annotator/joint_trajectory_in", RELIABLE)
+        peer.node.create_subscription(JointTrajectory, "effort_annotator/joint_trajectory", received.append, RELIABLE)
+        process = NodeProcess(tmp_path, "effort_annotator", robot_description_file=str(urdf), retime="if_needed")
+        try:
+            peer.spin_until(lambda: "active" in peer.status and publisher.get_subscription_count(), "active node")
+            publisher.publish(fast)
+            peer.spin_until(lambda: received, "retimed trajectory")
+            answer = received[0]
+            assert answer.header.frame_id == "kept" and list(answer.joint_names) == NAMES
+            found = {field: np.array([getattr(point, field) for point in answer.points]) for field in (
+                "positions", "velocities", "accelerations", "effort")}
+            assert len(answer.points) > 40
+            np.testing.assert_allclose(found["positions"][[0, -1]], q[[0, -1]], atol=1e-9)
+            expected = rbd.inverse_dynamics(model, *(found[field] for field in (
+                "positions", "velocities", "accelerations")))
+            np.testing.assert_allclose(found["effort"], expected, atol=1e-9)
+            assert np.all(np.abs(expected) <= [14.0, 50.0]) and np.abs(expected[:, 0]).max() > 12.0
+            received.clear()
+            publisher.publish(trajectory(v=[[]] * 3, a=[[]] * 3))    # its path has corners
+            peer.spin_until(lambda: received, "trajectory as it came")
+            assert len(received[0].points) == 3
+            peer.spin_until(lambda: peer.diagnostics.get("not_retimed") == "1", "diagnostics")
+            assert peer.diagnostics["retimed"] == "1" and "not timed anew: its points have no vel" in process.output()
+            assert process.end() == 0 and "Traceback" not in process.output()
+        finally:
+            process.kill()

@@ -73,7 +73,8 @@ print("left:", [name for name in names if name.startswith("dds") and not name.en
 """
 
 
-@pytest.mark.parametrize("name", ["feedforward", "simulator", "dynamics_server", "lockstep", "residual"])
+@pytest.mark.parametrize("name", ["feedforward", "simulator", "dynamics_server", "lockstep", "residual",
+                                  "motion_planner"])
 def test_the_middleware_is_gone_before_the_process_ends(name):
     """Fast DDS may hang or crash in a process that exits with a participant."""
     process = subprocess.Popen([sys.executable, "-c", LEFT, name, "--ros-args", "-p",

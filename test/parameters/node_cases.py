@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -23,6 +24,7 @@ from rbd_ros.runtime.parameters import validate
 
 URDF = rbd.sample_path("two_link")
 ROBOT = {"robot_description_file": str(URDF)}
+BY_TIMER = {"control_loop": "executor"}    # of a simulator: its thread needs none
 DRIVES = str(Path(__file__).parents[2] / "config" / "sea_example.actuation.yaml")
 MS = 1_000_000
 
@@ -126,6 +128,12 @@ def control_loop(program: str, values: Values) -> Any:
         return type(loop).__name__, getattr(loop, "active", 0.0)
 
 
+def threads(program: str, values: Values) -> Any:
+    """Whether there is one for the loop."""
+    with Nodes(program).started(values):
+        return any(thread.name == "control" for thread in threading.enumerate())
+
+
 def scheduling(program: str, values: Values) -> Any:
     """What the control thread asks of the system."""
     with pytest.MonkeyPatch.context() as patch, Nodes(program).started({}) as node:
@@ -165,10 +173,9 @@ def mode(program: str, values: Values) -> Any:
 
 def waits(program: str, values: Values) -> Any:
     """Whether a state waits for the answer to the one before, once there was a command."""
-    with Nodes(program).started({**values, "real_time_factor": 0.0}) as node:
-        from std_msgs.msg import Float64MultiArray
+    with Nodes(program).started({**values, "real_time_factor": 0.0, **BY_TIMER}) as node:
         [tick] = [timer.callback for timer in node.timers if timer.timer_period_ns == 0]
-        node.on_commands(Float64MultiArray(data=[0.0, 0.0]))
+        node.on_commands([0.0, 0.0])
         tick()
         tick()
         return node.report()["waits"]
@@ -181,7 +188,7 @@ def passed_on(values: Values) -> Any:
         from rbd_interfaces.msg import JointEffort
         [take] = [subscription.callback for subscription in node.subscriptions
                   if subscription.topic_name == "/feedforward/effort"]
-        take(JointEffort(name=NAMES, effort=[1.0, 2.0]))
+        take(JointEffort(name=NAMES, effort=[1.0, 2.0]), None)
         sent = nodes.sent["/effort_controller/commands"]
         return tuple(sent[0].data) if sent else None
 
@@ -210,8 +217,9 @@ def renamed(old: str, *new: str) -> Any:
 def shared(program: str) -> dict[str, Case]:
     """What all nodes have."""
     given = {} if program == "lockstep" else ROBOT
-    found = {"autostart": Case(False, partial(status, program), "not configured", given),
-             "executor": Case("events", partial(executor, program), "events", {"autostart": False})}
+    found = {"autostart": Case(False, partial(status, program), "not configured", given)}
+    if program != "motion_planner":    # which has several threads
+        found["executor"] = Case("events", partial(executor, program), "events", {"autostart": False})
     if program == "lockstep":
         return found
     return {**found, "robot_description": Case(URDF.read_text(), partial(robot, program), "two_link"),
@@ -244,8 +252,9 @@ def plant(program: str) -> dict[str, Case]:
     timers, clock = partial(periods, program), program == "mujoco_plant"
     return {
         **shared(program),
-        "publish_rate": Case(100.0, timers, (10.0, 1000.0), ROBOT),
-        "real_time_factor": Case(0.5, timers, (4.0, 1000.0), ROBOT),
+        "control_loop": Case("executor", partial(threads, program), False, ROBOT),
+        "publish_rate": Case(100.0, timers, (10.0, 1000.0), ROBOT | BY_TIMER),
+        "real_time_factor": Case(0.5, timers, (4.0, 1000.0), ROBOT | BY_TIMER),
         "publish_clock": Case(not clock, partial(published, program), renamed("/clock") if clock else added("/clock"),
                               ROBOT),
         "paused": Case(True, partial(mode, program), "paused", ROBOT),
@@ -263,7 +272,7 @@ def cases() -> dict[str, dict[str, Case]]:
         "flatness": {**torque("flatness"), "actuation_file": Case(
             DRIVES, partial(published, "flatness"), added(*(f"/flatness/{name}" for name in motors)), ROBOT)},
         "effort_annotator": shared("effort_annotator"),
-        "dynamics_server": shared("dynamics_server"),
+        "dynamics_server": shared("dynamics_server"), "motion_planner": shared("motion_planner"),
         "simulator": {**plant("simulator"), "actuation_file": Case(
             DRIVES, partial(published, "simulator"), added("/motor_states"), ROBOT)},
         "mujoco_plant": {
@@ -272,6 +281,7 @@ def cases() -> dict[str, dict[str, Case]]:
             "bridge_model": Case("arm", partial(subscribed, "mujoco_plant"), added(*forces), ROBOT)},
         "lockstep": {
             **shared("lockstep"),
+            "control_loop": Case("executor", partial(threads, "lockstep"), False),
             "joints": Case(NAMES[::-1], passed_on, (2.0, 1.0)),
             "effort_topic": Case("efforts", partial(subscribed, "lockstep"),
                                  renamed("/feedforward/effort", "/efforts")),

@@ -60,6 +60,22 @@ def annotated(values: Values, urdf: str = "") -> Any:
     return found.effort[0]
 
 
+def lasts(values: Values) -> float:
+    """Seconds that a trajectory needs which is four times too fast for the torque of the shoulder."""
+    model, _ = load_model(validate(ANNOTATOR_TABLE, values), arm_urdf())
+    first, later = split(ANNOTATOR_TABLE, values)
+    made = EffortAnnotator(model, AnnotatorSettings.from_values(first, model))
+    if later is not None:
+        made.apply(AnnotatorSettings.from_values(later, model))
+    s = np.linspace(0.0, 1.0, 9)
+    q, v, a = (np.outer(x, [1.2, 0.4]) for x in (
+        10 * s**3 - 15 * s**4 + 6 * s**5, (30 * s**2 - 60 * s**3 + 30 * s**4) / 0.4,
+        (60 * s - 180 * s**2 + 120 * s**3) / 0.16))
+    found = made.annotate(NAMES, [Point(*row) for row in zip(0.4 * s, q, v, a, strict=True)])
+    assert isinstance(found, Annotation)
+    return 0.4 if found.retimed is None else float(found.retimed[0][-1])
+
+
 def annotator_cases() -> dict[str, Case]:
     model = arm()
     friction = model.damping * V_REF + model.friction * np.tanh(V_REF / 0.01)
@@ -76,6 +92,7 @@ def annotator_cases() -> dict[str, Case]:
         "effort_limits.override_zero": Case(0.5, partial(annotated, urdf=arm_urdf(shoulder_effort=0.0)),
                                             np.clip(free, [-0.5, -50.0], [0.5, 50.0])),
         "clip": Case(False, annotated, free, {"effort_limits.maximum": 0.25}),
+        "retime": Case("if_needed", lambda values: lasts(values) > 0.5, True, {"effort_limits.maximum": 15.0}),
     }
 
 
@@ -233,7 +250,7 @@ def services(values: Values) -> Any:
     with stand_in_services():
         from rbd_ros.nodes.steppers import make_stepper
         names: list[str] = []
-        node: Any = SimpleNamespace(create_client=lambda kind, name: names.append(name))
+        node: Any = SimpleNamespace(create_client=lambda kind, name, callback_group: names.append(name))
         settings = LockstepSettings.from_values(values)
         make_stepper(settings.stepper, node, dict(settings.names))
         return tuple(names)

@@ -115,6 +115,7 @@ def test_pace_keeps_absolute_deadlines():
     pace.start(50_000)
     assert [pace.due(now, 0) for now in (50_000, 50_999, 51_000, 59_999)] == [0, 0, 1, 9]
     assert pace.due(51_000, 5) == 5
+    assert pace.left(51_000, 5) == 4000.0 and pace.left(56_000, 5) == 0.0
     pace.delivered(55_000, 3)
     assert pace.misses == 0
     pace.delivered(55_001, 3)
@@ -135,10 +136,11 @@ def test_patience_begins_with_a_command_and_ends_without_one():
     patience.commanded()
     patience.published(20)
     assert patience.waiting(30, 100.0) and patience.waiting(119, 100.0) and patience.waits == 1
+    assert patience.left(30, 100.0) == 90.0 and patience.left(121, 100.0) == 0.0
     patience.commanded(answers=False)
     assert patience.waiting(119, 100.0)
     patience.commanded()
-    assert not patience.waiting(119, 100.0)
+    assert not patience.waiting(119, 100.0) and patience.left(30, 100.0) == 0.0
     patience.published(200)
     assert not patience.waiting(300, 100.0)
     patience.published(400)

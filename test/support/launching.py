@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from .domains import private_domain_id
 from .launch_files import CHECKOUT
 
 PATIENCE = 300.0    # s: a deadline against hanging for ever; nodes may have to compile their kernels
@@ -138,7 +139,7 @@ def launch(tmp_path, monkeypatch):
         get_package_prefix("rbd_ros")
     except PackageNotFoundError:
         pytest.skip("package rbd_ros is not installed where ROS looks for it: source the workspace")
-    monkeypatch.setenv("ROS_DOMAIN_ID", str(103 + (os.getpid() + 49) % 98))
+    monkeypatch.setenv("ROS_DOMAIN_ID", private_domain_id("launch"))
     monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     started = []
 

@@ -97,8 +97,8 @@ def constraint_slopes_entry(B, C, q, v, a, lam, y, bias_q, bias_v, load_q, turn_
                     turn_q[s, r, d] += slope * y[s, i]
 
 
-def _slopes(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, a: Array, lam: Array,
-            y: Array) -> tuple[Array, ...]:
+def constraint_slopes(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, a: Array, lam: Array,
+                      y: Array) -> tuple[Array, ...]:
     """As the entry, of states whose arrays have a batch axis."""
     bound = bound_to(model, constraints)
     if bound.users:
@@ -137,7 +137,8 @@ def constrained_forward_dynamics_derivatives(
     by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
     At = np.swapaxes(A, -1, -2)
     inverse_A = _pinv(A)
-    bias_q, bias_v, load_q, turn_q = _slopes(model, constraints, q, v, a, lam, (inverse_A @ lam[..., None])[..., 0])
+    y = (inverse_A @ lam[..., None])[..., 0]
+    bias_q, bias_v, load_q, turn_q = constraint_slopes(model, constraints, q, v, a, lam, y)
     m = A.shape[-2]
     try:
         L = np.linalg.cholesky(by.a)
@@ -181,7 +182,7 @@ def constrained_inverse_dynamics_derivatives(
     q, v, a, lam = (np.atleast_2d(x) for x in (q, v, a, result.multipliers))
     A = evaluate(model, constraints, q, v, a, 1).jacobian
     by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
-    _, _, load_q, _ = _slopes(model, constraints, q, v, a, lam, np.zeros_like(v))
+    _, _, load_q, _ = constraint_slopes(model, constraints, q, v, a, lam, np.zeros_like(v))
     At = np.swapaxes(A, -1, -2)
     inverse = _pinv(At[:, ~mask])
     efforts, multipliers = [], []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,13 +111,13 @@ def _row_weights(model: RobotModel, limits: CheckedLimits) -> Array:
 
 
 def _narrowed(limits: CheckedLimits) -> CheckedLimits:
-    middle, half = 0.5 * (limits.position_lower + limits.position_upper), 0.5 * (
-        limits.position_upper - limits.position_lower)
+    half = 0.5 * (limits.position_upper - limits.position_lower)
     bounded = np.isfinite(half)
+    middle = np.where(bounded, limits.position_lower + np.where(bounded, half, 0.0), 0.0)
     low = np.where(bounded, middle - MARGIN * half, limits.position_lower)
     high = np.where(bounded, middle + MARGIN * half, limits.position_upper)
-    return CheckedLimits(low, high, MARGIN * limits.velocity, MARGIN * limits.acceleration, MARGIN * limits.jerk,
-                         MARGIN * limits.effort, MARGIN * limits.effort_rate)
+    return replace(limits, position_lower=low, position_upper=high, velocity=MARGIN * limits.velocity,
+                   acceleration=MARGIN * limits.acceleration, effort=MARGIN * limits.effort)
 
 
 def _range(model: RobotModel, limits: CheckedLimits) -> tuple[Array, Array]:

@@ -19,11 +19,17 @@ def positive(value: Any, name: str, what: str) -> float:
 
 def step_count(n: Any) -> int:
     """A positive number of steps."""
+    return whole_number(n, "n", "number of steps")
+
+
+def whole_number(n: Any, name: str, what: str = "whole number", most: float = float("inf")) -> int:
+    """A positive whole number, `most` at most; `RbdError` for anything else, which says what `name` must be."""
     try:
         count = int(n)
         whole = bool(count == n)
     except (TypeError, ValueError, OverflowError):
         count, whole = 0, False
-    if count < 1 or not whole:
-        raise RbdError(f"n must be a positive number of steps, got {shown(n)}")
+    if not (whole and 1 <= count <= most):
+        bound = f" of at most {most:g}" if most < float("inf") else ""
+        raise RbdError(f"{name} must be a positive {what}{bound}, got {shown(n)}")
     return count

@@ -3,29 +3,33 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..actuation.friction import SMOOTHING, friction_of
+from ..actuation.actuation import Actuation
+from ..actuation.friction import SMOOTHING
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError
+from ..model.constraints import ConstraintSet
 from ..model.robot_model import RobotModel
-from ..model.scalars import positive, step_count
-from ..model.state import node_wrenches
-from .optimal.certificate import Certificate, Usage, certify
+from ..model.scalars import positive, whole_number
+from .closed.closed_motion import ClosedMotion
+from .optimal.asked import asked, check_way
+from .optimal.certificate import Certificate, Usage, certify, samples
 from .optimal.first_guess import first_duration, minimum_jerk
-from .optimal.interior_point import Solution, solve
-from .optimal.limits import MotionLimits, checked_limits
+from .optimal.interior_point import STOPPED, Solution, Stop, solve
+from .optimal.limits import MotionLimits
 from .optimal.nodes import Nodes
 from .optimal.problem import Problem
-from .optimal.task import (
-    MARGIN, ROUNDING, Task, check_ends, check_model, checked_duration, checked_objective, checked_waypoints, end_state,
-)
-from .splines import SplineMotion, basis
+from .optimal.task import MARGIN, ROUNDING, Task
+from .places.body_goal import BodyGoal
+from .places.plane_limit import PlaneLimit
+from .splines import SplineMotion
 from .trajectory import Reference
 
 Array = NDArray[np.float64]
@@ -35,7 +39,22 @@ FINE = 5            # times the nodes, for the cost that is told
 SOFT = 0.1          # rad/s or m/s: smoothing of friction on the way
 INSIDE = 1e-4       # barrier parameter at which nodes are added first
 NEAR = 0.95         # of a limit: peaks beyond get a node then
-LEFT = 0.05         # of the time limit, for what follows the iterations
+LEFT = 0.05         # of the time limit, for what follows the iterations, besides the certificate
+SEEKING = 0.5       # of the time, at most, for a posture of a pose
+AFTERWARDS, IN_LOOPS = 2.0, 3.0    # times what the certificate and the cost take; loops are followed from the start
+LONGER = 20.0       # than the first guess, at most, in that estimate
+MOST_NODES = 100_000
+
+
+class Progress(NamedTuple):
+    """Of a search: iterations so far, cost relative to that of the first guess, the worst violation of a limit relative
+    to it at the nodes (not above 0 where all are kept), and seconds since the start.
+    """
+
+    iterations: int
+    cost: float
+    violation: float
+    seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,15 +97,21 @@ class OptimalMotion:
         """Whether it is optimal (locally), and keeps all limits."""
         return self.converged and self.feasible
 
+    @cached_property
+    def _closed(self) -> ClosedMotion | None:
+        return None if self._task.chain is None else ClosedMotion(self.spline, self._task.chain)
+
     def __call__(self, t: ArrayLike) -> Reference:
-        return self.spline(t)
+        return self.spline(t) if self._closed is None else self._closed(t)
 
     def sample(self, t: float) -> Reference:
         """As calling it."""
-        return self.spline(t)
+        return self(t)
 
     def effort(self, t: ArrayLike) -> Array:
-        """Efforts with friction and external wrenches (nv,) or (N, nv) at t, N m or N."""
+        """Efforts with friction and external wrenches (nv,) or (N, nv) at t, N m or N; in loops those of motors."""
+        if self._closed is not None:
+            return self._closed.effort(t)
         at, task = self.spline(t), self._task
         efforts: Array = inverse_dynamics(task.model, at.q, at.v, at.a, task.wrenches) + task.friction.effort(at.v)
         return efforts
@@ -103,69 +128,75 @@ class OptimalMotion:
                 f"{self.cost:.6g}, KKT residual {self.kkt_residual:.1e}, {self.iterations} iterations\n  used: {used}")
 
 
-def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: ArrayLike | Reference,
+def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: ArrayLike | Reference | BodyGoal,
                     duration: float | Sequence[float] | None = None,
                     objective: str | Mapping[str, ArrayLike] = "effort", *, limits: MotionLimits | None = None,
                     waypoints: Iterable[tuple[float, ArrayLike]] = (), external_wrenches: Any = None,
+                    constraints: ConstraintSet | None = None, actuated: ArrayLike | Sequence[str] | None = None,
+                    minimize: str = "effort", planes: Iterable[PlaneLimit] = (),
+                    actuation: Actuation | None = None,
                     smoothing: float = SMOOTHING, degree: int = 5, control_points: int = 20, nodes: int = 100,
-                    tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int = 3) -> OptimalMotion:
+                    tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int = 3,
+                    progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
     """The motion of least cost from start to goal that keeps all limits, as a B-spline.
 
-    start, goal: positions (nq,) at rest, or a `Reference` with derivatives. duration: s, or (shortest, longest), or
-    None: free. objective: "effort" ∫Σ τ², "effort_rate" ∫Σ τ̇², "power" ∫Σ (τ v)², "velocity", "acceleration", "jerk"
+    start, goal: positions (nq,) at rest, or a `Reference` with derivatives; the goal may be a `BodyGoal`, too, a pose
+    of a body, at rest: which posture brings it there is found as well. duration: s, or (shortest, longest), or None:
+    free. objective: "effort" ∫Σ τ², "effort_rate" ∫Σ τ̇², "power" ∫Σ (τ v)², "velocity", "acceleration", "jerk"
     likewise, "duration"; or a dictionary of such names and weights, a number or (nv,) each, of which the sum is taken.
-    limits: the model's unless given. waypoints: pairs of a fraction of the duration and positions (nq,).
-    external_wrenches: as of `inverse_dynamics`, the same all along. Friction is the model's, smoothed as in
-    `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost and limits are looked at; there are
-    more where a limit is broken between them. time_limit: s; starts: first guesses, until one leads to a good motion.
+    limits: the model's unless given. actuation: with linear springs, for limits of `motor_velocity`; inertia and
+    efforts are those of the links then. planes: that points stay before. waypoints: pairs of a fraction of the
+    duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, the same all along. Friction is the
+    model's, smoothed as in `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost and limits are
+    looked at; there are more where a limit is broken between them. time_limit: s; starts: first guesses, until one
+    leads to a good motion. progress: called at each iteration; where it answers something true, the search ends there
+    ("stopped").
 
-    For joints of one coordinate each. `RbdError` for malformed input, and where an end is beyond a limit; where no good
-    motion is found, the least violating one is returned, and is not `good`. Method: docs/motion.md.
+    constraints: loops, which are closed along the whole motion; actuated (mask or names) are then the joints with
+    motors, of which redundant ones share the load by minimize: "effort", with the objective's weights, or
+    "multipliers", as in `constrained_inverse_dynamics`. Postures have all joints (nq,), loops closed to 1e-6; efforts,
+    their weights and limits are those of motors, jerk that of the coordinates that the splines have.
+
+    Without loops, for joints of one coordinate each. `RbdError` for malformed input, and where an end is beyond a
+    limit; where no good motion is found, the least violating one is returned, and is not `good`. Method: docs/motion.md
     """
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * positive(time_limit, "time_limit", "time")
-    task = _task(model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing, degree,
-                 control_points)
+    task = asked(model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing, degree,
+                 control_points, constraints, actuated, minimize, planes, actuation,
+                 begin + SEEKING * (deadline - begin))
     tolerance = positive(tolerance, "tolerance", "number")
-    count = step_count(nodes)
+    count = whole_number(nodes, "nodes", most=MOST_NODES)
     best: OptimalMotion | None = None
     iterations = 0
     rng = np.random.default_rng(1)
-    for attempt in range(step_count(starts)):
+
+    def stop(spent: int, cost: float, violation: float) -> bool:
+        return progress is not None and bool(progress(Progress(
+            iterations + spent, cost, violation, time.perf_counter() - begin)))
+
+    for attempt in range(whole_number(starts, "starts")):
         T = task.duration if not task.free_duration else first_duration(task)
         control = minimum_jerk(task, T)
+        if task.chain is not None and not attempt:
+            s = np.linspace(0.0, T, count + 1)
+            check_way(task, SplineMotion(control, T, degree).derivatives(s, 0)[0])
         if attempt:
             free = control[task.basis.end_derivatives:len(control) - task.basis.end_derivatives]
             free += 0.3 * (np.abs(np.ptp(control, axis=0)).max() + 0.1) * rng.normal(size=free.shape)
-        found, spent = _refined(task, control, T, count, tolerance, deadline)
+        found, spent = _refined(task, control, T, count, tolerance, deadline, stop)
         iterations += spent
         made = _motion(task, *found, iterations, begin)
         if best is None or _rank(made) > _rank(best):
             best = made
-        if best.good or time.perf_counter() > deadline:
+        if best.good or made.ended in ("time limit", STOPPED):
             break
     assert best is not None
     return best if best.good else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
 
 
-def _task(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any, wrenches: Any,
-          smoothing: float, degree: int, control_points: int) -> Task:
-    check_model(model)
-    B = basis(degree, control_points)
-    first = end_state(model, start, "start", B.end_derivatives)
-    node_wrenches(model, wrenches, None)
-    fixed, bounds = checked_duration(duration)
-    task = Task(model, B, first, end_state(model, goal, "goal", B.end_derivatives), fixed, bounds,
-                checked_objective(model, objective), checked_limits(model, limits),
-                *checked_waypoints(model, waypoints), wrenches, friction_of(model, smoothing))
-    if task.uses_rate and wrenches is not None:
-        raise RbdError("effort_rate: its derivatives are not known under external wrenches")
-    check_ends(task)
-    return task
-
-
-def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
-             deadline: float) -> tuple[tuple[Problem, Solution, SplineMotion, Certificate], int]:
+def _refined(task: Task, control: Array, T: float, count: int, tolerance: float, deadline: float,
+             stop: Stop) -> tuple[tuple[Problem, Solution, SplineMotion, Certificate], int]:
     """Approach the limits, add nodes where they are near, solve and sample; again while one is broken between nodes."""
 
     def spline(problem: Problem, x: Array) -> SplineMotion:
@@ -174,12 +205,19 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     friction = task.friction    # first a softer one, which is far less stiff
     soft = dataclasses.replace(friction, smoothing=np.maximum(SOFT, friction.smoothing))
     first = dataclasses.replace(task, friction=soft) if np.any(friction.coulomb) else task
-    problem = Problem(first, Nodes.of(task.basis, count, task.orders))
+    more: Array = np.ones(int(task.pose is not None))    # limits hold at a goal that is not given, too
+    problem = Problem(first, Nodes.of(task.basis, count, task.orders, more))
     x = problem.unknowns(control, T)
     unit = problem.unit = max(problem.values(x).cost, 1e-12)
-    inside = found = solve(problem, x, tolerance, deadline, until=INSIDE)
+    begin = time.perf_counter()
+    problem.values(x)    # once more: the first call may have compiled
+    now = time.perf_counter()
+    longest = min(LONGER * T, task.durations[1])    # that the certificate may be of
+    afterwards = (now - begin) * AFTERWARDS * (FINE + samples(task, longest) / len(problem.nodes.s))
+    afterwards *= 1.0 if task.chain is None else IN_LOOPS
+    deadline -= min(afterwards, 0.5 * max(deadline - now, 0.0))
+    inside = found = solve(problem, x, tolerance, deadline, until=INSIDE, stop=stop)
     iterations = found.iterations
-    more: Array = np.zeros(0)
     near = NEAR
     for _ in range(REFINEMENTS):
         motion = spline(problem, found.x)
@@ -193,10 +231,15 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
             break
         more = _apart(np.sort(np.concatenate([more, certificate.peaks])), 0.1 / count)
         problem = Problem(task, Nodes.of(task.basis, count, task.orders, more), unit)
-        found = solve(problem, found.x, tolerance, deadline, found)
+        found = solve(problem, found.x, tolerance, deadline, found, stop=_after(iterations, stop))
         iterations += found.iterations
         near = 1.0 - 0.5 * MARGIN
     return (problem, found, motion, certificate), iterations
+
+
+def _after(iterations: int, stop: Stop) -> Stop:
+    """The same, for a search that begins after so many iterations."""
+    return lambda spent, cost, violation: stop(iterations + spent, cost, violation)
 
 
 def _rank(motion: OptimalMotion) -> tuple[bool, float, float]:
@@ -229,8 +272,9 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
     reason = solution.reason
     if certificate.worst > 1.0 + ROUNDING:
         name, used = max(certificate.usage.items(), key=lambda item: item[1].ratio)
-        reason = (f"infeasible ({reason}), at best the {name} of joint '{used.joint}' is {used.ratio:.4g} times its "
-                  f"limit at {used.time:.4g} s")
+        amount = (f"point '{used.joint}' is {used.ratio - 1.0:.4g} m beyond its plane" if name == "clearance" else
+                  f"the {name} of joint '{used.joint}' is {used.ratio:.4g} times its limit")
+        reason = f"infeasible ({reason}), at best {amount} at {used.time:.4g} s"
     elif not solution.converged:
         reason = f"not optimal ({reason}), KKT residual {solution.residual:.1e}"
     fine = Problem(task, Nodes.of(task.basis, FINE * len(problem.nodes.s), task.orders))

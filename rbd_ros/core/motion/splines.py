@@ -18,6 +18,7 @@ from .trajectory import Reference
 
 Array = NDArray[np.float64]
 DEGREES = (5, 7)
+MOST_POINTS = 400
 DERIVATIVES = 4    # of a motion: velocity, acceleration, jerk, snap
 
 
@@ -69,14 +70,18 @@ class Basis:
         return points
 
 
-@lru_cache(maxsize=32)
 def basis(degree: int, count: int) -> Basis:
     """The basis of this degree, 5 or 7, with this many control points; `RbdError` for others or too few."""
-    if degree not in DEGREES:
+    if isinstance(degree, bool) or not isinstance(degree, int | np.integer) or degree not in DEGREES:
         raise RbdError(f"degree must be 5 (quintic) or 7 (septic), got {shown(degree)}")
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not degree + 2 <= count <= 1000:
-        raise RbdError(f"control_points must be an integer from {degree + 2} to 1000 for degree {degree}, "
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not degree + 2 <= count <= MOST_POINTS:
+        raise RbdError(f"control_points must be an integer from {degree + 2} to {MOST_POINTS} for degree {degree}, "
                        f"got {shown(count)}")
+    return _basis(int(degree), int(count))
+
+
+@lru_cache(maxsize=32)
+def _basis(degree: int, count: int) -> Basis:
     intervals = count - degree
     knots = np.concatenate([np.zeros(degree), np.linspace(0.0, 1.0, intervals + 1), np.ones(degree)])
     from scipy.interpolate import BSpline    # here: nodes that plan nothing need 20 MB less

@@ -12,11 +12,12 @@ from ..actuation.friction import SMOOTHING, Friction, friction_of
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError, shown
 from ..model.robot_model import RobotModel
-from ..model.scalars import positive, step_count
+from ..model.scalars import positive, whole_number
 from .optimal.certificate import Usage, ratio_to_limits
 from .optimal.limits import CheckedLimits, MotionLimits, checked_limits
 from .optimal.path_speed import path_speed
-from .optimal.task import ROUNDING, check_model
+from .optimal.asked import check_model
+from .optimal.task import ROUNDING
 from .optimization import OptimalMotion
 from .splines import SplineMotion
 from .trajectory import Reference
@@ -28,6 +29,7 @@ MORE = 1.1           # times what was too much
 ATTEMPTS = 12
 AROUND = 2           # grid points on either side
 SLOWEST = 1e-12      # of the largest speed along the path: standing still there
+MOST_PARTS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,10 @@ class TimedPath:
             raise RbdError(f"time_optimal: the {name} of joint '{used.joint}' is {used.ratio:.6g} times its limit at "
                            f"{used.time:.4g} s: more grid points help")
         return self
+
+    def along(self, s: ArrayLike) -> tuple[Array, Array, Array]:
+        """Positions of the path at s (N,) in [0, 1], and their first and second derivatives by s, (N, nv) each."""
+        return self._path(np.clip(np.asarray(s, dtype=np.float64), 0.0, 1.0))
 
     def __call__(self, t: ArrayLike) -> Reference:
         given = np.asarray(t, dtype=np.float64)
@@ -108,10 +114,10 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
     """
     check_model(model)
     kept = checked_limits(model, limits)
-    if np.isfinite(kept.jerk).any() or np.isfinite(kept.effort_rate).any():
-        raise RbdError("time_optimal keeps no limits of jerk and effort rate; optimize_motion does")
+    if any(np.isfinite(limit).any() for limit in (kept.jerk, kept.effort_rate, kept.motor_velocity)):
+        raise RbdError("time_optimal keeps no limits of jerk, effort rate and motor velocity; optimize_motion does")
     along = _path(model, path)
-    count = max(step_count(grid), 10)
+    count = max(whole_number(grid, "grid", most=MOST_PARTS), 10)
     friction = friction_of(model, smoothing)
     ends = [0.0 if speed == 0.0 else positive(speed, name, "speed")
             for speed, name in ((start_speed, "start_speed"), (goal_speed, "goal_speed"))]
@@ -142,7 +148,7 @@ def _path(model: RobotModel, path: Any) -> Callable[[Array], tuple[Array, Array,
         return of_motion
     try:
         points = np.array(path, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         points = np.zeros(0)
     if points.ndim != 2 or points.shape[1] != model.nv or len(points) < 2 or not np.isfinite(points).all():
         raise RbdError(f"path: expected finite positions (N, {model.nv}) with N of at least 2, or a motion, "

@@ -2,8 +2,8 @@
 
 Joints whose limit is 0 or missing have one of 10 rad/s or 2 m/s. The way to the first point, due t
 after the start, from the present reference or, as planners begin there, from where the robot is: |Δq| ≤ V t + START.
-What of that is more than V t is a jump, of START at most. Between points and at them: |Δq| ≤ FASTER V Δt + ROUNDING,
-|v| ≤ FASTER V.
+What of that is more than V t is a jump, of START at most, unless it is NOTHING. Between points and at them:
+|Δq| ≤ FASTER V Δt + ROUNDING, |v| ≤ FASTER V.
 """
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 START = 0.02       # rad or m: twice what MoveIt lets a trajectory begin beside the robot (allowed_start_tolerance)
 FASTER = 2.0       # planners round, and descriptions are careful
 ROUNDING = 1e-3    # rad or m
+NOTHING = 1e-6     # rad or m: so small a step is no jump, but rounding by planners and in messages
 _WAY = np.linspace(0.0, 1.0, 33)[:, None, None]
 UNLIMITED, UNLIMITED_LINEAR = 10.0, 2.0    # rad/s and m/s: the limit of joints whose description has none, or 0
 
@@ -39,7 +40,7 @@ def must_jump(model: RobotModel, first: Waypoint, starts: Sequence[Array]) -> bo
     """
     limit = velocity_limits(model)
     gaps = [np.abs(first.q - start) for start in starts]
-    if (gaps[0] <= limit * first.time).all():
+    if (gaps[0] <= limit * first.time + NOTHING).all():
         return False
     if any((gap <= limit * first.time + START).all() for gap in gaps):
         return True

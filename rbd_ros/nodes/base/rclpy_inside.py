@@ -10,6 +10,7 @@ Seen in rclpy 7.1.5 (Jazzy), whose sources are the reference; another version ha
 | `overrides` | `Node._parameter_overrides` | misspelt parameters are not named |
 | `OneThreadGroup`, `GroupExecutor` | executors ask `can_execute` of groups and of themselves, and `get_nodes` | joint states wait for everything else that the node has: some 0.1 ms each |
 | `Waiting`, `ThreadlessGroup` | `rclpy.impl.implementation_singleton.rclpy_implementation.WaitSet`, as `rclpy.wait_for_message` uses it; executors ask `can_execute` of groups | `control_loop: executor`: a joint state is answered some 0.1 ms later |
+| the same around services | executors take requests with `Service.handle.service_take_request(type)` | `control_loop: executor`: a simulator needs twice the processor time |
 | `Stop` | `spin_until_future_complete` adds a callback to its future at every spin | memory grows for ever, by some hundred callbacks a second |
 | `let_go` | `LifecycleNode._state_machine` holds the node after `destroy_node`, and with it the middleware's participant | the process ends with a participant that lives, and Fast DDS, at its own end, may hang or crash |
 | `make_executor` | `rclpy.experimental.events_executor` | no parameter `executor: events` |
@@ -22,16 +23,19 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import MultiThreadedExecutor, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.task import Future
+
+MULTI_THREADED = "multi_threaded"
+THREADS = 12    # more than callbacks ever run at once: while one waits for a thread, this executor spins without pause
 
 
 def take(subscription: Any) -> Any:
     """(message, info) of what waits longest in a subscription, in the thread of the caller; None if nothing does."""
     with subscription.handle:
-        return subscription.handle.take_message(subscription.msg_type, False)
+        return subscription.handle.take_message(subscription.msg_type, subscription.raw)
 
 
 def take_answer(client: Any, pending: Any) -> Any:
@@ -109,41 +113,61 @@ class ThreadlessGroup(ReentrantCallbackGroup):
 
 
 class Waiting:
-    """A wait set around some subscriptions alone, for one thread, within a `with` of this.
+    """A wait set around some subscriptions, services and clients alone, for one thread, within a `with` of this.
 
     `events`, called now and then, executes what there is of their QoS events: to wait for these would cost each message
-    some µs.
+    some µs. wakes: whether `wake` ends a wait, from any thread.
     """
 
-    def __init__(self, context: Any, subscriptions: Sequence[Any]) -> None:
-        self.subscriptions = tuple(subscriptions)
+    def __init__(self, context: Any, subscriptions: Sequence[Any], services: Sequence[Any] = (),
+                 clients: Sequence[Any] = (), wakes: bool = False) -> None:
+        self.subscriptions, self.services, self.clients = tuple(subscriptions), tuple(services), tuple(clients)
         self._context = context
         self._events = [handler for each in self.subscriptions for handler in each.event_handlers]
         with context.handle:
-            self._set = rclpy_implementation.WaitSet(len(self.subscriptions), 0, 0, 0, 0, 0, context.handle)
+            self._guard = rclpy_implementation.GuardCondition(context.handle) if wakes else None
+            self._set = rclpy_implementation.WaitSet(
+                len(self.subscriptions), int(wakes), 0, len(self.clients), len(self.services), 0, context.handle)
             self._event_set = rclpy_implementation.WaitSet(0, 0, 0, 0, 0, len(self._events), context.handle)
         self._stack = ExitStack()
         self._handles: list[Any] = []
+        self._service_handles: list[Any] = []
+        self._client_handles: list[Any] = []
 
     def __enter__(self) -> Waiting:
-        for each in (self._context, *self.subscriptions):
+        for each in (self._context, *self.subscriptions, *self.services, *self.clients):
             self._stack.enter_context(each.handle)    # they exist as long as this is used
         for event in self._events:
             self._stack.enter_context(event)
+        if self._guard is not None:
+            self._stack.enter_context(self._guard)
         self._handles = [each.handle for each in self.subscriptions]
+        self._service_handles = [each.handle for each in self.services]
+        self._client_handles = [each.handle for each in self.clients]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._handles = []
+        self._handles, self._service_handles, self._client_handles = [], [], []
         self._stack.close()
 
     def wait(self, timeout: float) -> None:
-        """Until there is a message, or for `timeout` s."""
+        """Until there is a message, a request or an answer, or for `timeout` s."""
         waiting = self._set
         waiting.clear_entities()
         for handle in self._handles:
             waiting.add_subscription(handle)
+        for handle in self._service_handles:
+            waiting.add_service(handle)
+        for handle in self._client_handles:
+            waiting.add_client(handle)
+        if self._guard is not None:
+            waiting.add_guard_condition(self._guard)
         waiting.wait(int(timeout * 1e9))
+
+    def wake(self) -> None:
+        """End the present wait, or the next one."""
+        if self._guard is not None:
+            self._guard.trigger_guard_condition()
 
     def events(self) -> None:
         """Execute the callbacks of QoS events that have come."""
@@ -161,6 +185,22 @@ class Waiting:
         """(message, info) of what waits longest in a subscription, None if nothing does."""
         return subscription.handle.take_message(subscription.msg_type, subscription.raw)
 
+    def serve(self, service: Any) -> bool:
+        """Answer the request that waits longest at a service; whether there was one."""
+        request, header = service.handle.service_take_request(service.srv_type.Request)
+        if header is not None:
+            service.send_response(service.callback(request, service.srv_type.Response()), header)
+        return header is not None
+
+    def hear(self, client: Any) -> bool:
+        """Complete the future of the request whose answer waits longest at a client; whether there was one."""
+        header, answer = client.handle.take_response(client.srv_type.Response)
+        if header is None:
+            return False
+        with suppress(KeyError):    # nobody waits for it any longer
+            client.get_pending_request(header.request_id.sequence_number).set_result(answer)
+        return True
+
 
 def let_go(node: Node) -> None:
     """After `destroy_node`: nothing of a lifecycle node holds the middleware any longer."""
@@ -169,8 +209,10 @@ def let_go(node: Node) -> None:
 
 
 def make_executor(name: str) -> Any:
-    """The executor of this name: `events` where this rclpy has it, else single-threaded."""
+    """The executor of this name: `events` where this rclpy has it, `multi_threaded`, else single-threaded."""
     if name == "events":
         from rclpy.experimental.events_executor import EventsExecutor
         return EventsExecutor()
+    if name == MULTI_THREADED:
+        return MultiThreadedExecutor(THREADS)
     return SingleThreadedExecutor()

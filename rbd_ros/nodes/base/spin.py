@@ -20,11 +20,11 @@ from .rclpy_inside import Stop, let_go, make_executor
 LONGEST_IDLE = 1.0    # s that a process takes to end which publishes no torque
 
 
-def run(make_node: Callable[[], Any], arguments: list[str] | None = None) -> None:
+def run(make_node: Callable[[], Any], arguments: list[str] | None = None, executor_name: str = "") -> None:
     """Make a node and spin it until SIGINT or SIGTERM.
 
     The node may have `start()`, called before spinning, and `stop()`, called after it with the middleware still
-    alive, so that it can publish; and a parameter `executor`.
+    alive, so that it can publish; and a parameter `executor`, which counts instead of `executor_name`.
     """
     stopped = Stop()
     node: Any = None
@@ -34,7 +34,8 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None) -> Non
     try:
         node = make_node()
         node.ending = stopped.done
-        executor = make_executor(node.get_parameter("executor").value if node.has_parameter("executor") else "")
+        executor = make_executor(node.get_parameter("executor").value if node.has_parameter("executor")
+                                 else executor_name)
         executor.add_node(node)
         if hasattr(node, "start"):
             node.start()

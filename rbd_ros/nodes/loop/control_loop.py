@@ -52,8 +52,9 @@ class ControlLoop(ABC):
     raw = False        # whether callbacks want messages as bytes
     active_s = 0.0     # spent waiting actively
 
-    def __init__(self, node: Node, scheduling: Scheduling) -> None:
-        self._node, self._scheduling = node, scheduling
+    def __init__(self, node: Node, scheduling: Scheduling | None = None) -> None:
+        self._node: Any = node
+        self._scheduling = scheduling
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
 
     def start(self) -> None:
@@ -68,7 +69,8 @@ class ControlLoop(ABC):
             self._thread.join()
 
     def _run(self) -> None:
-        self._scheduling.apply_to_thread(self._node.get_logger().warning)
+        if self._scheduling is not None:
+            self._scheduling.apply_to_thread(self._node.get_logger().warning)
         self._execute()
 
     @abstractmethod

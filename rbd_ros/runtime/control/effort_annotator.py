@@ -34,16 +34,21 @@ from ..inputs.joint_states import JointMap, as_array
 from ..inputs.references import Point
 from ..inputs.rejections import Rejected, Rejections, Verdict
 from ..parameters import Parameter, Table, validate
+from ..planning.retiming import Timed, exceeds, retimed
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
 from .tracking_law import TrackingLaw, TrackingLawSettings
 from .torque_settings import EFFORT_LIMITS, ROBOT_COMPENSATES, effort_limits
 
 Array = NDArray[np.float64]
+RETIME = ("never", "if_needed", "always")
 
 ANNOTATOR_TABLE: Table = (
     *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published effort"), *PAYLOAD_TABLE,
     ROBOT_COMPENSATES, *EFFORT_LIMITS,
     *friction_rows("Compensate"),
+    Parameter("retime", "string", "never", "Time trajectories anew, along the same path, so that efforts and "
+              "velocities keep their limits. if_needed: those that do not, to last no less than before; always: all, "
+              "as fast as possible, but no joint faster than before.", choices=RETIME),
     Parameter("clip", "bool", True, "Clip efforts to their limits. Efforts beyond them are reported in either case."),
 )
 
@@ -56,6 +61,7 @@ class AnnotatorSettings:
     law: TrackingLawSettings
     effort_limit: Array
     clip: bool
+    retime: str
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> AnnotatorSettings:
@@ -65,7 +71,8 @@ class AnnotatorSettings:
         law = TrackingLawSettings(kp=zero, kd=zero, friction=FrictionTerms.from_values(values),
                                   compensates=values["robot_compensates"])
         limit = effort_limits(values, model, joint_order(values["joints"], model)[2])
-        return AnnotatorSettings(model=loaded(model, values), law=law, effort_limit=limit, clip=values["clip"])
+        return AnnotatorSettings(model=loaded(model, values), law=law, effort_limit=limit, clip=values["clip"],
+                                 retime=values["retime"])
 
 
 class Excess(NamedTuple):
@@ -82,10 +89,15 @@ class Excess(NamedTuple):
 
 
 class Annotation(NamedTuple):
-    """Efforts (N, number of names) in the order of the names, after clipping; what is beyond its limit before that."""
+    """Efforts (N, number of names) in the order of the names, after clipping; what is beyond its limit before that.
+    retimed: times (N,), positions, velocities and accelerations, likewise, that take the place of those that came, or
+    None. kept: why a trajectory that should have been timed anew was not.
+    """
 
     effort: Array
     excesses: list[Excess]
+    retimed: tuple[Array, Array, Array, Array] | None = None
+    kept: str = ""
 
 
 class EffortAnnotator:
@@ -94,7 +106,8 @@ class EffortAnnotator:
     def __init__(self, model: RobotModel, settings: AnnotatorSettings) -> None:
         self.rejections = Rejections()
         self.counts = Counter({"trajectories": 0, "points": 0, "points_over_effort_limit": 0,
-                               "points_over_velocity_limit": 0, "points_over_position_limit": 0})
+                               "points_over_velocity_limit": 0, "points_over_position_limit": 0, "retimed": 0,
+                               "not_retimed": 0})
         self._map = JointMap(model, extra=False)
         self.apply(settings)
 
@@ -123,18 +136,51 @@ class EffortAnnotator:
                                              f"{times.tolist()}")
         q, v, a = (np.array(rows) for rows in zip(*map(self._read, range(len(points)), points), strict=True))
         with np.errstate(all="ignore"):
+            timed, kept = self._retimed(times, q, v, a)
+            if timed is not None:
+                times, q, v, a = timed
             v, a = derive(self.model, times, q, v, a)
             tau = self._efforts(q, v, a)
         excesses = self._excesses(q, v, tau)
-        self.counts.update(trajectories=1, points=len(points))
+        self.counts.update(trajectories=1, points=len(q), retimed=timed is not None, not_retimed=bool(kept))
         self.counts.update(f"points_over_{kind}_limit" for kind, _ in {(e.kind, e.point) for e in excesses})
         if self.settings.clip:
             tau = np.clip(tau, -self.settings.effort_limit, self.settings.effort_limit)
-        effort = np.zeros((len(points), len(names)))    # a mimic joint's effort is its source's
+        effort = self._by_name(names, tau, 0.0, 0.0)    # a mimic joint's effort is its source's
+        if timed is None:
+            return Annotation(effort, excesses, kept=kept)
+        return Annotation(effort, excesses, (times, self._by_name(names, q, 1.0, 1.0),
+                                             self._by_name(names, v, 1.0, 0.0), self._by_name(names, a, 1.0, 0.0)))
+
+    def _by_name(self, names: Sequence[str], values: Array, rate: float, offset: float) -> Array:
+        """(N, number of names) of values (N, nv); a mimic joint has these parts of what its source makes of it."""
+        out = np.zeros((len(values), len(names)))
+        mimics = {mimic.name: mimic for mimic in self.model.mimics}
         for i, name in enumerate(names):
-            if name in self.model.joint_names:
-                effort[:, i] = tau[:, self.model.joint_names.index(name)]
-        return Annotation(effort, excesses)
+            if name in mimics:
+                mimic = mimics[name]
+                source = values[:, self.model.joint_names.index(mimic.source)]
+                out[:, i] = rate * mimic.multiplier * source + offset * mimic.offset
+            else:
+                out[:, i] = values[:, self.model.joint_names.index(name)]
+        return out
+
+    def _retimed(self, times: Array, q: Array, v: Array, a: Array) -> tuple[Timed | None, str]:
+        """The same path with a timing that keeps the limits, if that is wanted; else why there is none."""
+        mode, law = self.settings.retime, self.settings.law
+        if mode == "never":
+            return None, ""
+        model = law.friction.of(self.model) or self.model.with_(damping=0.0, friction=0.0)
+        try:
+            if not np.isfinite(v).all():
+                raise RbdError("its points have no velocities, so its path has corners")
+            _, full = derive(self.model, times, q, v, a)
+            points = Timed(times, q, v, full)
+            if mode == "if_needed" and not exceeds(model, self.settings.effort_limit, points, law.friction.smoothing):
+                return None, ""
+            return retimed(model, self.settings.effort_limit, points, law.friction.smoothing, mode == "always"), ""
+        except RbdError as error:
+            return None, f"not timed anew: {error}"
 
     def _efforts(self, q: Array, v: Array, a: Array) -> Array:
         found = np.empty_like(q)

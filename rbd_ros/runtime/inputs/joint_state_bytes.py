@@ -44,10 +44,10 @@ class Fields(NamedTuple):
 
 
 class Malformed(Rejected):
-    """Bytes that are no joint state."""
+    """Bytes that are no message of the kind that was expected."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__("malformed", message)
+    def __init__(self, data: bytes, kind: str, error: Exception) -> None:
+        super().__init__("malformed", f"{len(data)} bytes are not a {kind}: {error}")
 
 
 class _Layout(NamedTuple):
@@ -99,7 +99,7 @@ class JointStateReader:
         try:
             message = self._convert(data)
         except Exception as error:
-            raise Malformed(f"{len(data)} bytes are not a sensor_msgs/JointState: {error}") from None
+            raise Malformed(data, "sensor_msgs/JointState", error) from None
         stamp = message.header.stamp
         fields = Fields(stamp.sec, stamp.nanosec, message.name, message.position, message.velocity, message.effort)
         layout = _layout(data)

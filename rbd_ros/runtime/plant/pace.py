@@ -30,6 +30,10 @@ class Patience:
             self.waits, self._counted = self.waits + 1, True
         return self._unanswered
 
+    def left(self, now: int, limit: float) -> float:
+        """ns until nothing is waited for any longer, though no command comes."""
+        return max(self._since + limit - now, 0.0) if self._unanswered else 0.0
+
 
 class Pace:
     """Step k is due at `origin + k · period`, so that delays do not add up.
@@ -53,6 +57,10 @@ class Pace:
             self.skips += 1
             self.start(now - int(self.period), done)
         return max(int((now - self._origin) / self.period), done)
+
+    def left(self, now: int, step: int) -> float:
+        """ns until this step is due."""
+        return max(self._origin + step * self.period - now, 0.0)
 
     def delivered(self, now: int, step: int) -> None:
         """The result of this step has just been delivered: count it if it is late."""

@@ -54,21 +54,22 @@ class RobotStates:
             raise RbdError("state: positions or velocities without names; expected `name` to list every joint: "
                            + ", ".join(self._coordinates.joints))
         else:
-            q, v = self._now(now)
+            q, v = self.present(now, "state.name")
         if not self._coordinates.floating:
             return q, v
         base_q, base_v = self._base(request)
         return np.concatenate([base_q, q]), np.concatenate([base_v, v])
 
-    def _now(self, now: float) -> tuple[Array, Array]:
+    def present(self, now: float, field: str) -> tuple[Array, Array]:
+        """(q, v) of the joints by the latest joint state, because this field of a request is empty; or `RbdError`."""
         age, timeout = self.latest.age(now), self.latest.timeout
         reason = f". The last joint state was rejected: {self.rejections.last}" if self.rejections.last else ""
         if age == float("inf"):
-            raise RbdError("state.name is empty, which means the present state, but no joint state has been received: "
-                           f"publish joint_states, or list the joints in the request{reason}")
+            raise RbdError(f"{field} is empty, which means the present state, but no joint state has been received: "
+                           f"publish joint_states, or give it in the request{reason}")
         if age > timeout:
             raise RbdError(f"the latest joint state is {age:.2f} s old, expected at most {timeout:g} s (parameter "
-                           f"'state_timeout'): publish joint_states, or list the joints in the request{reason}")
+                           f"'state_timeout'): publish joint_states, or give it in the request{reason}")
         return self.latest.q, self.latest.v
 
     def _listed(self, request: StateRequest) -> tuple[Array, Array]:

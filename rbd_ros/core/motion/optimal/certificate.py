@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..splines import SplineMotion
-from .dynamic_rows import DynamicRows
+from .dynamic_rows import ClosedRows, rows_of
 from .task import Task
 
 Array = NDArray[np.float64]
 RATE = 1000.0        # Hz
 EACH = 20            # samples per interval of the spline at least
 MOST = 50_000        # samples, in motions of more than 50 s
+MOST_IN_LOOPS = 20_000    # likewise, of more than 20 s
 AT_ONCE = 20_000     # of them
 
 
@@ -36,28 +37,41 @@ class Certificate(NamedTuple):
         return max((usage.ratio for usage in self.usage.values()), default=0.0)
 
 
+def samples(task: Task, duration: float, rate: float = RATE) -> int:
+    """How many of a motion of this duration (s) are looked at."""
+    most = MOST if task.chain is None else MOST_IN_LOOPS
+    return max(int(np.ceil(min(duration * rate, most))), EACH * task.basis.intervals) + 1
+
+
 def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = RATE) -> Certificate:
     """Sample the motion and compare with the limits; peaks beyond `near` of them are listed."""
-    count = max(min(int(np.ceil(motion.duration * rate)), MOST), EACH * task.basis.intervals) + 1
+    count = samples(task, motion.duration, rate)
     s = np.linspace(0.0, 1.0, count)
-    rows = DynamicRows(task)
+    rows = rows_of(task)
     usage: dict[str, Usage] = {}
     peaks: list[Array] = []
-    ratios: dict[str, list[Array]] = {}
+    ratios: list[list[Array]] = [[] for _ in task.columns]
+    ends = np.cumsum([len(column.labels) for column in task.columns])[:-1]
     for part in np.split(s, range(AT_ONCE, count, AT_ONCE)):
         z = motion.derivatives(part * motion.duration, task.orders - 1).transpose(1, 0, 2)
-        columns = np.concatenate([rows.values(z), z.reshape(len(z), -1)], axis=1)
-        for name, values in zip(task.column_names, np.split(columns, len(task.column_names), axis=1), strict=True):
-            if name != "power":
-                ratios.setdefault(name, []).append(ratio_to_limits(values, *task.limits.of(name)))
-    for name, found in ratios.items():
-        ratio = np.concatenate(found)
-        lower, upper = task.limits.of(name)
-        if not (np.isfinite(lower) | np.isfinite(upper)).any():
+        values = rows.values(z)
+        if isinstance(rows, ClosedRows):
+            rows.go_on()
+        for found, column, x in zip(ratios, task.columns, np.split(
+                np.concatenate([values, z.reshape(len(z), -1)], axis=1), ends, axis=1), strict=True):
+            found.append(ratio_to_limits(x, column.lower, column.upper))
+    for column, found in zip(task.columns, ratios, strict=True):
+        if not (np.isfinite(column.lower) | np.isfinite(column.upper)).any():
             continue
+        ratio = np.concatenate(found)
+        ratio[np.isnan(ratio)] = np.inf    # where loops cannot be closed
         i, j = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
-        usage[name] = Usage(float(ratio[i, j]), task.model.velocity_names[j], float(s[i] * motion.duration))
+        worst = Usage(float(ratio[i, j]), column.labels[j], float(s[i] * motion.duration))
+        if column.name not in usage or worst.ratio > usage[column.name].ratio:
+            usage[column.name] = worst
         peaks.append(_peaks(s, ratio, near))
+    if isinstance(rows, ClosedRows) and not rows.ended_at(task.postures):
+        usage["position"] = Usage(np.inf, task.model.velocity_names[-1], motion.duration)
     return Certificate(usage, np.unique(np.concatenate([np.zeros(0), *peaks])))
 
 

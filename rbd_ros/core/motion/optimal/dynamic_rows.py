@@ -12,6 +12,7 @@ from ...derivatives.second_derivatives import inverse_dynamics_second_derivative
 from ...derivatives.time_derivatives import inverse_dynamics_time_derivatives
 from ...dynamics.inverse import inverse_dynamics
 
+from ..closed.closed_rows import ClosedRows
 from .curvature import EffortCurvature
 from .task import Task
 
@@ -19,20 +20,32 @@ Array = NDArray[np.float64]
 MOVED = 0.2    # rad or m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
 
 
+def rows_of(task: Task) -> DynamicRows | ClosedRows:
+    """The rows of a task."""
+    return DynamicRows(task) if task.chain is None else ClosedRows(task.chain, task.dense, task.planes)
+
+
 class DynamicRows:
-    """Rows per node: effort (nv), then power (nv) and effort rate (nv) where the task asks for them."""
+    """Rows per node: effort (nv), then power (nv) and effort rate (nv), motor velocity (nv) where the task asks for
+    them; then clearances.
+    """
 
     def __init__(self, task: Task) -> None:
         self.task, self.model = task, task.model
         self.nv = task.model.nv
         self.effort, self.power, self.rate = task.uses_effort, task.uses_power, task.uses_rate
-        self.count = self.nv * (self.effort + self.power + self.rate)
+        self.motor = task.uses_motor
+        self._efforts_count = self.nv * (self.effort + self.power + self.rate + self.motor)
+        self.planes = task.planes
+        self.count = self._efforts_count + (0 if self.planes is None else len(self.planes))
         self._curvature: EffortCurvature | None = None
         self._seen: tuple[Array, Array] | None = None
 
     def values(self, z: Array) -> Array:
         """(N, count) at states z (N, orders, nv)."""
-        return self._stacked(z, *self._efforts(z)) if self.count else np.empty((len(z), 0))
+        found = self._stacked(z, *self._efforts(z)) if self._efforts_count else np.empty((len(z), 0))
+        return found if self.planes is None else np.concatenate(
+            [found, self.planes.values(np.ascontiguousarray(z[:, 0]))], axis=1)
 
     def _efforts(self, z: Array) -> tuple[Array, Array | None]:
         """Efforts, and their rates where asked for, with friction."""
@@ -52,13 +65,17 @@ class DynamicRows:
             parts.append(tau * z[:, 1])
         if rate is not None:
             parts.append(rate)
+            if self.task.compliance is not None and self.motor:
+                parts.append(z[:, 1] + rate * self.task.compliance)
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def derivatives(self, z: Array, tau: Array) -> Array:
         """Derivatives (N, count, nz) at states z, with the efforts tau (N, nv) there."""
         count, orders, nv = z.shape
         J = np.zeros((count, self.count, orders * nv))
-        if not self.count:
+        if self.planes is not None:
+            J[:, self._efforts_count:, :nv] = self.planes.jacobian(np.ascontiguousarray(z[:, 0]))
+        if not self._efforts_count:
             return J
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
         by = inverse_dynamics_derivatives(self.model, q, v, a, self.task.wrenches)
@@ -77,6 +94,10 @@ class DynamicRows:
             at += nv
         if self.rate:
             self._rate(z, by, slope, J[:, at:at + nv])
+        if self.motor:
+            assert self.task.compliance is not None
+            J[:, at + nv:at + 2 * nv] = self.task.compliance[:, None] * J[:, at:at + nv]
+            J[:, at + nv:at + 2 * nv, nv:2 * nv] += eye
         return J
 
     def add_curvature(self, z: Array, J: Array, c: Array, out: Array) -> None:
@@ -84,6 +105,10 @@ class DynamicRows:
         n = self.nv
         z = z.reshape(len(z), -1, n)
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
+        if self.planes is not None:
+            out[:, :n, :n] += self.planes.curvature(q, c[:, self._efforts_count:])
+        if not self._efforts_count:
+            return
         lam = c[:, :n].copy()
         if self.power:
             p = c[:, n:2 * n]

@@ -10,6 +10,7 @@ from .task import Task
 Array = NDArray[np.float64]
 PEAK = 1.875        # speed of the minimum-jerk motion, of its average
 SLOWER = 1.5        # than the speed limits ask for
+REACHED = 1e-9      # of the largest value
 USUAL_SPEED = 1.0   # rad/s or m/s, where there is no limit
 
 
@@ -28,7 +29,13 @@ def minimum_jerk(task: Task, T: float) -> Array:
     scale = np.abs(H).max()
     system = np.block([[H / scale, rows.T], [rows, np.zeros((k, k))]])
     right = np.concatenate([np.zeros((B.count, values.shape[1])), values])
-    control: Array = np.linalg.lstsq(system, right, rcond=None)[0][:B.count]
+    try:
+        control: Array = np.linalg.solve(system, right)[:B.count]
+    except np.linalg.LinAlgError:
+        control = np.full_like(values, np.nan, shape=(B.count, values.shape[1]))
+    reached = np.abs(rows @ control - values) <= REACHED * np.abs(values).max(initial=1.0)
+    if not reached.all():    # waypoints that the spline cannot pass, or hardly
+        control = np.linalg.lstsq(system, right, rcond=None)[0][:B.count]
     control[:m], control[B.count - m:] = first, last
     return control
 
@@ -44,7 +51,8 @@ def first_duration(task: Task) -> float:
     """A duration within its bounds at which the speed limits leave some room."""
     points = np.concatenate([task.start[:1], task.via, task.goal[:1]])
     fractions = np.diff(np.concatenate([[0.0], task.via_times, [1.0]]))
-    speed = np.where(np.isfinite(task.limits.velocity), task.limits.velocity, USUAL_SPEED)
+    limit = task.limits.velocity[task.index]
+    speed = np.where(np.isfinite(limit), limit, USUAL_SPEED)
     needed = PEAK * float((np.abs(np.diff(points, axis=0)) / speed / fractions[:, None]).max())
     low, high = task.durations
     return float(np.clip(SLOWER * max(needed, 0.1), low * 1.01, high * 0.99))

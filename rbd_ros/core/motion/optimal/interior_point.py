@@ -10,15 +10,18 @@ D primal-dual, 1 / (s/y + e/w) with slack s = e − g and multipliers y of g ≤
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .newton_step import newton_step
-from .problem import Problem, Values
+from .linearised import Values
+from .problem import Problem
 
 Array = NDArray[np.float64]
+Stop = Callable[[int, float, float], bool]    # of the iteration's number, cost and largest row: whether to end there
 FIRST_BARRIER, WARM_BARRIER = 0.1, 1e-2
 LEAST_BARRIER = 0.5       # of the tolerance
 NEAR = 30.0               # times µ: a residual below it lets µ fall
@@ -32,6 +35,7 @@ ARMIJO, HALVINGS = 1e-4, 25
 MOST = 400                # iterations
 MOST_DAMPING = 1e-2
 STALLED = 6               # line searches without a step
+STOPPED = "stopped"       # by the caller
 
 
 class Solution(NamedTuple):
@@ -68,9 +72,9 @@ def best_slack(g: Array, mu: float, rho: float) -> Slack:
 
 
 def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before: Solution | None = None,
-          until: float = 0.0) -> Solution:
+          until: float = 0.0, stop: Stop = lambda *_: False) -> Solution:
     """From x to a stationary point, or until the barrier parameter would fall below `until`: well inside the limits,
-    where rows may be added. `before`: where another problem was left like that.
+    where rows may be added. `before`: where another problem was left like that. `stop`: asked at each iteration.
     """
     mu, rho = (FIRST_BARRIER, PENALTY) if before is None else (before.barrier, before.penalty)
     least = LEAST_BARRIER * tolerance
@@ -81,7 +85,11 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
         y = np.minimum(y, max(2.0 * float(before.y.max(initial=0.0)), 10.0 * mu))
     nu = np.zeros(len(at.equations))
     damping, count, stalled, reason = 0.0, 0, 0, ""
+    residual, violation, took = np.inf, float(at.rows.max(initial=-1.0)), 0.0
     while True:
+        begin = time.perf_counter()
+        if begin + took > deadline:    # another iteration would end too late
+            return Solution(x, y, residual, violation, False, count, "time limit", mu, rho)
         linear = problem.linear(x)
         A = problem.equation_columns(linear)
         stationarity = float(np.abs(problem.gradient(linear, y) + A @ nu).max(initial=0.0))
@@ -94,8 +102,10 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
             else:    # a limit is cheaper to break than to keep
                 rho *= 10.0
                 slack = best_slack(at.rows, mu, rho)
-        if not reason and (count >= MOST or time.perf_counter() > deadline):
-            reason = "too many iterations" if count >= MOST else "time limit"
+        if not reason and count >= MOST:
+            reason = "too many iterations"
+        if not reason and stop(count, at.cost, violation):
+            reason = STOPPED
         if stalled > STALLED and not reason:
             reason = "no progress"
         while not reason and mu > least and max(stationarity, equations, _centring(slack, y, mu, rho)) <= NEAR * mu:
@@ -112,10 +122,10 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
         D = 1.0 / (s / y + e / w)
         curvature = problem.curvature(linear, y) if mu < NEWTON_BARRIER else None
         gradient = problem.gradient(linear, mu / s)
-        step = newton_step(problem.step_matrix(linear, D, curvature, y), gradient, A, at.equations, damping,
+        step = newton_step(problem.step_matrix(linear, D, nu, curvature, y), gradient, A, at.equations, damping,
                            MOST_DAMPING) if curvature is not None else None
         if step is None:    # far from convex: Gauss and Newton's matrix is
-            step = newton_step(problem.step_matrix(linear, D), gradient, A, at.equations, min(damping, 1e-4))
+            step = newton_step(problem.step_matrix(linear, D, nu), gradient, A, at.equations, min(damping, 1e-4))
         if step is None:
             reason = "no progress"
             continue
@@ -128,6 +138,7 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
         found = _search(problem, x, dx, alpha, _merit(at, slack), slope, mu, rho)
         y = np.clip(y + min(_length(y, dy), _length(rho - y, -dy)) * dy, 0.0, rho)
         count += 1
+        took = time.perf_counter() - begin
         if found is None:
             stalled += 1
             damping = max(100.0 * damping, 1e-6)
@@ -152,7 +163,7 @@ def _search(problem: Problem, x: Array, dx: Array, alpha: float, merit: float, s
     """The first of x + α dx, α halved, that lowers the merit function enough; None if none does."""
     rounding = 1e-13 * max(1.0, abs(merit))
     for _ in range(HALVINGS):
-        trial = x + alpha * dx
+        trial = problem.restored(x + alpha * dx)
         values = problem.values(trial)
         if np.isfinite(values.cost):
             slack = best_slack(values.rows, mu, rho)

@@ -8,15 +8,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
+from ..closed.closed_chain import places
 from ..position_limits import limits as position_limits
 
 Array = NDArray[np.float64]
+LARGEST = 1e30     # a limit beyond it is none
+SMALLEST = 1e-12   # one below it asks that nothing moves at all
 
 
 @dataclass(frozen=True)
 class MotionLimits:
     """What a motion keeps, per joint: each a number, (nv,), or None: the model's position, velocity and effort limits,
-    and no limit of acceleration, jerk and effort rate. rad, m, s, N m, N; `inf` takes a limit off.
+    and no limit of acceleration, jerk, effort rate and motor velocity. rad, m, s, N m, N; `inf` takes a limit off.
     """
 
     position_lower: ArrayLike | None = None
@@ -26,10 +29,13 @@ class MotionLimits:
     jerk: ArrayLike | None = None
     effort: ArrayLike | None = None
     effort_rate: ArrayLike | None = None
+    motor_velocity: ArrayLike | None = None
 
     def checked(self, model: RobotModel) -> CheckedLimits:
         """Arrays (nv,); `RbdError` names the limit and the joint."""
-        lower, upper = position_limits(model)
+        at = places(model)    # quaternions have no limits
+        lower, upper = (np.where(at >= 0, values[at], side * np.inf) for values, side in zip(
+            position_limits(model), (-1.0, 1.0), strict=True))
         usual = {"position_lower": lower, "position_upper": upper, "velocity": model.velocity_limit,
                  "effort": model.effort_limit}
         found: dict[str, Array] = {}
@@ -37,18 +43,21 @@ class MotionLimits:
             value = getattr(self, field.name)
             found[field.name] = _array(usual.get(field.name, np.inf) if value is None else value, model, field.name)
         for name, value in found.items():
-            wrong = np.isnan(value) if name.startswith("position") else ~(value > 0.0)
+            found[name] = value = np.where(np.abs(value) > LARGEST, np.copysign(np.inf, value), value)
+            wrong = np.isnan(value) if name.startswith("position") else ~(value > SMALLEST)
             if name in usual and getattr(self, name) is None:
                 wrong = np.zeros(model.nv, dtype=bool)    # a description that says 0 says nothing
                 found[name] = value if name.startswith("position") else np.where(value > 0.0, value, np.inf)
             if wrong.any():
                 j = int(np.argmax(wrong))
-                raise RbdError(f"limits: {name} of joint '{model.joint_names[j]}' is {value[j]:g}, expected "
-                               + ("a number" if name.startswith("position") else "a positive number"))
+                raise RbdError(f"limits: {name} of joint '{model.velocity_names[j]}' is {value[j]:g}, expected "
+                               + ("a number" if name.startswith("position") else
+                                  f"a positive number above {SMALLEST:g}"))
         low, high = found["position_lower"], found["position_upper"]
-        if not np.all(low < high):
-            j = int(np.argmin(low < high))
-            raise RbdError(f"limits: position_lower {low[j]:g} of joint '{model.joint_names[j]}' is not below "
+        apart = high - low > SMALLEST
+        if not np.all(apart):
+            j = int(np.argmin(apart))
+            raise RbdError(f"limits: position_lower {low[j]:g} of joint '{model.velocity_names[j]}' is not below "
                            f"position_upper {high[j]:g}")
         return CheckedLimits(**found)
 
@@ -64,6 +73,7 @@ class CheckedLimits:
     jerk: Array
     effort: Array
     effort_rate: Array
+    motor_velocity: Array
 
     def of(self, name: str) -> tuple[Array, Array]:
         """Lower and upper limit of "position", "velocity", …"""
@@ -85,6 +95,6 @@ def checked_limits(model: RobotModel, limits: object) -> CheckedLimits:
 def _array(value: ArrayLike, model: RobotModel, name: str) -> Array:
     try:
         array = np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (model.nv,)))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise RbdError(f"limits: {name} must be one number or {model.nv}, got {shown(value)}") from None
     return array

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .problem import Step
+from .linearised import Step
 
 Array = NDArray[np.float64]
 LEAST = 1e-13       # damping, of the median of the diagonal

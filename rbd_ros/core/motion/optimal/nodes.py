@@ -40,6 +40,17 @@ class Nodes:
         return cls(s, weight, interval, np.ascontiguousarray(values))
 
 
+def folded(basis: Basis, interval: NDArray[np.int64], values: Array) -> Array:
+    """Basis values in which the first of the last points that are alike where a motion ends at rest stands for all."""
+    out = values.copy()
+    for k in range(1, basis.end_derivatives):
+        at = basis.count - basis.end_derivatives + k - interval
+        for node in np.flatnonzero(at <= basis.degree):
+            out[node, :, at[node] - k] += out[node, :, at[node]]
+            out[node, :, at[node]] = 0.0
+    return out
+
+
 @lru_cache(maxsize=16)
 def _even_weights(count: int) -> Array:
     """Weights of the middles of equal parts of [0, 1], positive, of the highest degree ≤ 8 for which they are."""

@@ -6,14 +6,12 @@ Columns are divided by `scale`, the limit where there is one. Cost: T Σ_nodes w
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from .dynamic_rows import DynamicRows
-from .nodes import Nodes
+from .dynamic_rows import ClosedRows, rows_of
+from .linearised import Linear, Step, Values
+from .nodes import Nodes, folded
 from .normal_equations import by_control_points, normal_matrix
 from .task import Task
 
@@ -22,45 +20,19 @@ _NONE = np.zeros((0, 0, 0))
 STIFF = 100.0    # of equations, times the median of the diagonal
 
 
-class Values(NamedTuple):
-    """Of one x: cost, rows g ≤ 0 of the limits (flat), equations c = 0 (flat)."""
-
-    cost: float
-    rows: Array
-    equations: Array
-
-
-class Step(NamedTuple):
-    """What a Newton step needs: the band by control points, the border's columns (n, m), and its corner (m, m)."""
-
-    band: Array
-    border: Array
-    corner: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """Derivatives at one x: of columns by states J (N, R, nz), scaled columns h, states z, u = ∂z/∂T."""
-
-    J: Array
-    h: Array
-    z: Array
-    u: Array
-    beta: Array
-    T: float
-
-
 class Problem:
     """A task on nodes."""
 
     def __init__(self, task: Task, nodes: Nodes, unit: float = 1.0) -> None:
         self.task, self.nodes, self.unit = task, nodes, unit
-        self.nv, self.orders = task.model.nv, task.orders
+        self.nv, self.orders = task.size, task.orders
         self.nz = self.nv * self.orders
-        self.dynamics = DynamicRows(task)
+        self.dynamics = rows_of(task)
         self.dense = self.dynamics.count
         self.first = task.basis.end_derivatives
-        self.free = (task.basis.count - 2 * self.first) * self.nv
+        # a goal that is a pose: the last point is free, and stands for all of those that rest there
+        self.end = task.basis.count - self.first + (task.pose is not None)
+        self.free = (self.end - self.first) * self.nv
         self.free_duration = task.free_duration
         self.size = self.free + self.free_duration
         self._windows = nodes.interval[:, None] + np.arange(task.basis.degree + 1)
@@ -72,23 +44,28 @@ class Problem:
         self._last = np.empty(0), np.empty((0, 0))    # x and columns of the latest values
         self._fixed_ends = None if self.free_duration else task.ends(task.duration)
         self._at, self._way = task.basis.values(task.via_times, 0)
+        self._values = nodes.values
+        if task.pose is not None:
+            self._values, self._way = (folded(task.basis, interval, values) for interval, values in (
+                (nodes.interval, nodes.values), (self._at, self._way)))
 
     # ---- motions
 
     def control(self, x: Array) -> Array:
         """All control points (K, nv)."""
         first, last = self._fixed_ends or self.task.ends(self.duration(x))
-        return np.concatenate([first, x[:self.free].reshape(-1, self.nv), last])
+        free = x[:self.free].reshape(-1, self.nv)
+        return np.concatenate([first, free, np.tile(free[-1], (self.first - 1, 1)) if self.task.pose else last])
 
     def duration(self, x: Array) -> float:
         return float(x[-1]) if self.free_duration else self.task.duration
 
     def unknowns(self, control: Array, duration: float) -> Array:
-        inner = control[self.first:len(control) - self.first].reshape(-1)
+        inner = control[self.first:self.end].reshape(-1)
         return np.concatenate([inner, [duration]]) if self.free_duration else inner.copy()
 
     def _states(self, control: Array, T: float) -> tuple[Array, Array]:
-        beta = self.nodes.values / (T ** np.arange(self.orders))[:, None]
+        beta = self._values / (T ** np.arange(self.orders))[:, None]
         return np.matmul(beta, control[self._windows]), beta
 
     # ---- values
@@ -105,6 +82,8 @@ class Problem:
         control = self.control(x)
         z, _ = self._states(control, T)
         h = self._columns(z)
+        if not np.isfinite(h).all():
+            return Values(np.inf, np.empty(0), np.empty(0))
         self._last = x, h
         return Values(self._cost(h, T), self._rows(h, T), self._equations(control))
 
@@ -122,17 +101,18 @@ class Problem:
         return np.concatenate(parts)
 
     def _equations(self, control: Array) -> Array:
-        if not len(self._at):
-            return np.empty(0)
         windows = control[self._at[:, None] + np.arange(self.task.basis.degree + 1)]
-        return (np.matmul(self._way, windows)[:, 0] - self.task.via).reshape(-1)
+        passed = (np.matmul(self._way, windows)[:, 0] - self.task.via).reshape(-1)
+        pose = self.task.pose
+        return passed if pose is None else np.concatenate([passed, pose.equations(self.task.model, control[-1])])
 
     # ---- derivatives
 
     def linear(self, x: Array) -> Linear:
         """Derivatives of all columns by the states at x."""
         T = self.duration(x)
-        z, beta = self._states(self.control(x), T)
+        control = self.control(x)
+        z, beta = self._states(control, T)
         flat = z.reshape(len(z), -1)
         h = self._last[1] if self._last[0] is x else self._columns(z)
         J = self.dynamics.derivatives(z, h[:, :self.nv] * self.task.scale[:self.nv])
@@ -143,7 +123,7 @@ class Problem:
             first, last = self.task.ends_by_duration(T)
             moved[:self.first], moved[len(moved) - self.first:] = first, last
             u = (np.matmul(beta, moved[self._windows]) - np.arange(self.orders)[:, None] * z / T).reshape(len(z), -1)
-        return Linear(J, h, flat, u, beta, T)
+        return Linear(J, h, flat, u, beta, T, control[-1])
 
     def gradient(self, at: Linear, y: Array) -> Array:
         """Gradient of cost + yᵀ rows by x; y as the rows."""
@@ -175,18 +155,23 @@ class Problem:
             box += np.matmul(c[:, None, :self.dense], at.J)[:, 0]
         return box
 
-    def curvature(self, at: Linear, y: Array) -> Array:
-        """Second derivatives of the columns by the states, weighed as in cost + yᵀ rows: (N, nz, nz)."""
+    def curvature(self, at: Linear, y: Array) -> Array | None:
+        """Second derivatives of the columns by the states, weighed as in cost + yᵀ rows: (N, nz, nz); None where they
+        are not known.
+        """
+        if isinstance(self.dynamics, ClosedRows):
+            return None
         out = np.zeros((len(at.z), self.nz, self.nz))
         if self.dense:
             c = self._coefficients(at, y)[0][:, :self.dense] / self.task.scale[:self.dense]
             self.dynamics.add_curvature(at.z, at.J * self.task.scale[:self.dense, None], c, out)
         return out
 
-    def step_matrix(self, at: Linear, D: Array, curvature: Array | None = None, y: Array | None = None) -> Step:
+    def step_matrix(self, at: Linear, D: Array, nu: Array | None = None, curvature: Array | None = None,
+                    y: Array | None = None) -> Step:
         """Matrix of the step for cost + ½ D rows²: band, border (of T) and corner.
 
-        Gauss and Newton's; with the `curvature` of multipliers y, Newton's.
+        Gauss and Newton's; with the `curvature` of multipliers y, Newton's. nu: multipliers of the equations.
         """
         weight = self._weights(at, D)
         dense = np.ascontiguousarray(weight[:, :self.dense])
@@ -198,6 +183,9 @@ class Problem:
                       self.first, band)
         if len(self._at):
             self._stiffen(band)
+        if self.task.pose is not None and nu is not None and nu.any():
+            self._bend(band, self.task.pose.curvature(self.task.model, at.goal, nu[len(nu) - self.task.pose.size:]),
+                       curvature is None)
         band = band[:min(width, self.free)]
         m = int(self.free_duration)
         border, corner = np.zeros((self.free, m)), np.zeros((m, m))
@@ -205,6 +193,24 @@ class Problem:
             column, corner[0, 0] = self._by_duration(at, D, dense, diagonal, curvature, y)
             border[:, 0] = column
         return Step(band, border, corner)
+
+    def _bend(self, band: Array, C: Array, convex: bool) -> None:
+        """Add the curvature C (nv, nv) of the goal's equations, or its convex part."""
+        if convex:
+            size, way = np.linalg.eigh(C)
+            C = (way * np.maximum(size, 0.0)) @ way.T
+        for d in range(self.nv):
+            band[d, self.free - self.nv:self.free - d] += np.diagonal(C, -d)
+
+    def restored(self, x: Array) -> Array:
+        """x with the goal's posture moved to where its pose is reached; other equations are linear."""
+        pose = self.task.pose
+        if pose is None or not np.isfinite(x).all():
+            return x
+        out = x.copy()
+        goal = slice(self.free - self.nv, self.free)
+        out[goal] = pose.reached(self.task.model, x[goal])
+        return out
 
     def _stiffen(self, band: Array) -> None:
         """Add A Aᵀ of the equations to the band: nothing on their tangent, but elsewhere it makes it definite."""
@@ -252,7 +258,7 @@ class Problem:
         """Rows' derivative along dx."""
         K = self.task.basis.count
         moved = np.zeros((K, self.nv))
-        moved[self.first:K - self.first] = dx[:self.free].reshape(-1, self.nv)
+        moved[self.first:self.end] = dx[:self.free].reshape(-1, self.nv)
         dz = np.matmul(at.beta, moved[self._windows]).reshape(len(at.z), -1)
         parts: list[Array] = []
         if self.free_duration:
@@ -267,17 +273,19 @@ class Problem:
 
     def equation_columns(self, at: Linear) -> Array:
         """Transposed derivatives of the equations (size, m)."""
-        m = len(self._at) * self.nv
-        out = np.zeros((self.size, m))
+        m, pose = len(self._at) * self.nv, self.task.pose
+        out = np.zeros((self.size, m + (0 if pose is None else pose.size)))
+        if pose is not None:
+            out[self.free - self.nv:self.free, m:] = pose.jacobian(self.task.model, at.goal).T
         if not m:
             return out
         full = np.zeros((self.task.basis.count, len(self._at)))
         for w, i in enumerate(self._at):
             full[i:i + self.task.basis.degree + 1, w] = self._way[w, 0]
-        inner = full[self.first:len(full) - self.first]
+        inner = full[self.first:self.end]
         eye = np.eye(self.nv)
-        out[:self.free] = (inner[:, None, :, None] * eye[None, :, None, :]).reshape(self.free, m)
+        out[:self.free, :m] = (inner[:, None, :, None] * eye[None, :, None, :]).reshape(self.free, m)
         if self.free_duration:
             first, last = self.task.ends_by_duration(at.T)
-            out[-1] = (full[:self.first].T @ first + full[len(full) - self.first:].T @ last).reshape(-1)
+            out[-1, :m] = (full[:self.first].T @ first + full[len(full) - self.first:].T @ last).reshape(-1)
         return out

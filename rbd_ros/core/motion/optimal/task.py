@@ -1,10 +1,10 @@
 """What is asked of a motion, checked once: ends, waypoints, duration, objective, limits."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,23 +14,41 @@ from ...dynamics.inverse import inverse_dynamics
 from ...errors import RbdError, shown, unknown_name
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
-from ...model.state import not_a_model
+from ..closed.closed_chain import ClosedChain
+from ..places.body_goal import BodyGoal
+from ..places.plane_limit import Planes
 from ..splines import Basis
 from ..trajectory import Reference
 from .limits import CheckedLimits
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 STATE = ("position", "velocity", "acceleration", "jerk")    # columns of a node's state, by derivative
 WEIGHED = ("effort", "power", "effort_rate", "velocity", "acceleration", "jerk", "duration")
 MARGIN = 1e-3      # of each limit, kept free between nodes
+CLEAR = 1e-4       # m, likewise, before planes
 ROUNDING = 1e-9    # of a limit
 SLOWEST = 1e3      # s; and FASTEST: bounds of a free duration
 FASTEST = 1e-3
+SHORTEST, LONGEST = 1e-6, 1e6    # s, of a given one
+
+
+class Column(NamedTuple):
+    """One quantity, of joints or points: limits, weights, and what of the limits is kept free between nodes (k,)."""
+
+    name: str
+    labels: tuple[str, ...]
+    lower: Array
+    upper: Array
+    weight: Array
+    margin: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Checked; ends are rows q, v, a(, jerk) (m, nv), duration None where it is free within `durations`."""
+    """Checked; ends are rows q, v, a(, jerk) (m, n) of the coordinates that splines have: all of an open chain, the
+    independent ones of a closed one. duration: None where it is free within `durations`.
+    """
 
     model: RobotModel
     basis: Basis
@@ -44,6 +62,21 @@ class Task:
     via: Array
     wrenches: Any
     friction: Friction
+    chain: ClosedChain | None = None
+    postures: Array | None = None    # of a closed chain: q (2 + W, nq) of ends and waypoints
+    planes: Planes | None = None
+    compliance: Array | None = None  # of springs between motors and joints (nv,), rad/(N m), 0 where rigid
+    pose: BodyGoal | None = None     # where the motion ends, at rest; `goal` is a first guess then
+
+    @property
+    def size(self) -> int:
+        """n, of coordinates that splines have."""
+        return self.model.nv if self.chain is None else self.chain.size
+
+    @cached_property
+    def index(self) -> Index:
+        """Which of the velocity coordinates these are (n,)."""
+        return np.arange(self.model.nv) if self.chain is None else self.chain.independent
 
     @property
     def free_duration(self) -> bool:
@@ -71,7 +104,11 @@ class Task:
 
     @cached_property
     def uses_rate(self) -> bool:
-        return self._uses("effort_rate")
+        return self._uses("effort_rate") or self.uses_motor
+
+    @cached_property
+    def uses_motor(self) -> bool:
+        return self._uses("motor_velocity")
 
     @cached_property
     def orders(self) -> int:
@@ -79,21 +116,41 @@ class Task:
         return 4 if self.uses_rate or self._uses("jerk") else 3
 
     @cached_property
-    def column_names(self) -> tuple[str, ...]:
-        """What the columns are, nv of each."""
-        rows = [name for name, used in (("effort", self.uses_effort), ("power", self.uses_power),
-                                        ("effort_rate", self.uses_rate)) if used]
-        return (*rows, *STATE[:self.orders])
+    def dense(self) -> tuple[tuple[str, Index], ...]:
+        """Rows of the dynamics: quantities, and their velocity coordinates."""
+        whole = self.index if self.chain is None else self.chain.actuated
+        found = [(name, whole) for name, used in (("effort", self.uses_effort), ("power", self.uses_power),
+                                                  ("effort_rate", self.uses_rate),
+                                                  ("motor_velocity", self.uses_motor)) if used]
+        if self.chain is not None:
+            for name in STATE[:3]:
+                used = np.isfinite(self._limits(name)[1]) | np.isfinite(self._limits(name)[0])
+                used |= self.objective.get(name, np.zeros(self.model.nv)) > 0.0
+                which = self.chain.dependent[used[self.chain.dependent]]
+                found += [(name, which)] if len(which) else []
+        return tuple(found)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Everything that is weighed or limited: dense rows, then the state of the splines."""
+        found = [self._column(name, which) for name, which in self.dense]
+        if self.planes is not None:
+            k = len(self.planes)
+            found.append(Column("clearance", self.planes.names, np.zeros(k), np.full(k, np.inf), np.zeros(k),
+                                np.full(k, CLEAR)))
+        return (*found, *(self._column(name, self.index) for name in STATE[:self.orders]))
+
+    def _column(self, name: str, which: Index) -> Column:
+        lower, upper = (limit[which] for limit in self._limits(name))
+        weight = self.objective.get(name, np.zeros(self.model.nv))[which]
+        margin = MARGIN * 0.5 * np.where(np.isfinite(upper - lower), upper - lower, 0.0)
+        return Column(name, tuple(self.model.velocity_names[j] for j in which), lower, upper, weight, margin)
 
     @cached_property
     def scale(self) -> Array:
         """Per column what it is divided by: its limit, or 1."""
-        parts = []
-        for name in self.column_names:
-            lower, upper = self._limits(name)
-            half = 0.5 * (upper - lower)
-            parts.append(np.where(np.isfinite(half), half, 1.0))
-        return np.concatenate(parts)
+        half = np.concatenate([0.5 * (column.upper - column.lower) for column in self.columns])    # inf: no limit
+        return np.where(np.isfinite(half), half, 1.0)
 
     def _limits(self, name: str) -> tuple[Array, Array]:
         if name == "power":
@@ -103,8 +160,7 @@ class Task:
     @cached_property
     def omega(self) -> Array:
         """Weights of the squared scaled columns."""
-        nothing = np.zeros(self.model.nv)
-        return np.concatenate([self.objective.get(name, nothing) for name in self.column_names]) * self.scale**2
+        return np.concatenate([column.weight for column in self.columns]) * self.scale**2
 
     @cached_property
     def omega_duration(self) -> float:
@@ -112,22 +168,34 @@ class Task:
 
     @cached_property
     def end_columns(self) -> dict[str, Array]:
-        """Values (2 or more, nv) that the ends and waypoints have whatever the motion is, by column."""
-        found = {name: np.stack([self.start[d], self.goal[d]]) if d < len(self.start) else np.zeros((0, self.model.nv))
-                 for d, name in enumerate(STATE)}
-        found["position"] = np.concatenate([found["position"], self.via])
-        ends = [found[name][:2] for name in STATE[:3]]
-        found["effort"] = self.friction.effort(ends[1]) + inverse_dynamics(
-            self.model, ends[0], ends[1], ends[2], self.wrenches)
+        """Values (2 or more, nv) that the ends and waypoints have whatever the motion is, by quantity."""
+        ends = (self.start, self.goal) if self.pose is None else (self.start,)
+        known = [np.stack([end[d] for end in ends]) for d in range(len(self.start))]
+        nothing = np.zeros((0, self.model.nv))
+        if self.chain is None:
+            tau = self.friction.effort(known[1]) + inverse_dynamics(
+                self.model, known[0], known[1], known[2], self.wrenches)
+            found = {**dict(zip(STATE, [*known, nothing], strict=False)), "effort": tau}
+            q = found["position"] = np.concatenate([known[0], self.via])
+        else:
+            assert self.postures is not None
+            q = self.postures
+            at = self.chain.lifted(q[:2], known[1], known[2])
+            tau = np.zeros((2, self.model.nv))
+            tau[:, self.chain.actuated] = self.chain.efforts(at).effort
+            found = {"position": self.chain.coordinates(q), "velocity": at.v, "acceleration": at.a, "effort": tau}
+        if self.planes is not None:
+            found["clearance"] = self.planes.values(q)
         return found
 
     def bounds(self, s: Array) -> tuple[Array, Array]:
         """Lower and upper bounds of the scaled columns (N, columns): limits less a margin, or what the ends need."""
         low, high = [], []
-        for name in self.column_names:
-            lower, upper = self._limits(name)
-            margin = MARGIN * 0.5 * np.where(np.isfinite(upper - lower), upper - lower, 0.0)
-            ends = self.end_columns.get(name, np.zeros((0, self.model.nv)))
+        names = self.model.velocity_names
+        for name, labels, lower, upper, _, margin in self.columns:
+            ends = self.end_columns.get(name, np.zeros((0, len(names))))
+            if name != "clearance":
+                ends = ends[:, [names.index(label) for label in labels]]
             low.append(np.maximum(lower, np.minimum(lower + margin, ends.min(axis=0, initial=np.inf))))
             high.append(np.minimum(upper, np.maximum(upper - margin, ends.max(axis=0, initial=-np.inf))))
         shape = (len(s), len(self.scale))
@@ -144,30 +212,20 @@ class Task:
         return self.basis.end(self.start * k, T, False), self.basis.end(self.goal * k, T, True)
 
 
-def check_model(model: Any) -> None:
-    """`RbdError` for what is no robot model, or one whose positions are no vector, or that cannot move."""
-    if not hasattr(model, "_block"):
-        raise not_a_model(model)
-    if model.nq != model.nv or model._quaternions:
-        raise RbdError(f"model '{model.name}' has joints that turn about no fixed axis (spherical or floating): their "
-                       "positions are no vector, and splines of them are not supported")
-    if not model.nv:
-        raise RbdError(f"model '{model.name}' has no joint that moves")
-
-
-def end_state(model: RobotModel, value: Any, name: str, derivatives: int) -> Array:
-    """Rows q, v, a, … (derivatives, nv) of an end: positions alone are at rest, a `Reference` has derivatives."""
+def end_state(model: RobotModel, value: Any, name: str, derivatives: int, size: int | None = None) -> Array:
+    """Rows q, v, a, … (derivatives, nv, or size) of an end: positions alone are at rest, a `Reference` has more."""
     given = list(value) if isinstance(value, Reference) else [value]
-    rows = np.zeros((derivatives, model.nv))
+    size = size or model.nv
+    rows = np.zeros((derivatives, size))
     for k, part in enumerate(given[:derivatives]):
         if part is None:
             continue
         try:
             array = np.asarray(part, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise RbdError(f"{name}: expected positions ({model.nv},) or a Reference, got {shown(value)}") from None
-        if array.shape != (model.nv,) or not np.isfinite(array).all():
-            raise RbdError(f"{name}: {STATE[k]} must be {model.nv} finite numbers, joints "
+        except (TypeError, ValueError, OverflowError):
+            raise RbdError(f"{name}: expected positions ({size},) or a Reference, got {shown(value)}") from None
+        if array.shape != (size,) or not np.isfinite(array).all():
+            raise RbdError(f"{name}: {STATE[k]} must be {size} finite numbers, joints "
                            f"{', '.join(model.joint_names[:12])}; got {shown(part)}")
         rows[k] = array
     return rows
@@ -185,7 +243,7 @@ def checked_objective(model: RobotModel, objective: Any) -> dict[str, Array]:
             raise unknown_name("objective", name, WEIGHED)
         try:
             array = np.array(np.broadcast_to(np.asarray(weight, dtype=np.float64), (model.nv,)))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             array = np.full(model.nv, np.nan)
         if not (np.isfinite(array).all() and array.min() >= 0.0):
             raise RbdError(f"objective: the weight of {name} must be one number or {model.nv}, finite and not "
@@ -204,55 +262,33 @@ def checked_duration(duration: Any) -> tuple[float | None, tuple[float, float]]:
     if isinstance(duration, Sequence) and not isinstance(duration, str):
         if len(duration) != 2:
             raise RbdError(f"duration: expected a time, (shortest, longest) or None, got {shown(duration)}")
-        low, high = (positive(x, "duration", "time") for x in duration)
+        low, high = (_time(x) for x in duration)
         if not low < high:
             raise RbdError(f"duration: the shortest, {low:g} s, is not below the longest, {high:g} s")
         return None, (low, high)
-    fixed = positive(duration, "duration", "time")
+    fixed = _time(duration)
     return fixed, (fixed, fixed)
 
 
-def checked_waypoints(model: RobotModel, waypoints: Any) -> tuple[Array, Array]:
-    """Fractions of the duration (W,) and positions (W, nv) from pairs of them."""
+def _time(value: Any) -> float:
+    time = positive(value, "duration", "time")
+    if not SHORTEST <= time <= LONGEST:
+        raise RbdError(f"duration must be between {SHORTEST:g} and {LONGEST:g} s, got {time:g}")
+    return time
+
+
+def checked_waypoints(model: RobotModel, waypoints: Any, size: int | None = None) -> tuple[Array, Array]:
+    """Fractions of the duration (W,) and positions (W, nv), or of this size, from pairs of them."""
     times, points = [], []
+    if not isinstance(waypoints, Iterable) or isinstance(waypoints, str | bytes | Mapping):
+        raise RbdError(f"waypoints: expected pairs (fraction of the duration, q), got {shown(waypoints)}")
     for i, pair in enumerate(waypoints):
         try:
             time, q = pair
             times.append(float(time))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise RbdError(f"waypoints[{i}]: expected (fraction of the duration, q), got {shown(pair)}") from None
-        points.append(end_state(model, q, f"waypoints[{i}]", 1)[0])
+        points.append(end_state(model, q, f"waypoints[{i}]", 1, size)[0])
     if not all(a < b for a, b in zip([0.0, *times], [*times, 1.0], strict=True)):
         raise RbdError(f"waypoints: the fractions of the duration must increase between 0 and 1, got {shown(times)}")
-    return np.array(times), np.array(points).reshape(-1, model.nv)
-
-
-def check_ends(task: Task) -> None:
-    """`RbdError` where an end or a waypoint is beyond a limit: joint, limit and time."""
-    model = task.model
-    for name, values in task.end_columns.items():
-        lower, upper = task.limits.of(name)
-        over = np.maximum(lower - values, values - upper) - ROUNDING * np.maximum(1.0, np.abs(values))
-        if len(values) and over.max() > 0.0:
-            i, j = np.unravel_index(int(np.argmax(over)), over.shape)
-            limit = upper[j] if values[i, j] > upper[j] else lower[j]
-            where = ("start", "goal")[i] if i < 2 else f"waypoints[{i - 2}]"
-            raise RbdError(f"{where}: the {name} of joint '{model.velocity_names[j]}' is {values[i, j]:.6g}, beyond "
-                           f"its limit {limit:.6g}")
-    if task.duration_or_none is not None:
-        _check_speed(task, task.duration)
-    elif np.isfinite(task.durations[1]):
-        _check_speed(task, task.durations[1])
-
-
-def _check_speed(task: Task, T: float) -> None:
-    """`RbdError` where a joint would have to be faster on average than its limit."""
-    times = np.concatenate([[0.0], task.via_times, [1.0]]) * T
-    way = np.diff(np.concatenate([task.start[:1], task.via, task.goal[:1]]), axis=0)
-    speed = np.abs(way) / np.diff(times)[:, None]
-    over = speed - task.limits.velocity
-    if over.max() > 0.0:
-        i, j = np.unravel_index(int(np.argmax(over)), over.shape)
-        raise RbdError(f"duration: from {times[i]:.4g} s to {times[i + 1]:.4g} s joint "
-                       f"'{task.model.velocity_names[j]}' would move at {speed[i, j]:.4g} on average, beyond its "
-                       f"velocity limit {task.limits.velocity[j]:.4g}")
+    return np.array(times), np.array(points).reshape(-1, size or model.nv)

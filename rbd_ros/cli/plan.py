@@ -1,0 +1,124 @@
+"""`rbd plan`: an optimal motion of an arm as a table, a picture and a trajectory."""
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import RbdError, RbdWarning, unknown_name
+from ..core.model.files.urdf import load_urdf
+from ..core.model.robot_model import RobotModel
+from ..core.model.samples import sample_names, sample_path
+from ..core.motion.optimal.task import WEIGHED
+from ..runtime.planning.motion_planner import MotionPlanner
+from ..runtime.planning.motion_request import MotionRequest, MotionWaypoint
+from ..runtime.planning.planner_settings import PlannerSettings
+from ..runtime.robot import check_model
+from . import plan_report
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rbd plan`."""
+    pose = "positions in the order of the model, or JOINT=POSITION (others 0); rad or m"
+    parser.add_argument("urdf", help="URDF file, or the name of a sample robot")
+    parser.add_argument("--from", dest="start", nargs="+", required=True, metavar="Q", help=f"start at rest: {pose}")
+    parser.add_argument("--to", dest="goal", nargs="+", required=True, metavar="Q", help="goal at rest, likewise")
+    parser.add_argument("--via", nargs="+", action="append", default=[], metavar=("FRACTION", "Q"),
+                        help="pass these positions at that fraction of the duration; may be repeated")
+    parser.add_argument("--duration", nargs="+", type=float, default=[], metavar="S",
+                        help="duration in s, or the shortest and the longest (default: free)")
+    parser.add_argument("--objective", nargs="+", default=[], metavar="NAME[=WEIGHT]",
+                        help=f"what is to be least: {', '.join(WEIGHED)} (default: effort, or duration if it is free)")
+    parser.add_argument("--payload", nargs="+", type=float, default=[], metavar=("KG", "XYZ"),
+                        help="mass of a load, and its centre of mass in the frame of its link, m (default: 0 0 0)")
+    parser.add_argument("--payload-body", metavar="LINK", help="link that carries it (default: the last one)")
+    parser.add_argument("--effort-scaling", type=float, default=1.0, metavar="SHARE",
+                        help="share of the effort limits that the motion may use (default: %(default)g)")
+    parser.add_argument("--velocity-scaling", type=float, default=1.0, metavar="SHARE",
+                        help="share of the velocity limits (default: %(default)g)")
+    parser.add_argument("--acceleration", type=float, default=np.inf, help="limit in rad/s² or m/s² (default: none)")
+    parser.add_argument("--jerk", type=float, default=np.inf, help="limit in rad/s³ or m/s³ (default: none)")
+    parser.add_argument("--time-limit", type=float, default=10.0, metavar="S",
+                        help="longest search in s (default: %(default)g)")
+    parser.add_argument("--sample-period", type=float, default=0.01, metavar="S",
+                        help="between the points of the output, s (default: %(default)g)")
+    parser.add_argument("--output", type=Path, metavar="FILE",
+                        help="write the trajectory: .csv, or .yaml as trajectory_msgs/JointTrajectory")
+    parser.add_argument("--plot", nargs="?", const="", metavar="FILE", help="picture, in a window without FILE")
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Plan, print, write; 1 where there is no good motion."""
+    model = _load(namespace.urdf)
+    names = model.joint_names
+    payload = namespace.payload
+    if payload and len(payload) not in (1, 4):
+        raise RbdError(f"--payload takes a mass, or a mass and x y z, got {len(payload)} numbers")
+    if len(namespace.duration) > 2:
+        raise RbdError(f"--duration takes one number, or two, got {len(namespace.duration)}")
+    if namespace.output and namespace.output.suffix not in plan_report.WRITERS:
+        raise RbdError(f"--output {namespace.output}: expected a file that ends in "
+                       f"{' or '.join(plan_report.WRITERS)}")
+    objective = [part.partition("=") for part in namespace.objective]
+    planner = MotionPlanner(model, PlannerSettings.from_values({
+        "effort_limits.scaling": namespace.effort_scaling, "velocity_limits.scaling": namespace.velocity_scaling,
+        "acceleration_limits": namespace.acceleration, "jerk_limits": namespace.jerk,
+        "time_limit": namespace.time_limit, "effort_limits.override_zero": np.inf}, model))
+    times = namespace.duration
+    request = MotionRequest(
+        names, _positions("--to", namespace.goal, model), _positions("--from", namespace.start, model),
+        [MotionWaypoint(_number("--via", part[0]), _positions("--via", part[1:], model)) for part in namespace.via],
+        duration=times[0] if len(times) == 1 else 0.0, shortest_duration=times[0] if len(times) == 2 else 0.0,
+        longest_duration=times[1] if len(times) == 2 else 0.0, objective=[name for name, _, _ in objective],
+        weight=[_number("--objective", weight or "1") for _, _, weight in objective],
+        payload_body=(namespace.payload_body or model.body_names[-1]) if payload else "",
+        payload=(payload[0], payload[1:] or (0.0, 0.0, 0.0), np.zeros((3, 3))) if payload else (0.0, (0, 0, 0), ()),
+        sample_period=namespace.sample_period)
+    task = planner.prepare(request, 0.0)
+    plan = planner.search(task)
+    print(plan_report.text(plan, task))
+    if plan.points is not None and namespace.output:
+        plan_report.WRITERS[namespace.output.suffix](namespace.output, plan)
+        print(f"wrote {namespace.output} ({len(plan.points.time)} points)")
+    if namespace.plot is not None:
+        try:
+            plan_report.plot(namespace.plot, plan.motion, task)
+        except ImportError:
+            print("no plot: matplotlib is not installed", file=sys.stderr)
+    return 0 if plan.good else 1
+
+
+def _load(name: str) -> RobotModel:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RbdWarning)    # `rbd doctor` explains them
+        model = load_urdf(sample_path(name) if name in sample_names() else name)
+    check_model(model)
+    return model
+
+
+def _positions(option: str, parts: Sequence[str], model: RobotModel) -> Any:
+    """(nv,) from numbers in the order of the model, separated by commas or not, or from JOINT=NUMBER."""
+    items = [item for part in parts for item in part.split(",") if item]
+    if not any("=" in item for item in items):
+        if len(items) != model.nv:
+            raise RbdError(f"{option} has {len(items)} numbers, expected {model.nv}: {', '.join(model.joint_names)}")
+        return [_number(option, item) for item in items]
+    q = np.zeros(model.nv)
+    for item in items:
+        name, _, value = item.partition("=")
+        if name not in model.joint_names:
+            raise unknown_name("joint", name, model.joint_names, option)
+        q[model.joint_names.index(name)] = _number(option, value)
+    return q
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise RbdError(f"{option}: '{text[:40]}' is not a number") from None

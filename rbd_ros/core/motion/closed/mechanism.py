@@ -1,0 +1,94 @@
+"""From constraints and a posture to a `ClosedChain`: which coordinates are independent, and what is wrong with it."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...actuation.friction import Friction
+from ...dynamics.constrained.inverse import MINIMIZE, RANK_TOLERANCE
+from ...dynamics.constrained.values import evaluate
+from ...dynamics.hybrid import prescribed_mask
+from ...errors import RbdError, unknown_name
+from ...model.constraints import ConstraintSet, bound_to
+from ...model.robot_model import RobotModel
+from .closed_chain import ClosedChain, Index, places
+
+Array = NDArray[np.float64]
+GIVEN = 1e-6        # m, rad: of ends and waypoints as they are given
+SINGULAR = 1e7      # condition of the dependent columns
+
+
+def closed_chain(model: RobotModel, constraints: Any, actuated: Any, minimize: str, weights: Array,
+                 friction: Friction, wrenches: Any, start: Any) -> ClosedChain:
+    """The mechanism at a posture `start` (nq,), checked. actuated: mask or names. weights: of efforts (nv,).
+    """
+    bound = bound_to(model, constraints)
+    if bound.users:
+        raise RbdError("optimize_motion: a UserConstraint does not tell how its A and gamma change")
+    if minimize not in MINIMIZE:
+        raise unknown_name("quantity to minimize", minimize, MINIMIZE)
+    if actuated is None:
+        raise RbdError("optimize_motion: which joints of a mechanism with loops have motors? Give actuated=[…]")
+    mask = prescribed_mask(model, actuated)
+    motors = np.flatnonzero(mask)
+    q = closed_posture(model, constraints, start, "start")
+    zero = np.zeros((1, model.nv))
+    A = evaluate(model, constraints, q[None], zero, zero, 1).jacobian[0]
+    independent = _independent(model, A, mask)
+    own = weights[motors] if len(motors) and weights[motors].min() > 0.0 else np.ones(len(motors))
+    chain = ClosedChain(model, constraints, independent, motors, minimize, own, friction, wrenches, q)
+    at = chain.lifted(q[None], *np.zeros((2, 1, chain.size)))
+    rank = np.linalg.matrix_rank(at.T[0, motors], tol=1e-6) if len(motors) else 0
+    if rank < chain.size:
+        names = ", ".join(model.velocity_names[j] for j in motors) or "none"
+        raise RbdError(f"model '{model.name}' is under-actuated at the start: it moves in {chain.size} ways, and the "
+                       f"actuated coordinates ({names}) act on {rank} of them")
+    return chain
+
+
+def closed_posture(model: RobotModel, constraints: ConstraintSet, value: Any, name: str) -> Array:
+    """A posture (nq,) whose loops are closed; `RbdError` for what is none."""
+    try:
+        q = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        q = np.zeros(0)
+    if q.shape != (model.nq,):
+        raise RbdError(f"{name}: expected positions ({model.nq},) of all joints of '{model.name}', got shape {q.shape}")
+    zero = np.zeros(model.nv)
+    value_of = evaluate(model, constraints, q, zero, zero, 0).value
+    if np.abs(value_of).max(initial=0.0) > GIVEN:
+        row = int(np.argmax(np.abs(value_of)))
+        raise RbdError(f"{name}: {constraints.row_names[row]} is off by {abs(value_of[row]):.3g}; rbd.project closes "
+                       "the loops")
+    return q
+
+
+def _independent(model: RobotModel, A: Array, mask: NDArray[np.bool_]) -> Index:
+    """As many coordinates as the mechanism can move in, motors first, so that the others follow as well as possible."""
+    from scipy.linalg import qr    # here: nodes that plan nothing need 20 MB less
+
+    size = np.linalg.svd(A, compute_uv=False)
+    rank = int(np.sum(size > RANK_TOLERANCE * size.max(initial=0.0)))
+    count = model.nv - rank
+    if not count:
+        raise RbdError(f"model '{model.name}' cannot move: its constraints have rank {rank}, as many as coordinates")
+    where = places(model) >= 0
+    _, _, Vt = np.linalg.svd(A)
+    tangent = Vt[rank:].T    # (nv, count), orthonormal
+    chosen: list[int] = []
+    for usable in (np.flatnonzero(mask & where), np.flatnonzero(where)):
+        rest = [j for j in usable if j not in chosen]
+        if not rest or len(chosen) == count:
+            continue
+        # what the chosen ones leave free
+        free = tangent @ np.linalg.svd(tangent[chosen])[2][len(chosen):].T if chosen else tangent
+        triangle, order = qr(free[rest].T, mode="r", pivoting=True)
+        sizes = np.abs(np.diagonal(triangle))
+        chosen += [rest[i] for i in order[:len(sizes)][sizes > 1.0 / SINGULAR]][:count - len(chosen)]
+    if len(chosen) < count:
+        raise RbdError(f"model '{model.name}': no {count} coordinates of joints with a plain position say where its "
+                       "other joints are")
+    return np.sort(np.array(chosen, dtype=np.int64))
+

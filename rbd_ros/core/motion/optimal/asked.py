@@ -1,0 +1,184 @@
+"""From the arguments of `optimize_motion` to a checked task, of an open chain or of a mechanism with loops."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...actuation.actuation import Actuation, RigidDrive, SeriesDrive
+from ...actuation.friction import friction_of
+from ...errors import RbdError, shown
+from ...model.robot_model import RobotModel
+from ...model.state import node_wrenches, not_a_model
+from ..closed.closed_chain import ClosedChain
+from ..closed.mechanism import closed_chain, closed_posture
+from ..places.body_goal import BodyGoal
+from ..places.plane_limit import Planes
+from ..splines import Basis, basis
+from ..trajectory import Reference
+from .limits import checked_limits
+from .task import ROUNDING, Task, checked_duration, checked_objective, checked_waypoints, end_state
+
+Array = NDArray[np.float64]
+CONSISTENT = 1e-6    # of given rates with the loops, relative
+
+
+def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any, wrenches: Any,
+          smoothing: float, degree: int, control_points: int, constraints: Any = None, actuated: Any = None,
+          minimize: str = "effort", planes: Any = (), actuation: Any = None,
+          until: float = np.inf) -> Task:
+    """What `optimize_motion` was asked; `RbdError` for what is malformed, or contradicts itself at once. A posture for
+    a goal that is a pose is sought until then (`time.perf_counter`).
+    """
+    check_model(model, constraints)
+    compliance = None
+    if actuation is not None:
+        model, compliance = _springs(model, actuation)
+    B = basis(degree, control_points)
+    node_wrenches(model, wrenches, None)
+    fixed, bounds = checked_duration(duration)
+    weights, kept = checked_objective(model, objective), checked_limits(model, limits)
+    if compliance is None and np.isfinite(kept.motor_velocity).any():
+        raise RbdError("limits: motor_velocity is that of motors behind springs: give their actuation")
+    friction, apart = friction_of(model, smoothing), Planes(model, planes)
+    if constraints is not None and isinstance(goal, BodyGoal):
+        raise RbdError("goal: a BodyGoal is not known how to reach with loops; give a posture with closed loops")
+    if constraints is None:
+        if actuated is not None:
+            raise RbdError("actuated is for mechanisms with loops: it needs constraints; without them all joints have "
+                           "motors")
+        first = end_state(model, start, "start", B.end_derivatives)
+        pose = goal if isinstance(goal, BodyGoal) else None
+        if pose is not None:
+            goal = pose.posture(model, first[0], kept.position_lower, kept.position_upper, until)
+        task = Task(model, B, first, end_state(model, goal, "goal", B.end_derivatives), fixed, bounds, weights, kept,
+                    *checked_waypoints(model, waypoints), wrenches, friction, planes=apart if len(apart) else None,
+                    compliance=compliance, pose=pose)
+    else:
+        begin = start.q if isinstance(start, Reference) else start
+        chain = closed_chain(model, constraints, actuated, minimize, weights.get("effort", np.ones(model.nv)), friction,
+                             wrenches, begin)
+        times, points = checked_waypoints(model, waypoints, model.nq)
+        via = [closed_posture(model, constraints, q, f"waypoints[{i}]") for i, q in enumerate(points)]
+        ends = [_closed_end(chain, B, value, name) for name, value in (("start", start), ("goal", goal))]
+        postures = np.array([ends[0][0], ends[1][0], *via])
+        own = postures[:, chain.places[chain.independent]]
+        task = Task(model, B, ends[0][1], ends[1][1], fixed, bounds, weights, kept, times, own[2:], wrenches, friction,
+                    chain, postures, apart if len(apart) else None)
+    if task.uses_rate and wrenches is not None:
+        raise RbdError("effort_rate: its derivatives are not known under external wrenches")
+    if task.uses_rate and task.chain is not None:
+        raise RbdError("effort_rate: its derivatives are not known for mechanisms with loops")
+    check_ends(task)
+    return task
+
+
+def _springs(model: RobotModel, actuation: Any) -> tuple[RobotModel, Array]:
+    """The links with the rotors that are rigidly connected to them, and the springs' compliance (nv,)."""
+    if not isinstance(actuation, Actuation) or actuation.joint_names != model.joint_names:
+        raise RbdError(f"actuation: expected an Actuation of model '{model.name}', got {shown(actuation)}")
+    compliance = np.zeros(actuation.nv)
+    for j, (name, drive) in enumerate(actuation.drives.items()):
+        if isinstance(drive, RigidDrive):
+            continue
+        if not isinstance(drive, SeriesDrive) or drive.damping or np.any(drive.spring.coefficients[1:]):
+            raise RbdError(f"actuation: the spring of joint '{name}' is not linear and without damping, and "
+                           "optimize_motion knows no other")
+        compliance[j] = 1.0 / float(drive.spring.coefficients[0])
+    return actuation.model, compliance
+
+
+def _closed_end(chain: ClosedChain, B: Basis, value: Any, name: str) -> tuple[Array, Array]:
+    """Posture (nq,), and rows u, u̇, ü, … (derivatives, n) of an end."""
+    model: RobotModel = chain.model
+    given = value if isinstance(value, Reference) else Reference(value, np.zeros(model.nv), np.zeros(model.nv))
+    q = closed_posture(model, chain.constraints, given.q, name)
+    rows = end_state(model, given._replace(q=np.zeros(model.nv)), name, B.end_derivatives)
+    own = rows[:, chain.independent]
+    own[0] = q[chain.places[chain.independent]]
+    at = chain.lifted(q[None], own[1:2], own[2:3])
+    for what, wanted, has in (("velocity", rows[1], at.v[0]), ("acceleration", rows[2], at.a[0])):
+        # a posture at rest keeps the loops as it is; a reference says so itself
+        if isinstance(value, Reference) and np.abs(wanted - has).max() > CONSISTENT * max(1.0, np.abs(has).max()):
+            j = int(np.argmax(np.abs(wanted - has)))
+            raise RbdError(f"{name}: the {what} of joint '{model.velocity_names[j]}' is {wanted[j]:.6g}, with which "
+                           f"the loops do not stay closed: {has[j]:.6g}")
+    return q, own
+
+
+def check_way(task: Task, u: Array) -> None:
+    """`RbdError` where the loops cannot be closed along a first guess u (N, n), or it ends in another posture."""
+    assert task.chain is not None and task.postures is not None
+    chain, N = task.chain, len(u)
+    q = chain.along(u, chain.start)
+    bad = ~np.isfinite(q).all(axis=1)
+    if bad.any():
+        raise RbdError(f"on the way of least jerk, the loops of '{task.model.name}' cannot be closed at "
+                       f"{int(np.argmax(bad)) / (N - 1):.3g} of the duration: give waypoints around, or a goal nearer")
+    apart = np.abs(task.model.difference(task.postures[1], q[-1]))
+    if apart.max() > CONSISTENT:
+        j = int(np.argmax(apart))
+        raise RbdError("goal: on the way there the mechanism comes to another posture, "
+                       f"'{task.model.velocity_names[j]}' differs by {apart[j]:.3g}: give waypoints, or that posture")
+
+
+def check_model(model: Any, constraints: Any = None) -> None:
+    """`RbdError` for what is no robot model, or one whose positions are no vector, or that cannot move."""
+    if not hasattr(model, "_block"):
+        raise not_a_model(model)
+    if constraints is None and (model.nq != model.nv or model._quaternions):
+        raise RbdError(f"model '{model.name}' has joints that turn about no fixed axis (spherical or floating): their "
+                       "positions are no vector, and splines of them are not supported")
+    if not model.nv:
+        raise RbdError(f"model '{model.name}' has no joint that moves")
+
+
+def check_ends(task: Task) -> None:
+    """`RbdError` where an end or a waypoint is beyond a limit: joint, limit and time."""
+    model = task.model
+    for name, values in task.end_columns.items():
+        if name == "clearance":
+            _check_clearance(task, values)
+            continue
+        lower, upper = task.limits.of(name)
+        over = np.maximum(lower - values, values - upper) - ROUNDING * np.maximum(1.0, np.abs(values))
+        if len(values) and over.max() > 0.0:
+            i, j = np.unravel_index(int(np.argmax(over)), over.shape)
+            limit = upper[j] if values[i, j] > upper[j] else lower[j]
+            where = _where(task, int(i))
+            raise RbdError(f"{where}: the {name} of joint '{model.velocity_names[j]}' is {values[i, j]:.6g}, beyond "
+                           f"its limit {limit:.6g}")
+    if task.duration_or_none is not None:
+        _check_speed(task, task.duration)
+    elif np.isfinite(task.durations[1]):
+        _check_speed(task, task.durations[1])
+
+
+def _where(task: Task, i: int) -> str:
+    """The name of a row of the ends' columns."""
+    ends = ("start", "goal") if task.pose is None else ("start",)
+    return ends[i] if i < len(ends) else f"waypoints[{i - len(ends)}]"
+
+
+def _check_clearance(task: Task, values: Array) -> None:
+    assert task.planes is not None
+    if values.min() < -ROUNDING:
+        i, j = np.unravel_index(int(np.argmin(values)), values.shape)
+        raise RbdError(f"{_where(task, int(i))}: point '{task.planes.names[j]}' is {-values[i, j]:.4g} m beyond its "
+                       "plane")
+
+
+def _check_speed(task: Task, T: float) -> None:
+    """`RbdError` where a joint would have to be faster on average than its limit."""
+    last = slice(0, 1 if task.pose is None else 0)    # a pose leaves open how far each joint goes
+    times = np.concatenate([[0.0], task.via_times, np.ones(1)[last]]) * T
+    way = np.diff(np.concatenate([task.start[:1], task.via, task.goal[last]]), axis=0)
+    speed = np.abs(way) / np.diff(times)[:, None]
+    limit = task.limits.velocity[task.index]
+    over = speed - limit
+    if over.max(initial=0.0) > 0.0:
+        i, j = np.unravel_index(int(np.argmax(over)), over.shape)
+        raise RbdError(f"duration: from {times[i]:.4g} s to {times[i + 1]:.4g} s joint "
+                       f"'{task.model.velocity_names[task.index[j]]}' would move at {speed[i, j]:.4g} on average, "
+                       f"beyond its velocity limit {limit[j]:.4g}")

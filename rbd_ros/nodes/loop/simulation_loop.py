@@ -1,0 +1,263 @@
+"""The loop of a simulator, and of who takes turns with one: messages, services, and the time that passes.
+
+| parameter `control_loop` | what waits                                                                   | messages |
+|--------------------------|------------------------------------------------------------------------------|----------|
+| `direct`                 | a thread: its own wait set around all of them, until the next state is due   | bytes    |
+| `executor`               | the node's executor, with a timer; also with `executor: events`              | objects  |
+
+Everything happens under the node's lock, and messages are handled before services: a command that was received before a
+request for steps acts in these steps.
+"""
+from __future__ import annotations
+
+import gc
+import math
+import time
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from rclpy.callback_groups import CallbackGroup
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64, Float64MultiArray
+
+from rbd_interfaces.msg import NamedWrenches
+
+from ...runtime.inputs.joint_state_bytes import JointStateReader, Malformed
+from ...runtime.inputs.number_bytes import read_array, read_number
+from ...runtime.parameters import Parameter
+from ..base.conversions import fields_of, named_wrenches
+from ..base.rclpy_inside import ThreadlessGroup, Waiting, take
+from .control_loop import EVENTS, PATIENCE, ControlLoop
+
+SIMULATION_LOOP = Parameter(
+    "control_loop", "string", "direct", "What waits for messages and services: a thread with its own wait set, reading "
+    "messages as bytes (direct), or the executor of rclpy (executor).",
+    choices=("direct", "executor"), read_only=True)
+INPUT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+MANY = 1000    # messages that are taken at once from a queue without a limit
+
+
+def reader(kind: type) -> tuple[Callable[[bytes], Any], Callable[[Any], Any]]:
+    """What makes plain values of a message, or lets it be: of its bytes (raises `Malformed`), and of itself."""
+    def convert(data: bytes) -> Any:
+        return deserialize_message(data, kind)
+
+    if kind is JointState:
+        return JointStateReader(convert).read, fields_of
+    if kind is Float64MultiArray:
+        return partial(read_array, convert=convert), _data
+    if kind is Float64:
+        return partial(read_number, convert=convert), _data
+    plain = named_wrenches if kind is NamedWrenches else _itself
+
+    def read(data: bytes) -> Any:
+        try:
+            return plain(convert(data))
+        except Exception as error:
+            raise Malformed(data, kind.__name__, error) from None
+
+    return read, plain
+
+
+def _data(message: Any) -> Any:
+    return message.data
+
+
+def _itself(message: Any) -> Any:
+    return message
+
+
+class SimulationLoop(ABC):
+    """From configuration to cleanup of `node`. advance: does what is due, and returns the s until something is due
+    again; on_malformed: called for bytes that are no message of their kind. Both are called under the node's lock.
+    """
+
+    raw = False
+    group: CallbackGroup | None = None
+
+    def __init__(self, node: Any, on_malformed: Callable[[Malformed], None]) -> None:
+        self._node, self._on_malformed = node, on_malformed
+        self.subscriptions: list[Any] = []
+        self.services: list[Any] = []
+        self.clients: list[Any] = []    # of `group`, not made here
+
+    def listen(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile = INPUT) -> None:
+        """Subscribe; callback: called with plain values, as `reader` makes them."""
+        node = self._node
+        read, convert = reader(kind)
+
+        def on_message(message: Any, info: Any) -> None:
+            with node.lock:
+                try:
+                    values = read(message) if message.__class__ is bytes else convert(message)
+                except Malformed as error:
+                    self._on_malformed(error)
+                else:
+                    callback(values)
+
+        self.subscriptions.append(node.create_subscription(
+            kind, topic, on_message, qos, callback_group=self.group, raw=self.raw,
+            qos_overriding_options=QoSOverridingOptions.with_default_policies()))
+
+    def serve(self, kind: type, name: str, callback: Callable[..., Any]) -> None:
+        """Offer a service."""
+        def locked(request: Any, response: Any) -> Any:
+            with self._node.lock:
+                return callback(request, response)
+
+        self.services.append(self._node.create_service(kind, name, locked, callback_group=self.group))
+
+    def take_waiting(self) -> None:
+        """Handle the commands that have arrived by now, no others: new ones may come without end."""
+        for each in self.subscriptions:
+            for _ in range(each.qos_profile.depth or MANY):
+                taken = take(each)
+                if taken is None:
+                    break
+                each.callback(*taken)
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin; no `listen` or `serve` may follow."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Time passes from now on."""
+
+    @abstractmethod
+    def rest(self) -> None:
+        """Time stands still from now on."""
+
+    def stop(self) -> None:
+        """Let go of everything; without the lock."""
+        while self.subscriptions:
+            self._node.destroy_subscription(self.subscriptions.pop())
+        while self.services:
+            self._node.destroy_service(self.services.pop())
+
+
+class TimerLoop(SimulationLoop):
+    """By the node's executor. period: s of the timer, if there is an `advance`."""
+
+    def __init__(self, node: Any, on_malformed: Callable[[Malformed], None], advance: Callable[[], float] | None,
+                 period: float) -> None:
+        super().__init__(node, on_malformed)
+        self._timer = None
+        if advance is not None:
+            def tick() -> None:
+                with node.lock:
+                    advance()
+
+            self._timer = node.create_timer(period, tick, clock=node.steady, autostart=False)
+
+    def start(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        if self._timer is not None:
+            self._timer.reset()
+
+    def rest(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._node.destroy_timer(self._timer)
+        super().stop()
+
+
+class ThreadLoop(SimulationLoop):
+    """By a thread."""
+
+    raw = True
+
+    def __init__(self, node: Any, on_malformed: Callable[[Malformed], None],
+                 advance: Callable[[], float] | None) -> None:
+        super().__init__(node, on_malformed)
+        self._thread = _Thread(node, self, advance or (lambda: math.inf))
+        self.group = self._thread.group
+
+    def start(self) -> None:
+        gc.collect()
+        gc.freeze()    # as in `JointStateInputs`
+        self._thread.start()
+
+    def resume(self) -> None:
+        self._thread.wake()
+
+    def rest(self) -> None:
+        pass    # it asks what is due
+
+    def stop(self) -> None:
+        self._thread.stop()
+        super().stop()
+
+
+class _Thread(ControlLoop):
+    """Waits for what the loop has, and for the next moment at which something is due."""
+
+    def __init__(self, node: Any, loop: ThreadLoop, advance: Callable[[], float]) -> None:
+        super().__init__(node)
+        self.group = ThreadlessGroup()
+        self._loop, self._advance = loop, advance
+        self._waiting: Any = None    # from `start` on
+        self._stopped = False
+
+    def start(self) -> None:
+        loop = self._loop
+        self._waiting = Waiting(self._node.context, loop.subscriptions, loop.services, loop.clients, wakes=True)
+        super().start()
+
+    def wake(self) -> None:
+        """Ask at once what is due."""
+        if self._waiting is not None:
+            self._waiting.wake()
+
+    def _execute(self) -> None:
+        node, loop, left, looked = self._node, self._loop, 0.0, time.monotonic()
+        try:
+            with self._waiting as waiting:
+                while not self._stopped:
+                    waiting.wait(min(left, PATIENCE))
+                    with node.lock:
+                        loop.take_waiting()
+                        for service in waiting.services:
+                            waiting.serve(service)
+                        for client in waiting.clients:
+                            waiting.hear(client)
+                        left = self._advance()
+                    if time.monotonic() - looked > EVENTS:
+                        waiting.events()
+                        looked = time.monotonic()
+        except Exception as error:
+            if not self._stopped and node.context.ok():
+                self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        """A defect ends the process, as in a callback of an executor."""
+        def raise_again() -> None:
+            raise error
+
+        if self._node.executor is None:
+            self._node.get_logger().error("".join(traceback.format_exception(error)))
+        else:
+            self._node.executor.create_task(raise_again)
+
+    def _end(self) -> None:
+        self._stopped = True
+        self.wake()
+
+
+def make_loop(node: Any, values: Mapping[str, Any], on_malformed: Callable[[Malformed], None],
+              advance: Callable[[], float] | None = None, period: float = 0.0) -> SimulationLoop:
+    """The one that the parameters ask for. period: s between states, 0: without a pause."""
+    if values["control_loop"] == "direct" and values["executor"] != "events":
+        return ThreadLoop(node, on_malformed, advance)
+    return TimerLoop(node, on_malformed, advance, period)

@@ -1,0 +1,202 @@
+"""Node `motion_planner`: optimal motions on request (`runtime.planning`).
+
+Topics (relative names):
+  robot_description     std_msgs/String, in, latched; unless a parameter gives it
+  joint_states          sensor_msgs/JointState, in, best effort: the start of requests that give none
+  /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second. Keys: requests, good, not_good, cancelled,
+                        refused, defects (errors of the program), waiting, time_p50_us, time_p99_us (of searches),
+                        joint_state_age (s), rejected_total (joint states)
+Service and action (rbd_interfaces/PlanMotion): ~/plan_motion
+
+They exist as long as the node does. Searches take from some 10 ms to `time_limit`, so they have threads of their own,
+one search at a time, while another thread takes joint states, changes of parameters, and wishes to cancel; and a node
+of their own, as dynamics_server answers within a millisecond.
+"""
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from sensor_msgs.msg import JointState
+
+from rbd_interfaces import action, srv
+
+from ..core.errors import RbdError
+from ..core.model.robot_model import RobotModel
+from ..runtime.planning.motion_planner import MotionPlanner
+from ..runtime.planning.planner_settings import PLANNER_TABLE, PlannerSettings
+from ..runtime.planning.turns import Turns
+from ..runtime.statistics import CycleStatistics
+from .base.answering import answered
+from .base.conversions import nanoseconds
+from .base.model_node import BEST_EFFORT, ModelNode
+from .base.parameters import EXECUTOR, MODEL_NODE_TABLE
+from .base.rclpy_inside import MULTI_THREADED
+from .base.spin import run
+from .motion_conversions import motion_request, planned_motion
+
+MOST_GOALS = 8           # that wait or are searched for; more are rejected
+FEEDBACK_PERIOD = 0.05   # s
+LONGEST_END = 1.0        # s that searches may take to end
+CANCELLED = "cancelled"
+
+
+class MotionPlannerNode(ModelNode):
+    """Converts requests, lets the `MotionPlanner` search, converts what it found."""
+
+    logic = PLANNER_TABLE
+    table = (*(row for row in MODEL_NODE_TABLE if row is not EXECUTOR), *logic)    # its executor has several threads
+
+    def __init__(self) -> None:
+        super().__init__("motion_planner")
+        self.planner: Any = None
+        self._turns = Turns()
+        self._open = 0    # requests and goals that have no answer yet
+        self._counting = threading.Condition()
+        self._counts: Counter[str] = Counter(dict.fromkeys(
+            ("requests", "good", "not_good", "cancelled", "refused", "defects"), 0))
+        self._statistics = CycleStatistics()
+        self.create_service(srv.PlanMotion, "~/plan_motion", self._on_request,
+                            callback_group=MutuallyExclusiveCallbackGroup())
+        self._action = ActionServer(
+            self, action.PlanMotion, "~/plan_motion", self._on_goal, callback_group=MutuallyExclusiveCallbackGroup(),
+            goal_callback=self._admit, cancel_callback=lambda goal: CancelResponse.ACCEPT)
+
+    def destroy_node(self) -> None:
+        self._action.destroy()
+        super().destroy_node()
+
+    # ---- configuration
+
+    def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        planner = MotionPlanner(model, PlannerSettings.from_values(self.own(values), model))
+        planner.warm_up()
+        self.subscribe(JointState, "joint_states", self._on_joint_state, BEST_EFFORT)
+        self.planner = planner
+
+    def tear_down(self) -> None:
+        self.planner = None
+
+    def stop(self) -> None:
+        """Ends searches, too, before what they answer with is gone."""
+        super().stop()
+        with self._counting:
+            self._counting.wait_for(lambda: not self._open, LONGEST_END)
+
+    def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        PlannerSettings.from_values(self.own(values), model)
+
+    def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
+        settings = PlannerSettings.from_values(self.own(values), model)
+        with self.lock:
+            self.planner.apply(settings)
+
+    def report(self) -> Mapping[str, Any]:
+        p50, p99 = self._statistics.latency_us()
+        states = self.planner.states
+        return {"model": self.planner.settings.model.name, **self._counts, "waiting": self._turns.waiting,
+                "time_p50_us": p50, "time_p99_us": p99, "joint_state_age": states.latest.age(time.monotonic()),
+                "rejected_total": states.rejections.total}
+
+    def _on_joint_state(self, message: JointState) -> None:
+        if self.planner is not None:
+            self.planner.states.latest.accept(time.monotonic(), nanoseconds(message.header.stamp), message.name,
+                                              message.position, message.velocity)
+
+    # ---- requests
+
+    def _on_request(self, request: Any, response: Any) -> Any:
+        with self._counting:
+            self._open += 1
+        try:
+            return self._plan(request.motion, response, self._leaving, lambda progress: None)
+        finally:
+            self._answered()
+
+    def _answered(self) -> None:
+        with self._counting:
+            self._open -= 1
+            self._counting.notify_all()
+
+    def _admit(self, goal: Any) -> GoalResponse:
+        with self._counting:
+            if self._open < MOST_GOALS:
+                self._open += 1
+                return GoalResponse.ACCEPT
+        self.get_logger().warning(f"goal rejected: {MOST_GOALS} requests are waiting already")
+        return GoalResponse.REJECT
+
+    def _on_goal(self, goal: Any) -> Any:
+        try:
+            return self._reach(goal)
+        finally:
+            self._answered()
+
+    def _reach(self, goal: Any) -> Any:
+        told = 0.0
+
+        def tell(progress: Any) -> None:
+            nonlocal told
+            if progress.seconds >= told:
+                told = progress.seconds + FEEDBACK_PERIOD
+                goal.publish_feedback(action.PlanMotion.Feedback(
+                    iterations=progress.iterations, cost=progress.cost, violation=progress.violation,
+                    planning_time=progress.seconds))
+
+        result = self._plan(goal.request.motion, action.PlanMotion.Result(),
+                            lambda: goal.is_cancel_requested or self._leaving(), tell)
+        if goal.is_cancel_requested:
+            goal.canceled()
+            if result.success:    # too late to end the search; who cancels wants no motion
+                result = action.PlanMotion.Result(message=CANCELLED)
+        elif result.success:
+            goal.succeed()
+        else:
+            goal.abort()
+        return result
+
+    def _leaving(self) -> bool:
+        return not self.active or self.ending()
+
+    def _plan(self, request: Any, response: Any, stop: Callable[[], bool], tell: Callable[[Any], None]) -> Any:
+        """The response filled, once it is this request's turn; `stop()`: whether to end the search."""
+        self._counts["requests"] += 1
+
+        def progress(now: Any) -> bool:
+            tell(now)
+            return stop()
+
+        def answer() -> None:
+            with self._turns.turn(stop) as come:
+                with self.lock:    # only for as long as the request is read
+                    if not self.active:
+                        raise RbdError(f"node {self.get_fully_qualified_name()} is not active: {self.status}")
+                    if not come:
+                        self._counts["cancelled"] += 1
+                        response.message = CANCELLED
+                        return
+                    planner = self.planner
+                    task = planner.prepare(motion_request(request), time.monotonic())
+                begin = time.perf_counter()
+                plan = planner.search(task, progress)
+                self._statistics.published(time.perf_counter() - begin)
+            self._counts["good" if plan.good else "cancelled" if plan.cancelled else "not_good"] += 1
+            response.success, response.message, response.plan = plan.good, plan.reason, planned_motion(plan)
+            if plan.cancelled and self._leaving():
+                response.message = f"node {self.get_fully_qualified_name()} is not active any more: {self.status}"
+
+        return answered(self.get_logger(), self._counts, "plan_motion", answer, response)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of executable `motion_planner`."""
+    run(MotionPlannerNode, arguments, MULTI_THREADED)
+
+
+if __name__ == "__main__":
+    main()

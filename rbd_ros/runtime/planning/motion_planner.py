@@ -1,0 +1,95 @@
+"""`MotionPlanner`: the answers of node `motion_planner`, without ROS."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import RbdError
+from ...core.model.robot_model import RobotModel
+from ...core.motion.optimal.interior_point import STOPPED
+from ...core.motion.optimal.limits import MotionLimits
+from ...core.motion.optimization import OptimalMotion, Progress, optimize_motion
+from ..service.naming import Coordinates
+from ..service.robot_state import RobotStates
+from .motion_request import MOST_POINTS, MotionRequest, PlanningTask, planning_task
+from .planner_settings import PlannerSettings
+from .sampled import Points, interpolated, sampled
+
+Array = NDArray[np.float64]
+BETWEEN_POINTS = 1e-3    # of a limit, by which the interpolation may exceed it: what the optimum keeps free
+
+
+class Plan(NamedTuple):
+    """What was found. `points`, in the order of `names`, only of a good motion; else `reason` says what is wrong."""
+
+    good: bool
+    reason: str
+    cancelled: bool
+    names: tuple[str, ...]
+    points: Points | None
+    motion: OptimalMotion
+
+
+class MotionPlanner:
+    """Requests by name to motions; `RbdError` names what is wrong and what was expected.
+
+    `prepare` reads the present state and settings, quickly; `search` needs none of them, and takes its time.
+    """
+
+    def __init__(self, model: RobotModel, settings: PlannerSettings) -> None:
+        self.coordinates = Coordinates(model)
+        self.states = RobotStates(model, self.coordinates, settings.state_timeout, settings.velocity_cutoff)
+        self.settings = settings
+
+    def apply(self, settings: PlannerSettings) -> None:
+        """Use changed settings from the next request on."""
+        self.settings = settings
+        self.states.latest.timeout, self.states.latest.cutoff = settings.state_timeout, settings.velocity_cutoff
+
+    def warm_up(self) -> None:
+        """Load or compile what searches call, by one whose outcome does not matter."""
+        model = self.settings.model
+        q = model.neutral()
+        optimize_motion(model, q, q + 0.1, 1.0, {"effort": 1.0, "effort_rate": 1e-6}, starts=1, time_limit=0.3,
+                        control_points=8, nodes=20,
+                        limits=MotionLimits(-np.inf, np.inf, np.inf, effort=np.inf))
+
+    def prepare(self, request: MotionRequest, now: float) -> PlanningTask:
+        """now: s of the clock by which joint states were received."""
+        return planning_task(request, self.settings, self.coordinates, lambda: self.states.present(now, "start"))
+
+    @staticmethod
+    def search(task: PlanningTask, progress: Callable[[Progress], Any] | None = None) -> Plan:
+        """The optimal motion; where `progress` answers something true, the search ends, and the plan is `cancelled`."""
+        motion = optimize_motion(task.model, task.start, task.goal, task.duration, task.objective, limits=task.limits,
+                                 waypoints=task.waypoints, external_wrenches=task.wrenches, smoothing=task.smoothing,
+                                 time_limit=task.time_limit, progress=progress)
+        if motion.ended == STOPPED and not motion.good:
+            return Plan(False, "cancelled", True, task.names, None, motion)
+        if not motion.good:
+            return Plan(False, f"no optimal motion within the limits was found: {motion.reason}", False, task.names,
+                        None, motion)
+        if motion.duration / task.sample_period > MOST_POINTS:
+            raise RbdError(f"sample_period is {task.sample_period:g} s, too little for a motion of "
+                           f"{motion.duration:.4g} s: expected at most {MOST_POINTS} points")
+        points = sampled(motion, task.sample_period)
+        points.q[0], points.q[-1] = task.start, task.goal    # without rounding
+        _check_between(task, points)
+        return Plan(True, "", False, task.names, Points(points.time, *(x[:, task.order] for x in points[1:])), motion)
+
+
+def _check_between(task: PlanningTask, points: Points) -> None:
+    """`RbdError` where a controller that interpolates between the points would leave the limits."""
+    limits = task.limits.checked(task.model)
+    _, q, v, a = interpolated(*points[:4])
+    for name, values in (("position", q), ("velocity", v), ("acceleration", a)):
+        lower, upper = limits.of(name)
+        finite = np.where(np.isfinite(upper - lower), upper - lower, 0.0)
+        over = np.maximum(values - upper, lower - values) - BETWEEN_POINTS * np.maximum(finite, 1e-3)
+        if over.max() > 0.0:
+            j = int(np.argmax(over.max(axis=0)))
+            raise RbdError(f"sample_period is {task.sample_period:g} s, too long: between the points the {name} of "
+                           f"joint '{task.model.joint_names[j]}' would leave its limit")

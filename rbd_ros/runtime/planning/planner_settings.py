@@ -1,0 +1,76 @@
+"""Parameters of the motion planner, and what follows from them: models and limits."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.model.robot_model import RobotModel
+from ...core.motion.optimal.limits import MotionLimits
+from ...core.motion.position_limits import limits as position_limits
+from ..control.torque_settings import EFFORT_LIMITS, VELOCITY_CUTOFF, effort_limits
+from ..friction_terms import FrictionTerms, friction_rows
+from ..parameters import Parameter, Table, per_joint, validate
+from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
+
+Array = NDArray[np.float64]
+
+PLANNER_TABLE: Table = (
+    *ROBOT_TABLE, joints_row("all lists with one entry per joint in the parameters"), *PAYLOAD_TABLE, *EFFORT_LIMITS,
+    *friction_rows("Plan with"), VELOCITY_CUTOFF,
+    Parameter("effort_limits.scaling", "numbers", (1.0,), "Share of the effort limits that a motion may use; the rest "
+              "is left to feedback.", lower=1e-3, upper=1.0),
+    Parameter("velocity_limits.scaling", "numbers", (1.0,), "Share of the description's velocity limits that a motion "
+              "may use.", lower=1e-3, upper=1.0),
+    Parameter("acceleration_limits", "numbers", (np.inf,), "Limit of the acceleration, rad/s² or m/s².", lower=1e-6),
+    Parameter("jerk_limits", "numbers", (np.inf,), "Limit of the jerk, rad/s³ or m/s³.", lower=1e-6),
+    Parameter("sample_period", "number", 0.01, "Time between the points of an answer whose request leaves it open, s.",
+              lower=1e-3, upper=1.0),
+    Parameter("time_limit", "number", 5.0, "Longest search, s.", lower=0.01, upper=600.0),
+    Parameter("state_timeout", "number", 0.5, "Age of the latest joint state at which requests that start at the "
+              "present state fail, s.", lower=1e-3, upper=1e6),
+    Parameter("rest_velocity", "number", 0.05, "Such a request fails if a joint is faster: motions start at rest. "
+              "rad/s or m/s.", lower=0.0),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannerSettings:
+    """Validated parameters. unloaded, model: with the friction that counts, without and with the load."""
+
+    unloaded: RobotModel
+    model: RobotModel
+    limits: MotionLimits
+    smoothing: float
+    sample_period: float
+    time_limit: float
+    state_timeout: float
+    rest_velocity: float
+    velocity_cutoff: float
+
+    @staticmethod
+    def from_values(values: Mapping[str, Any], model: RobotModel) -> PlannerSettings:
+        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        values = validate(PLANNER_TABLE, values)
+        order = joint_order(values["joints"], model)[2]
+        friction = FrictionTerms.from_values(values)
+        rubbing = friction.of(model)
+        unloaded = rubbing if rubbing is not None else model.with_(damping=0.0, friction=0.0)
+        lower, upper = position_limits(model)
+
+        def of(name: str) -> Array:
+            return per_joint(name, values[name], order)
+
+        speed = np.where(model.velocity_limit > 0.0, model.velocity_limit, np.inf)
+        limits = MotionLimits(
+            position_lower=lower, position_upper=upper, velocity=speed * of("velocity_limits.scaling"),
+            acceleration=of("acceleration_limits"), jerk=of("jerk_limits"),
+            effort=effort_limits(values, model, order) * of("effort_limits.scaling"))
+        return PlannerSettings(
+            unloaded=unloaded, model=loaded(unloaded, values), limits=limits, smoothing=friction.smoothing,
+            sample_period=values["sample_period"], time_limit=values["time_limit"],
+            state_timeout=values["state_timeout"], rest_velocity=values["rest_velocity"],
+            velocity_cutoff=values["velocity_cutoff"])

@@ -1,0 +1,49 @@
+"""Points of a motion for joint_trajectory_controller and the like, and how it moves between them."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.motion.trajectory import Waypoint, segment
+
+Array = NDArray[np.float64]
+BETWEEN = 8    # samples per segment
+
+
+class Points(NamedTuple):
+    """Times (N,) from 0 in s; positions, velocities, accelerations, efforts (N, nv) in model order."""
+
+    time: Array
+    q: Array
+    v: Array
+    a: Array
+    effort: Array
+
+
+def sampled(motion: Any, period: float) -> Points:
+    """Of a motion from rest to rest with `duration` and `effort(t)`: points at even times, no farther apart than
+    `period`. The first and last velocities are exactly 0, as joint_trajectory_controller demands of the last.
+    """
+    count = max(int(np.ceil(motion.duration / period - 1e-9)), 1) + 1
+    t = np.linspace(0.0, motion.duration, count)
+    q, v, a = motion(t)[:3]
+    v[0], v[-1] = 0.0, 0.0
+    return Points(t, q, v, a, motion.effort(t))
+
+
+def interpolated(t: Array, q: Array, v: Array | None, a: Array | None) -> tuple[Array, Array, Array, Array]:
+    """Times (M,), positions, velocities and accelerations (M, nv) between points, as the controller interpolates."""
+    first = Waypoint(0.0, q[:-1], None if v is None else v[:-1], None if a is None else a[:-1])
+    last = Waypoint(0.0, q[1:], None if v is None else v[1:], None if a is None else a[1:])
+    T = np.diff(t)
+    c = segment(first, last, T[:, None])    # (degree + 1, segments, nv)
+    s = T[:, None] * np.linspace(0.0, 1.0, BETWEEN + 1)    # (segments, samples), both ends: accelerations may jump
+    powers = np.stack([s**i for i in range(len(c))])
+    found = []
+    for d in range(3):
+        i = np.arange(d, len(c))
+        factors = np.ones(len(i)) if d == 0 else i if d == 1 else i * (i - 1.0)
+        found.append(np.einsum("i,isk,isj->skj", factors, powers[:len(i)], c[d:]).reshape(-1, q.shape[1]))
+    return (t[:-1, None] + s).ravel(), found[0], found[1], found[2]
