@@ -6,15 +6,15 @@ import sys
 import textwrap
 import warnings
 
-from ..core.errors import RbdError, RbdWarning
-from ..core.identification.fit import identify
-from ..core.identification.identified import Identification
-from ..core.identification.recorded.reading import JOINT_STATES
-from ..core.identification.recorded.recording import Recording
-from ..core.identification.report import joint_table, summary, write_report
-from ..core.identification.unknowns import MODES
-from ..core.model.files.urdf import load_urdf
-from ..core.model.robot_model import RobotModel
+from ...core.errors import RbdError, RbdWarning
+from ...core.identification.fit import identify
+from ...core.identification.identified import Identification
+from ...core.identification.recorded.reading import JOINT_STATES
+from ...core.identification.recorded.recording import Recording
+from ...core.identification.report import joint_table, summary, write_report
+from ...core.identification.unknowns import MODES
+from ...core.model.files.urdf import load_urdf
+from ...core.model.robot_model import RobotModel
 
 WIDTH = 100
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ..core.errors import RbdError
-from ..core.identification.excitation import excitation
-from ..core.model.files.urdf import load_urdf
-from ..core.motion.optimal.limits import MotionLimits
+from ...core.errors import RbdError
+from ...core.identification.excitation import excitation
+from ...core.model.files.urdf import load_urdf
+from ...core.motion.optimal.limits import MotionLimits
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
