@@ -29,6 +29,8 @@ def test_identify_writes_a_description_and_a_report(recording, tmp_path, capsys)
     said = capsys.readouterr()
     assert "residual on motion that was not fitted: 0." in said.out and "consistent fit" in said.err
     assert all(len(line) <= 110 for line in said.out.splitlines()), said.out
+    rows = {line.split()[0]: line.split()[1:] for line in said.out.splitlines() if line.startswith("joint_")}
+    assert rows["joint_1"][4] == "–" and float(rows["joint_7"][4]) > 0.0    # the first rotor is felt as its link is
     truth, found = perturbed(rbd.sample("iiwa"), 3), rbd.load_urdf(new)
     q = truth.random_configuration(0)
     np.testing.assert_allclose(rbd.gravity_effort(found, q), rbd.gravity_effort(truth, q), atol=0.1)

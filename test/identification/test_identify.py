@@ -6,13 +6,12 @@ import dataclasses
 import numpy as np
 import pytest
 from scipy.stats import binom
-from support.recordings import efforts, periodic, perturbed, record
+from support.recordings import efforts, periodic, perturbed, record, rest_to_rest
 from support.robots import urdf_paths
 
 import rbd_ros as rbd
 from rbd_ros.core.identification.consistency import is_consistent
 from rbd_ros.core.identification.regressor_columns import parameter_names, parameters_of
-from rbd_ros.core.motion.periodic_motion import fourier
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 IIWA = rbd.sample("iiwa")
@@ -196,14 +195,6 @@ def test_rests_are_left_out(truth):
                                              joints=recording.joints))
     assert any("in which nothing moves, left out" in finding for finding in found.findings)
     assert found.duration < 31.0 and error_on_another_motion(found, truth) < 0.004
-
-
-def rest_to_rest(motion):
-    """A motion with the same harmonics that is at rest at its ends."""
-    count = len(motion.coefficients) // 2
-    start = np.concatenate([fourier(np.zeros(1), count, motion.period, d) for d in (1, 2)])
-    c = motion.coefficients - np.linalg.pinv(start) @ (start @ motion.coefficients)
-    return type(motion)(c, motion.period, motion.periods)
 
 
 def test_links_fixed_to_others_stay_as_they_are(truth):

@@ -110,6 +110,14 @@ def test_velocities_and_accelerations_are_those_of_the_motion():
         np.testing.assert_allclose(found[inner], expected[inner], atol=2e-4 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("encoder", [0.0, 1e-5, 1e-4, 3e-4])
+def test_the_cutoff_follows_the_motion_and_not_the_noise(encoder):
+    for rate in (100.0, 500.0):
+        assert prepare(MODEL, record(TRUTH, MOTION, rate=rate, encoder=encoder)).cutoff < 6.0
+    fast = periodic(MODEL, period=1.0, periods=8)    # up to 5 Hz
+    assert 15.0 < prepare(MODEL, record(TRUTH, fast, rate=500.0, encoder=encoder)).cutoff <= 40.0
+
+
 def mutilated(kind, rng):
     """A recording of which something is wrong, and what is said of it."""
     t, q, tau = RECORDING.t.copy(), RECORDING.q.copy(), RECORDING.tau.copy()

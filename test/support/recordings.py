@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 import rbd_ros as rbd
-from rbd_ros.core.motion.periodic_motion import PeriodicMotion
+from rbd_ros.core.motion.periodic_motion import PeriodicMotion, fourier
 
 
 def perturbed(model, seed=0, mass=0.2, place=0.02, size=0.3, rotors=True, friction=True):
@@ -51,3 +51,11 @@ def efforts(truth, motion, t):
     """What the motors do at these times, the motion going on before and after as it is periodic."""
     q, v, a = motion(np.mod(t, motion.duration))[:3]
     return rbd.inverse_dynamics(truth, q, v, a) + rbd.friction_effort(truth, v)
+
+
+def rest_to_rest(motion):
+    """A motion with the same harmonics that is at rest at its ends."""
+    count = len(motion.coefficients) // 2
+    start = np.concatenate([fourier(np.zeros(1), count, motion.period, d) for d in (1, 2)])
+    c = motion.coefficients - np.linalg.pinv(start) @ (start @ motion.coefficients)
+    return type(motion)(c, motion.period, motion.periods)

@@ -44,21 +44,28 @@ def summary(result: Identification) -> list[str]:
 def joint_rows(result: Identification) -> list[list[str]]:
     """Per joint: name, residual before and after (%), viscous, Coulomb, rotor, offset."""
     model, r = result.model, result.residual
-    seen = {estimate.name: estimate.seen for estimate in result.confidence}
+    alone = _alone(result)
     rotors = felt_rotors(model)
     rows = []
     for j, name in enumerate(model.velocity_names):
         values = []
         for what, value in (("viscous", model.damping[j]), ("coulomb", model.friction[j]), ("rotor", rotors[j]),
                             ("offset", result.offset[j])):
-            shown = seen.get(f"{what}({name})", what == "rotor" or not any(f"{what}({name})" in key for key in seen))
-            values.append(f"{value:.4g}" if shown else "–")
+            values.append(f"{value:.4g}" if f"{what}({name})" in alone else "–")
         rows.append([name, _percent(r.before[j]), _percent(r.after[j]), *values])
     return rows
 
 
+def _alone(result: Identification) -> set[str]:
+    """Parameters that the recording shows by themselves, not only in combination with others."""
+    there = result.base.matrix != 0.0
+    single = there.sum(axis=1) == 1
+    return {estimate.name for estimate, row, is_single in zip(result.confidence, there, single, strict=True)
+            if estimate.seen and is_single and there[:, row].sum() == 1}
+
+
 HEAD = ["joint", "before", "after", "viscous", "Coulomb", "rotor", "offset"]
-UNITS = "residual ‖τ − τ̂‖ / ‖τ‖ in %; N m s/rad, N m, kg m² (N s/m, N, kg); – is not shown by the recording"
+UNITS = "residual ‖τ − τ̂‖ / ‖τ‖ in %; N m s/rad, N m, kg m² (N s/m, N, kg); – is not shown, or only in combination"
 
 
 def joint_table(result: Identification) -> list[str]:

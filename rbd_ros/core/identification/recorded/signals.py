@@ -28,7 +28,7 @@ STILL = 1e-3         # rad or m: a joint that moves less than this stands still
 LARGEST = 1e9        # of any number: nothing that a robot measures
 SAMPLES_PER_CYCLE = 10.0    # of the cutoff frequency, where the regressor is computed
 MARGIN = 2.5         # periods of the cutoff frequency at both ends of a piece, which two filters reach
-SHARE = 0.9999       # of the power of velocities, below the frequency that the cutoff is chosen from
+SHARE = 0.9995       # of the power of velocities, below the frequency that the cutoff is chosen from
 CUTOFF_FACTOR, LOWEST_CUTOFF, HIGHEST_CUTOFF = 4.0, 4.0, 40.0    # Hz
 
 
