@@ -61,6 +61,11 @@ def test_excite_writes_a_trajectory_within_the_limits(tmp_path, capsys):
     model = rbd.sample("two_link")
     v = np.array([point["velocities"] for point in yaml.safe_load(path.read_text())["points"]])
     assert np.abs(v).max() <= 0.5 * model.velocity_limit.max() + 1e-9
+    iiwa = str(rbd.sample_path("iiwa"))
+    assert main(["excite", iiwa, "-o", str(path), "--duration", "5", "--seconds", "3", "--floor", "0.3"]) == 0
+    assert "clearance     at least 0." in capsys.readouterr().out
+    q = np.array([point["positions"] for point in yaml.safe_load(path.read_text())["points"]])
+    assert rbd.forward_kinematics(rbd.sample("iiwa"), q)[:, 4:, 2, 3].min() > 0.299
     for wrong in (["--velocity", "2"], ["--margin", "0.5"], ["--duration", "-1"]):
         assert main(["excite", arm, "-o", str(path), *wrong]) == 1
         assert capsys.readouterr().err.startswith("rbd excite:")

@@ -12,6 +12,7 @@ import rbd_ros as rbd
 from rbd_ros.core.identification.base_parameters import structural_base
 from rbd_ros.core.identification.excitation_cost import Information, Penalty, Series
 from rbd_ros.core.identification.regressor_columns import parameter_names
+from rbd_ros.core.motion.places.plane_limit import Planes
 from rbd_ros.core.motion.periodic_motion import PeriodicMotion
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
@@ -26,7 +27,9 @@ def test_cost_and_limits_have_the_gradients_of_differences():
     rng = np.random.default_rng(0)
     x, d = rng.normal(size=(series.size, 7)), rng.normal(size=(series.size, 7))
     limits = rbd.MotionLimits(velocity=0.5, acceleration=0.5, effort=5.0).checked(model)
-    for cost in (Information(model, series, base.independent, np.ones(7)).cost, Penalty(model, series, limits).cost):
+    planes = Planes(model, [rbd.PlaneLimit(name, (0.1, 0.2, 1.0), 0.4, (0.1, 0.0, 0.1)) for name in model.body_names])
+    for cost in (Information(model, series, base.independent, np.ones(7)).cost,
+                 Penalty(model, series, limits, Planes(model, ())).cost, Penalty(model, series, limits, planes).cost):
         value, slope = cost(x)[:2]
         h = 1e-5
         assert value != 0.0
@@ -95,6 +98,16 @@ def test_what_it_shows_is_identified(found):
     result = rbd.identify(TWO, record(truth, found.motion))
     assert not result.unidentifiable and result.residual.overall < 0.01
     assert found.condition < 15.0
+
+
+def test_planes_are_kept_out():
+    iiwa = rbd.sample("iiwa")
+    floor = [rbd.PlaneLimit(name, (0.0, 0.0, 1.0), 0.4) for name in iiwa.body_names[4:]]
+    wall = rbd.PlaneLimit(iiwa.body_names[-1], (-1.0, 0.0, 0.0), -0.3, (0.0, 0.0, 0.1), "tip")
+    found = rbd.excitation(iiwa, 10.0, planes=[*floor, wall], seconds=6.0)
+    poses = rbd.forward_kinematics(iiwa, found(np.arange(0.0, 10.0, 2e-3)).q)
+    assert poses[:, 4:, 2, 3].min() >= 0.4 and (poses[:, -1, 0] @ [0.0, 0.0, 0.1, 1.0]).max() <= 0.3
+    assert found.good and 0.9 < found.usage["clearance"].ratio <= 1.0 and np.ptp(poses[:, -1, 2, 3]) > 0.1
 
 
 def test_trajectories_are_written_as_drivers_take_them(found, tmp_path):

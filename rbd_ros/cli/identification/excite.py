@@ -4,10 +4,15 @@ from __future__ import annotations
 import argparse
 import sys
 
+import numpy as np
+
+from ...core.dynamics.kinematics import forward_kinematics
 from ...core.errors import RbdError
 from ...core.identification.excitation import excitation
 from ...core.model.files.urdf import load_urdf
+from ...core.model.robot_model import RobotModel
 from ...core.motion.optimal.limits import MotionLimits
+from ...core.motion.places.plane_limit import PlaneLimit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="rad/s² or m/s², one number or one per joint (default: no limit)")
     parser.add_argument("--margin", type=float, default=0.05, metavar="SHARE",
                         help="of the range of each position that is not used, at both ends (default: %(default)s)")
+    parser.add_argument("--floor", type=float, metavar="HEIGHT",
+                        help="m: frames of links that move stay above it, where they can sink below it at all")
     parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stay at zero")
     parser.epilog = "It begins and ends at rest, at its first point: move there first, with the workspace clear."
 
@@ -48,14 +55,28 @@ def run(namespace: argparse.Namespace) -> int:
                           velocity=namespace.velocity * given.velocity, effort=namespace.effort * given.effort,
                           acceleration=acceleration)
     found = excitation(model, namespace.duration, limits=limits, seconds=namespace.seconds,
+                       planes=_floor(model, namespace.floor),
                        progress=lambda line: print(f"  {line}", file=sys.stderr, flush=True))
     found.motion.write_trajectory(namespace.output, model.velocity_names, namespace.rate)
     print(f"{model.name}: {found.duration:g} s in {found.periods} period{'s' * (found.periods != 1)}, condition number "
           f"{found.condition:.1f} (below 20 is good, above 100 some parameters will hardly be seen)")
     for name, usage in found.usage.items():
+        if name == "clearance":
+            print(f"  {name:13} at least {1.0 - usage.ratio:.3f} m: {usage.joint} at {usage.time:.2f} s")
+            continue
         print(f"  {name:13} up to {100.0 * usage.ratio:5.1f} % of its limit: {usage.joint} at {usage.time:.2f} s")
     start = ", ".join(f"{name} {x:.3f}" for name, x in zip(model.velocity_names, found.motion(0.0).q, strict=True))
     print(f"begins and ends at rest at {start}")
     print("nothing here knows of obstacles, cables or the robot's own body: play it slowly first")
     print(f"wrote {namespace.output}")
     return 0
+
+
+def _floor(model: RobotModel, height: float | None) -> list[PlaneLimit]:
+    """A plane that every link stays above whose frame is not always at one height."""
+    if height is None:
+        return []
+    rng = np.random.default_rng(0)
+    heights = forward_kinematics(model, np.stack([model.random_configuration(rng) for _ in range(50)]))[..., 2, 3]
+    return [PlaneLimit(name, (0.0, 0.0, 1.0), height) for name, z in zip(model.body_names, heights.T, strict=True)
+            if np.ptp(z) > 1e-6]

@@ -7,17 +7,19 @@ exact limits as penalties (Swevers et al. 1997); what is left over is taken off 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import RbdError, shown
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
 from ..motion.optimal.certificate import Usage
+from ..motion.places.plane_limit import PlaneLimit, Planes
 from ..motion.optimal.limits import CheckedLimits, MotionLimits, checked_limits
+from ..motion.trajectory import Reference
 from .base_parameters import structural_base
 from .excitation_cost import Information, Penalty, Series
 from ..motion.periodic_motion import PeriodicMotion
@@ -38,7 +40,8 @@ class Excitation:
     """A motion to record: `motion(t)` has .q, .v, .a (N, nv), rad, m and s; it begins and ends at rest, where it began.
 
     condition: of the base regressor with friction, sampled, rows over the efforts' limits, columns of length one.
-    log_det: of the information. usage: the largest share of each limit at 1 kHz, below 1. duration (s) is `periods`
+    log_det: of the information. usage: the largest share of each limit at 1 kHz, at most 1; of "clearance" it is 1 less
+    the smallest one (m). duration (s) is `periods`
     times the period.
     """
 
@@ -51,8 +54,8 @@ class Excitation:
     usage: dict[str, Usage]
     seconds: float
 
-    def __call__(self, t: object) -> object:
-        return self.motion(t)    # type: ignore[arg-type]
+    def __call__(self, t: ArrayLike) -> Reference:
+        return self.motion(t)
 
     @property
     def good(self) -> bool:
@@ -65,14 +68,14 @@ class Excitation:
 
 
 def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | None = None, harmonics: int | None = None,
-               period: float | None = None, rotors: bool = True, seconds: float = 40.0, seed: int = 0,
-               progress: Progress | None = None) -> Excitation:
+               period: float | None = None, rotors: bool = True, planes: Iterable[PlaneLimit] = (),
+               seconds: float = 40.0, seed: int = 0, progress: Progress | None = None) -> Excitation:
     """A motion of this duration (s) that shows the model's inertial parameters, rotors and friction.
 
     limits: `MotionLimits`; without them those of the model. harmonics: up to which frequency / period⁻¹; None: 0.5 Hz.
-    period (s): None: duration over the smallest number that makes it at most 20 s. seconds: of computation. seed: of
-    the start. progress: called with a line now and then. `RbdError` for a model with joints of several coordinates that
-    have quaternions, or whose limits leave no motion.
+    period (s): None: duration over the smallest number that makes it at most 20 s. planes: `PlaneLimit`s that points
+    of bodies stay before. seconds: of computation. seed: of the start. progress: called with a line now and then.
+    `RbdError` for a model with joints of several coordinates that have quaternions, or whose limits leave no motion.
     """
     whole = positive(duration, "duration", "time")
     budget = positive(seconds, "seconds", "time")
@@ -84,7 +87,7 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     count = max(3, round(FASTEST * cycle)) if harmonics is None else harmonics
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= 100:
         raise RbdError(f"harmonics must be an integer from 2 to 100, got {shown(harmonics)}")
-    allowed = checked_limits(model, limits)
+    allowed, kept_out = checked_limits(model, limits), Planes(model, planes)
     tell = progress or (lambda line: None)
     begin = time.monotonic()
     names = parameter_names(model)
@@ -96,10 +99,10 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     columns = chosen[base.independent]
     series = Series(count, cycle, max(12 * count, 120))
     information = Information(model, series, columns, _row_weights(model, allowed))
-    penalty = Penalty(model, series, _narrowed(allowed))
+    penalty = Penalty(model, series, _narrowed(allowed), kept_out)
     x = _start(model, series, allowed, np.random.default_rng(seed))
     x = _optimised(x, information, penalty, begin + 0.9 * budget, tell)
-    motion, usage = _within(model, series.coefficients(x), cycle, times, allowed)
+    motion, usage = _within(model, series.coefficients(x), cycle, times, allowed, kept_out)
     condition, log_det = information.quality(series.projected(motion.coefficients))
     tell(f"condition number {condition:.3g}")
     return Excitation(model, motion, whole, times, condition, log_det, usage, time.monotonic() - begin)
@@ -138,7 +141,7 @@ def _start(model: RobotModel, series: Series, limits: CheckedLimits, rng: np.ran
     share = np.maximum(np.abs(q).max(axis=0) / (0.7 * half), np.abs(v).max(axis=0) / (0.6 * limits.velocity))
     share = np.maximum(share, np.abs(a).max(axis=0) / (0.6 * limits.acceleration))
     x = x / np.where(share > 0.0, share, 1.0)
-    x[0] = middle / series.unit
+    x[0] = middle
     return x
 
 
@@ -175,7 +178,7 @@ def _optimised(x: Array, information: Information, penalty: Penalty, until: floa
 
 
 def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
-            limits: CheckedLimits) -> tuple[PeriodicMotion, dict[str, Usage]]:
+            limits: CheckedLimits, planes: Planes) -> tuple[PeriodicMotion, dict[str, Usage]]:
     """The motion with the largest amplitude, at most what is given, that keeps all limits at 1 kHz."""
     low, high = 0.0, 1.0
     usage: dict[str, Usage] = {}
@@ -187,7 +190,7 @@ def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
         scaled = scale * coefficients
         scaled[0] = centred
         trial = PeriodicMotion(scaled, cycle, times)
-        found = certified(model, trial, limits)
+        found = certified(model, trial, limits, planes)
         if all(entry.ratio <= 1.0 for entry in found.values()):
             low, motion, usage = scale, trial, found
             if scale == 1.0:
@@ -202,8 +205,9 @@ def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
     return motion, usage
 
 
-def certified(model: RobotModel, motion: PeriodicMotion, limits: CheckedLimits, rate: float = RATE) -> dict[str, Usage]:
-    """The largest share of each limit at this rate (Hz)."""
+def certified(model: RobotModel, motion: PeriodicMotion, limits: CheckedLimits, planes: Planes,
+              rate: float = RATE) -> dict[str, Usage]:
+    """The largest share of each limit at this rate (Hz); of "clearance", 1 less the smallest one (m)."""
     from ..actuation.friction import friction_effort
     from ..dynamics.inverse import inverse_dynamics
     from ..motion.optimal.certificate import ratio_to_limits
@@ -220,4 +224,8 @@ def certified(model: RobotModel, motion: PeriodicMotion, limits: CheckedLimits, 
             ratio = ratio_to_limits(column, lower, upper)
             i, j = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
             usage[name] = Usage(float(ratio[i, j]), model.velocity_names[j], float(t[i]))
+    if len(planes):
+        clear = planes.values(q)
+        i, j = np.unravel_index(int(np.argmin(clear)), clear.shape)
+        usage["clearance"] = Usage(1.0 - float(clear[i, j]), planes.names[j], float(t[i]))
     return usage

@@ -10,6 +10,7 @@ from ..derivatives.regressor import PARAMETERS, inertial_regressor
 from ..dynamics.inverse import inverse_dynamics
 from ..model.robot_model import RobotModel
 from ..motion.optimal.limits import CheckedLimits
+from ..motion.places.plane_limit import Planes
 from ..motion.periodic_motion import fourier
 from .regressor_columns import columns_of, full_regressor
 
@@ -17,6 +18,7 @@ Array = NDArray[np.float64]
 STEP = 1e-6          # of differences; the regressor is linear in a and quadratic in v
 SLIP = 0.1           # rad/s, m/s: Coulomb friction as the optimisation sees it
 SLOWEST_SLIP = 0.02  # as it is judged
+CLEAR, UNIT = 0.005, 0.2    # m: before planes, and what counts as far beyond one
 TINY = 1e-12
 
 
@@ -28,7 +30,6 @@ class Series:
         t = np.arange(samples) * period / samples
         raw = [fourier(t, count, period, d) for d in range(3)]
         start = np.concatenate([fourier(np.zeros(1), count, period, d) for d in (1, 2)])
-        self.unit = 1.0
         harmonic = np.concatenate([[1.0], np.repeat(np.arange(1, count + 1), 2)])
         weighted = start / harmonic
         _, _, V = np.linalg.svd(weighted)
@@ -129,8 +130,8 @@ class Information:
 class Penalty:
     """Mean squares of what is beyond the limits, in shares of these."""
 
-    def __init__(self, model: RobotModel, series: Series, limits: CheckedLimits) -> None:
-        self.model, self.series, self.limits = model, series, limits
+    def __init__(self, model: RobotModel, series: Series, limits: CheckedLimits, planes: Planes) -> None:
+        self.model, self.series, self.limits, self.planes = model, series, limits, planes
         self.friction = friction_of(model, SLIP)
         self.efforts = bool(np.isfinite(limits.effort).any())
 
@@ -152,6 +153,11 @@ class Penalty:
                 for slope, matrix in zip(slopes, (D.q, D.v, D.a), strict=True):
                     slope += np.einsum("ni,nij->nj", gradient, matrix)
                 slopes[1] += gradient * self.friction.slope(v)
+        if len(self.planes):
+            over = np.maximum(CLEAR - self.planes.values(q), 0.0) / UNIT
+            total += float(np.sum(over**2)) / len(q)
+            if over.any():
+                slopes[0] -= 2.0 / UNIT / len(q) * np.einsum("np,npj->nj", over, self.planes.jacobian(q))
         return total, self.series.gradient(*slopes)
 
 
