@@ -7,6 +7,7 @@ as a combination of them, `Y_d = Y_b K`, and so the base parameters `π_b + K π
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,6 +67,12 @@ def base_parameters(model: RobotModel, *, rotors: bool = False, friction: bool =
 
 def structural_base(model: RobotModel, chosen: NDArray[np.int64]) -> BaseParameters:
     """The base of these columns of θ, the others being known."""
+    return _structural_base(model, tuple(int(i) for i in chosen))
+
+
+@lru_cache(maxsize=8)    # recordings of one arm are identified one after the other
+def _structural_base(model: RobotModel, columns: tuple[int, ...]) -> BaseParameters:
+    chosen = np.array(columns, dtype=np.int64)
     names = parameter_names(model)
     q, v, a = random_states(model, max(2 * len(chosen) // model.nv, 20) + 10)
     W = full_regressor(model, q, v, a, np.tanh(2.0 * v))[..., chosen].reshape(-1, len(chosen))

@@ -36,8 +36,10 @@ def check_efforts(model: RobotModel, pieces: tuple[Piece, ...]) -> EffortCheck:
     factor, share = np.ones(model.nv), np.zeros(model.nv)
     for j, name in enumerate(model.velocity_names):
         friction = np.column_stack([v[:, j], np.tanh(v[:, j] / 0.05), np.ones(len(v))])
-        basis = np.linalg.qr(friction)[0]
-        y, full, heavy = (x - basis @ (basis.T @ x) for x in (tau[:, j], whole[:, j], weight[:, j]))
+        friction /= np.maximum(np.linalg.norm(friction, axis=0), 1e-12)
+        given = np.column_stack([tau[:, j], whole[:, j], weight[:, j]])
+        square = friction.T @ friction + 1e-9 * np.eye(3)    # of columns of length one; of a joint that stands, zero
+        y, full, heavy = (given - friction @ np.linalg.solve(square, friction.T @ given)).T
         size, told = float(y @ y), float(full @ full)
         if size <= 1e-12 * float(tau[:, j] @ tau[:, j]) or told <= 1e-12 or np.ptp(tau[:, j]) == 0.0:
             continue
@@ -59,9 +61,13 @@ def _apart(y: Array, heavy: Array, moving: Array) -> Array | None:
     """Factors of gravity and of the rest, where both are of a size and not alike."""
     A = np.column_stack([heavy, moving])
     lengths = np.linalg.norm(A, axis=0)
-    if not lengths.min() > 0.2 * lengths.max() or np.linalg.cond(A / lengths) > 10.0:
+    if not lengths.min() > 0.2 * lengths.max():
         return None
-    found = np.linalg.lstsq(A, y, rcond=None)[0].astype(np.float64)
+    square = A.T @ A
+    alike = abs(float(square[0, 1])) / float(lengths[0] * lengths[1])
+    if alike > 0.98:
+        return None
+    found: Array = np.linalg.solve(square, A.T @ y)
     left = y - A @ found
     return found if left @ left < 0.5 * (y @ y) else None
 

@@ -67,8 +67,8 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     tell(f"{base.rank} base parameters of {len(columns)}, {fitted.y.size} efforts")
     lag = fixed_delay or 0.0
     for _ in range(DELAY_ROUNDS if fixed_delay is None else 0):    # weights are better with less delay left
-        more = estimate_delay(prepared, gain, rows.columns(columns[base.independent], known), rows.X @ known,
-                              linear_fit(rows.columns(columns[base.independent], known), robust).weights)
+        less = rows.columns(columns[base.independent], known)
+        more = estimate_delay(prepared, gain, less, rows.X @ known, linear_fit(less, robust, False).weights)
         if abs(more) < SHORTEST_DELAY:
             break
         lag += more
