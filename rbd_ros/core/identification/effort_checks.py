@@ -119,7 +119,9 @@ def estimate_delay(prepared: Prepared, gain: Array, rows: Rows, known: Array, we
     root = np.sqrt(weights)
     A = (rows.X * root[..., None]).reshape(-1, rows.X.shape[-1])
     lengths = np.linalg.norm(A, axis=0)
-    Q = np.linalg.qr(A[:, lengths > 0.0] / lengths[lengths > 0.0])[0]
+    A = A[:, lengths > 0.0] / lengths[lengths > 0.0]
+    squares, V = np.linalg.eigh(A.T @ A)
+    Q = A @ (V[:, squares > 1e-12 * squares[-1]] / np.sqrt(squares[squares > 1e-12 * squares[-1]]))
 
     def left(delay: float) -> float:
         parts = [gain * shifted(piece, delay).tau[decimation(prepared, piece)] for piece in prepared.pieces]

@@ -140,17 +140,9 @@ def _covariance(rows: Rows, residual: Array, weights: Array, inverse: Array) -> 
         inner, total = inner + float(np.sum(huber >= 1.0 - 1e-9)), total + float(np.sum(huber))
         taken = min(band * float(np.sum(inverse @ inverse.T * (wx.T @ (wx * huber[:, None]))) / level), 0.7 * len(r))
         variance = float(r @ r) / (len(r) - taken)
-        for lag in range(2 * LAGS):
-            pairs = [(wx[s][:-lag or None], wx[s][lag:], r[s][:-lag or None], r[s][lag:]) for s in spans]
-            if not pairs:    # short pieces only: as if uncorrelated
-                pairs = [(wx, wx, r, r)] if lag == 0 else []
-            if not pairs:
-                break
-            found = sum(float(a @ b) for *_, a, b in pairs) / sum(len(a) for *_, a, b in pairs)
-            cross = sum(a.T @ b for a, b, *_ in pairs) * taper[lag]
-            both = cross if lag == 0 else cross + cross.T
-            B[0] += variance * white[lag] * both
-            B[1] += found * both
+        own = _autocovariance(r, spans)
+        for part, gamma in zip(B, (variance * white, own), strict=True):
+            part += wx.T @ _spread_out(wx, gamma * taper, spans)
     factor = (total / max(inner, 0.5 * total)) ** 2    # Σ w for Σ ψ'
     spread = inverse @ inverse.T
     first, second = (factor * spread @ (part + part.T) @ spread / 2.0 for part in B)
@@ -158,3 +150,24 @@ def _covariance(rows: Rows, residual: Array, weights: Array, inverse: Array) -> 
     grown = np.sqrt(np.maximum(np.diag(second), diagonal) / np.where(diagonal > 0.0, diagonal, 1.0))
     covariance: Array = first * np.outer(grown, grown)
     return covariance
+
+
+def _autocovariance(r: Array, spans: list[slice]) -> Array:
+    """Of residuals, at 0 … 2 LAGS − 1 samples."""
+    if not spans:    # short pieces only: as if uncorrelated
+        return float(r @ r) / len(r) * np.eye(1, 2 * LAGS)[0]
+    found = [[float(r[s][:-lag or None] @ r[s][lag:]), s.stop - s.start - lag]
+             for lag in range(2 * LAGS) for s in spans]
+    sums: Array = np.array(found).reshape(2 * LAGS, len(spans), 2).sum(axis=1)
+    return sums[:, 0] / sums[:, 1]
+
+
+def _spread_out(x: Array, gamma: Array, spans: list[slice]) -> Array:
+    """`Σ_s γ(|s − t|) x_s` of rows x_s in the same span."""
+    out = gamma[0] * x
+    for span in spans:
+        part, given = out[span], x[span]
+        for lag in range(1, len(gamma)):
+            part[lag:] += gamma[lag] * given[:-lag]
+            part[:-lag] += gamma[lag] * given[lag:]
+    return out
