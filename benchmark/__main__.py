@@ -20,6 +20,7 @@ PARTS: dict[str, Any] = {
     "partials": lambda args: {"quick": args.quick},
     "specialize": lambda args: {"quick": args.quick},
     "motion": lambda args: {"quick": args.quick},
+    "identification": lambda args: {"quick": args.quick},
     "motion_fuzz": lambda args: {"count": 200 if args.quick else 1000, "seed": args.seed},
     "motion_peers": lambda args: {"quick": args.quick},
     "startup": lambda args: {},
@@ -33,8 +34,8 @@ PARTS: dict[str, Any] = {
     "simulators": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes},
 }
-ON_REQUEST = ("motion_fuzz", "motion_peers", "loop_options", "soak", "fuzz", "joint_state_bytes", "command_bytes",
-              "simulators", "walk")
+ON_REQUEST = ("identification", "motion_fuzz", "motion_peers", "loop_options", "soak", "fuzz", "joint_state_bytes",
+              "command_bytes", "simulators", "walk")
 
 
 def main() -> None:

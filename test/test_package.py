@@ -11,7 +11,7 @@ CHECKOUT = Path(__file__).parents[1]
 KEYS = {"numpy": "python3-numpy", "scipy": "python3-scipy", "numba": "python3-numba", "yaml": "python3-yaml",
         "matplotlib": "python3-matplotlib", "urdf_parser_py": "urdfdom_py",
         "llvmlite": "python3-numba"}    # which brings it
-OPTIONAL = {"control_msgs", "controller_manager_msgs", "lbr_fri_idl", "mujoco", "ros_gz_interfaces",
+OPTIONAL = {"control_msgs", "controller_manager_msgs", "lbr_fri_idl", "mujoco", "ros_gz_interfaces", "rosbags",
             "simulation_interfaces"}
 
 

@@ -15,6 +15,8 @@ from ..streams import be_quiet, flush
 COMMANDS = {
     "doctor": ("doctor", "report what a robot description contains and what is wrong with it"),
     "compile": ("compile", "compile all kernels in advance, so that no program waits for them"),
+    "excite": ("identification.excite", "find a motion that shows the inertial parameters of an arm, to be recorded"),
+    "identify": ("identification.identify", "find inertial parameters and friction of an arm from a recorded motion"),
     "gazebo": ("gazebo", "write the files to control an arm by torque in Gazebo"),
     "generate": ("generate", "write a robot's dynamics as C source for controllers and firmware"),
     "plan": ("plan", "plan an optimal motion of an arm: least effort, time or jerk within all limits"),

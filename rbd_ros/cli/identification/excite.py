@@ -1,0 +1,82 @@
+"""`rbd excite ROBOT.urdf`: a motion to record for identification, as a trajectory that any driver takes."""
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+
+from ...core.dynamics.kinematics import forward_kinematics
+from ...core.errors import RbdError
+from ...core.identification.excitation import excitation
+from ...core.model.files.urdf import load_urdf
+from ...core.model.robot_model import RobotModel
+from ...core.motion.optimal.limits import MotionLimits
+from ...core.motion.places.plane_limit import PlaneLimit
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rbd excite`."""
+    parser.add_argument("urdf", metavar="FILE.urdf", help="robot description")
+    parser.add_argument("-o", "--output", default="excitation.yaml", metavar="FILE",
+                        help="trajectory_msgs/JointTrajectory as YAML, or a table if it ends in .csv "
+                             "(default: %(default)s)")
+    parser.add_argument("--duration", type=float, default=20.0, help="s (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=40.0, help="of computation (default: %(default)s)")
+    parser.add_argument("--rate", type=float, default=100.0, help="points per second (default: %(default)s)")
+    parser.add_argument("--velocity", type=float, default=1.0, metavar="SHARE",
+                        help="of the velocity limits (default: %(default)s)")
+    parser.add_argument("--effort", type=float, default=0.9, metavar="SHARE",
+                        help="of the effort limits (default: %(default)s)")
+    parser.add_argument("--acceleration", type=float, nargs="+", metavar="LIMIT",
+                        help="rad/s² or m/s², one number or one per joint (default: no limit)")
+    parser.add_argument("--margin", type=float, default=0.05, metavar="SHARE",
+                        help="of the range of each position that is not used, at both ends (default: %(default)s)")
+    parser.add_argument("--floor", type=float, metavar="HEIGHT",
+                        help="m: frames of links that move stay above it, where they can sink below it at all")
+    parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stay at zero")
+    parser.epilog = "It begins and ends at rest, at its first point: move there first, with the workspace clear."
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Write the trajectory; 0."""
+    model = load_urdf(namespace.urdf, locked={name: 0.0 for name in namespace.lock})
+    for name in ("velocity", "effort"):
+        if not 0.0 < getattr(namespace, name) <= 1.0:
+            raise RbdError(f"--{name} must be a share above 0, at most 1, got {getattr(namespace, name):g}")
+    if not 0.0 <= namespace.margin < 0.5:
+        raise RbdError(f"--margin must be a share from 0 to below 0.5, got {namespace.margin:g}")
+    given = MotionLimits().checked(model)
+    kept = namespace.margin * (given.position_upper - given.position_lower)
+    acceleration = None
+    if namespace.acceleration is not None:
+        acceleration = namespace.acceleration[0] if len(namespace.acceleration) == 1 else namespace.acceleration
+    limits = MotionLimits(position_lower=given.position_lower + kept, position_upper=given.position_upper - kept,
+                          velocity=namespace.velocity * given.velocity, effort=namespace.effort * given.effort,
+                          acceleration=acceleration)
+    found = excitation(model, namespace.duration, limits=limits, seconds=namespace.seconds,
+                       planes=_floor(model, namespace.floor),
+                       progress=lambda line: print(f"  {line}", file=sys.stderr, flush=True))
+    found.motion.write_trajectory(namespace.output, model.velocity_names, namespace.rate)
+    print(f"{model.name}: {found.duration:g} s in {found.periods} period{'s' * (found.periods != 1)}, condition number "
+          f"{found.condition:.1f} (below 20 is good, above 100 some parameters will hardly be seen)")
+    for name, usage in found.usage.items():
+        if name == "clearance":
+            print(f"  {name:13} at least {1.0 - usage.ratio:.3f} m: {usage.joint} at {usage.time:.2f} s")
+            continue
+        print(f"  {name:13} up to {100.0 * usage.ratio:5.1f} % of its limit: {usage.joint} at {usage.time:.2f} s")
+    start = ", ".join(f"{name} {x:.3f}" for name, x in zip(model.velocity_names, found.motion(0.0).q, strict=True))
+    print(f"begins and ends at rest at {start}")
+    print("nothing here knows of obstacles, cables or the robot's own body: play it slowly first")
+    print(f"wrote {namespace.output}")
+    return 0
+
+
+def _floor(model: RobotModel, height: float | None) -> list[PlaneLimit]:
+    """A plane that every link stays above whose frame is not always at one height."""
+    if height is None:
+        return []
+    rng = np.random.default_rng(0)
+    heights = forward_kinematics(model, np.stack([model.random_configuration(rng) for _ in range(50)]))[..., 2, 3]
+    return [PlaneLimit(name, (0.0, 0.0, 1.0), height) for name, z in zip(model.body_names, heights.T, strict=True)
+            if np.ptp(z) > 1e-6]

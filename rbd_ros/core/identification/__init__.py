@@ -1,0 +1,1 @@
+"""Identification: from recorded motions to a model that explains the efforts."""

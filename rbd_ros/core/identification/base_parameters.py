@@ -1,0 +1,134 @@
+"""Base parameters: the combinations of inertial parameters that efforts can tell, and no others.
+
+The regressor of many random states has a null space: changes of parameters that no motion shows. Its complement has
+the dimension `rank`. A greedy choice of independent columns, in the order of the parameters, gives every other column
+as a combination of them, `Y_d = Y_b K`, and so the base parameters `π_b + K π_d` (Gautier, Khalil 1990).
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import RbdError, shown
+from ..model.inertia import read_only
+from ..model.robot_model import RobotModel
+from .regressor_columns import columns_of, full_regressor, parameter_names
+
+Array = NDArray[np.float64]
+NEGLIGIBLE = 1e-9     # singular values of columns of length one: rounding gives 1e-14, parameters that are felt 1e-5
+DEPENDENT = 1e-7      # what is left of a column once the others are taken off it
+SPEED, ACCELERATION = 3.0, 10.0    # of the random states, so that gravity, rates and accelerations count alike
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """What can be identified of a model: `values = matrix @ θ`.
+
+    rank: how many. names (rank,): each combination in words, `ixx(link_3) − iyy(link_3) + 0.05 m(link_4)`.
+    matrix (rank, P): combinations as rows. parameter_names (P,) are those of θ, ten per body in the order of
+    `inertial_parameters`, then rotors (and friction) if asked for. independent (rank,): the columns of the regressor
+    that are the base regressor. unidentifiable: parameters that no motion shows, in no combination.
+    """
+
+    rank: int
+    names: tuple[str, ...]
+    matrix: Array
+    parameter_names: tuple[str, ...]
+    independent: NDArray[np.int64]
+    unidentifiable: tuple[str, ...]
+
+    def values(self, parameters: ArrayLike) -> Array:
+        """The base parameters (rank,) of parameters θ (P,)."""
+        theta = np.asarray(parameters, dtype=np.float64)
+        if theta.shape != (self.matrix.shape[1],) or not np.isfinite(theta).all():
+            raise RbdError(f"parameters: expected {self.matrix.shape[1]} finite numbers, got {shown(parameters)}")
+        return self.matrix @ theta
+
+    def __repr__(self) -> str:
+        return f"BaseParameters: rank {self.rank} of {len(self.parameter_names)}\n  " + "\n  ".join(self.names)
+
+
+def base_parameters(model: RobotModel, *, rotors: bool = False, friction: bool = False) -> BaseParameters:
+    """The combinations of the model's parameters that efforts depend on, for its tree, gravity and any motion.
+
+    rotors: rotor inertias are unknown, too. friction: viscous and Coulomb friction and offsets, too. `RbdError` for a
+    model without joints.
+    """
+    wanted = ["inertial", *(["rotor"] if rotors else []),
+              *(["viscous", "coulomb", "offset"] if friction else [])]
+    if not model.nv:
+        raise RbdError(f"model '{model.name}' has no joints: nothing can be identified")
+    chosen = np.concatenate([np.arange(len(parameter_names(model)))[columns_of(model, what)] for what in wanted])
+    return structural_base(model, chosen)
+
+
+def structural_base(model: RobotModel, chosen: NDArray[np.int64]) -> BaseParameters:
+    """The base of these columns of θ, the others being known."""
+    return _structural_base(model, tuple(int(i) for i in chosen))
+
+
+@lru_cache(maxsize=8)    # recordings of one arm are identified one after the other
+def _structural_base(model: RobotModel, columns: tuple[int, ...]) -> BaseParameters:
+    chosen = np.array(columns, dtype=np.int64)
+    names = parameter_names(model)
+    q, v, a = random_states(model, max(2 * len(chosen) // model.nv, 20) + 10)
+    W = full_regressor(model, q, v, a, np.tanh(2.0 * v))[..., chosen].reshape(-1, len(chosen))
+    return base_of(W, tuple(names[i] for i in chosen))
+
+
+def random_states(model: RobotModel, count: int) -> tuple[Array, Array, Array]:
+    """q, v, a of states anywhere, the same in every call: limits are no matter of what could be seen."""
+    rng = np.random.default_rng(2012)
+    q = np.stack([model.integrate(model.neutral(), rng.uniform(-2.0, 2.0, model.nv)) for _ in range(count)])
+    return q, SPEED * rng.normal(size=(count, model.nv)), ACCELERATION * rng.normal(size=(count, model.nv))
+
+
+def base_of(W: Array, names: tuple[str, ...]) -> BaseParameters:
+    """The base of a regressor W (rows, P), whose columns have these names."""
+    lengths = np.linalg.norm(W, axis=0)
+    felt = np.flatnonzero(lengths > NEGLIGIBLE * max(float(lengths.max(initial=0.0)), 1e-300))
+    scale = lengths[felt]
+    _, sizes, V = np.linalg.svd(W[:, felt] / scale, full_matrices=False)
+    rank = int(np.sum(sizes > NEGLIGIBLE * sizes[0])) if len(sizes) else 0
+    space = V[:rank]    # rows: an orthonormal basis of what is seen
+    taken = _independent(space, rank)
+    K = np.linalg.solve(space[:, taken], space) if rank else np.zeros((0, len(felt)))
+    K[np.abs(K) < DEPENDENT] = 0.0
+    matrix = np.zeros((rank, W.shape[1]))
+    matrix[:, felt] = K * scale / scale[taken][:, None]
+    matrix[np.abs(matrix) < 1e-12] = 0.0
+    matrix[np.arange(rank), felt[taken]] = 1.0
+    unseen = tuple(name for name, column in zip(names, matrix.T, strict=True) if not column.any())
+    return BaseParameters(rank, tuple(_combination(row, names, int(felt[i])) for row, i in
+                                      zip(matrix, taken, strict=True)),
+                          read_only(matrix), names, felt[taken], unseen)
+
+
+def _independent(space: Array, rank: int) -> NDArray[np.int64]:
+    """The first columns that are independent of those before them; where that is not clear, the clearest ones."""
+    rest, taken = space.copy(), []
+    for j in range(space.shape[1]):
+        size = np.linalg.norm(rest[:, j])
+        if size > DEPENDENT * 10.0 and size > 1e-4 * np.linalg.norm(space[:, j]):
+            direction = rest[:, j] / size
+            rest -= np.outer(direction, direction @ rest)
+            taken.append(j)
+    if len(taken) != rank:
+        from scipy.linalg import qr
+
+        taken = sorted(qr(space, pivoting=True, mode="r")[1][:rank])
+    return np.array(taken, dtype=np.int64)
+
+
+def _combination(row: Array, names: tuple[str, ...], first: int) -> str:
+    """`ixx(a) − iyy(a) + 0.05 m(b)`."""
+    words = [names[first]]
+    for j in np.flatnonzero(row):
+        if j != first:
+            size = abs(row[j])
+            factor = "" if abs(size - 1.0) < 1e-9 else f"{size:.4g} "
+            words.append(f"{'−' if row[j] < 0.0 else '+'} {factor}{names[j]}")
+    return " ".join(words)

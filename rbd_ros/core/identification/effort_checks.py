@@ -1,0 +1,143 @@
+"""What a recording's efforts are: delayed, of the other sign, currents, or without gravity. Findings in words."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..dynamics.inverse import gravity_effort, inverse_dynamics
+from ..errors import RbdError, shown, unknown_name
+from ..model.robot_model import RobotModel
+from .linear_fit import Rows
+from .recorded.signals import Piece, Prepared, decimation, shifted
+
+Array = NDArray[np.float64]
+LONGEST_DELAY = 0.05     # s
+STEPS = 20               # of the search on each side
+GAIN = 2.0               # a factor between efforts and description that no wrong inertia explains
+EXPLAINED = 0.8          # share of an effort's square that the description explains, before its factor means anything
+
+
+@dataclass(frozen=True)
+class EffortCheck:
+    """Per joint: factor (nv,) between effort and description, share (nv,) of the effort that this explains."""
+
+    factor: Array
+    share: Array
+    findings: tuple[str, ...]
+
+
+def check_efforts(model: RobotModel, pieces: tuple[Piece, ...]) -> EffortCheck:
+    """Efforts as a multiple of what the description says, friction and offset taken off."""
+    q, v, a, tau = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("q", "v", "a", "tau"))
+    weight, whole = gravity_effort(model, q), inverse_dynamics(model, q, v, a)
+    findings: list[str] = []
+    factor, share = np.ones(model.nv), np.zeros(model.nv)
+    for j, name in enumerate(model.velocity_names):
+        friction = np.column_stack([v[:, j], np.tanh(v[:, j] / 0.05), np.ones(len(v))])
+        friction /= np.maximum(np.linalg.norm(friction, axis=0), 1e-12)
+        given = np.column_stack([tau[:, j], whole[:, j], weight[:, j]])
+        square = friction.T @ friction + 1e-9 * np.eye(3)    # of columns of length one; of a joint that stands, zero
+        y, full, heavy = (given - friction @ np.linalg.solve(square, friction.T @ given)).T
+        size, told = float(y @ y), float(full @ full)
+        if size <= 1e-12 * float(tau[:, j] @ tau[:, j]) or told <= 1e-12 or np.ptp(tau[:, j]) == 0.0:
+            continue
+        factor[j] = float(full @ y) / told
+        share[j] = float(full @ y) ** 2 / (told * size)
+        apart = _apart(y, heavy, full - heavy)
+        if share[j] > EXPLAINED and factor[j] < 0.0:
+            findings.append(f"effort of {name} has the opposite sign: it is {factor[j]:.3g} times what the "
+                            "description says")
+        elif share[j] > EXPLAINED and not 1.0 / GAIN < factor[j] < GAIN:
+            findings.append(f"effort of {name} is {factor[j]:.3g} times what the description says: a current, or a "
+                            "torque before the gear? Its gain is unknown")
+        elif apart is not None and apart[0] < 0.2 and 0.4 < apart[1] < 2.5:
+            findings.append(f"effort of {name} is without gravity: it is gravity-compensated")
+    return EffortCheck(factor, share, tuple(findings))
+
+
+def _apart(y: Array, heavy: Array, moving: Array) -> Array | None:
+    """Factors of gravity and of the rest, where both are of a size and not alike."""
+    A = np.column_stack([heavy, moving])
+    lengths = np.linalg.norm(A, axis=0)
+    if not lengths.min() > 0.2 * lengths.max():
+        return None
+    square = A.T @ A
+    alike = abs(float(square[0, 1])) / float(lengths[0] * lengths[1])
+    if alike > 0.98:
+        return None
+    found: Array = np.linalg.solve(square, A.T @ y)
+    left = y - A @ found
+    return found if left @ left < 0.5 * (y @ y) else None
+
+
+def checked_gains(model: RobotModel, gains: object, check: EffortCheck) -> tuple[Array, tuple[str, ...]]:
+    """Factors (nv,) that make efforts of what was recorded, and findings about those that were estimated."""
+    if gains is None:
+        return np.ones(model.nv), ()
+    if isinstance(gains, str):
+        if gains != "estimate":
+            raise RbdError(f"gains: expected numbers, names → numbers, or \"estimate\", got {shown(gains)}")
+        clear = check.share > 0.5
+        found = np.where(clear, 1.0 / np.where(check.factor == 0.0, 1.0, check.factor), 1.0)
+        names = [f"{name} {gain:.4g}" for name, gain in zip(model.velocity_names, found, strict=True)]
+        notes = [f"gains from the description's inertias, which scale the result: {', '.join(names)}"]
+        if not clear.all():
+            doubtful = [name for name, good in zip(model.velocity_names, clear, strict=True) if not good]
+            notes.append(f"gains that cannot be estimated, taken as 1: {', '.join(doubtful)}")
+        return found, tuple(notes)
+    values = np.ones(model.nv)
+    if isinstance(gains, dict):
+        for name, value in gains.items():
+            if name not in model.velocity_names:
+                raise unknown_name("joint", name, model.velocity_names, "gains")
+            values[model.velocity_names.index(name)] = _gain(value)
+        return values, ()
+    return _gains(gains, model.nv), ()
+
+
+def _gain(value: object) -> float:
+    return float(_gains([value], 1)[0])    # type: ignore[list-item]
+
+
+def _gains(value: object, count: int) -> Array:
+    given: ArrayLike = value    # type: ignore[assignment]
+    try:
+        array = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = np.zeros(0)
+    if array.shape != (count,) or not np.isfinite(array).all() or not array.all():
+        raise RbdError(f"gains: expected {count} finite numbers other than 0, got {shown(value)}")
+    return array
+
+
+def estimate_delay(prepared: Prepared, gain: Array, rows: Rows, known: Array, weights: Array) -> float:
+    """How much later than states efforts are (s), by the least residual of the base regressor `rows`, efforts `known`
+    (N, nv) taken off; 0 where there is no clear least one within ±50 ms.
+    """
+    root = np.sqrt(weights)
+    A = (rows.X * root[..., None]).reshape(-1, rows.X.shape[-1])
+    lengths = np.linalg.norm(A, axis=0)
+    A = A[:, lengths > 0.0] / lengths[lengths > 0.0]
+    squares, V = np.linalg.eigh(A.T @ A)
+    Q = A @ (V[:, squares > 1e-12 * squares[-1]] / np.sqrt(squares[squares > 1e-12 * squares[-1]]))
+
+    def left(delay: float) -> float:
+        parts = [gain * shifted(piece, delay).tau[decimation(prepared, piece)] for piece in prepared.pieces]
+        b = ((np.concatenate(parts) - known) * root).reshape(-1)
+        return float(b @ b - np.sum((Q.T @ b) ** 2))
+
+    best, width = 0.0, LONGEST_DELAY / STEPS
+    steps = range(-STEPS, STEPS + 1)
+    for _ in range(3):
+        values = [left(best + width * k) for k in steps]
+        at = int(np.argmin(values))
+        if at in (0, len(values) - 1):
+            return 0.0
+        before, least, after = values[at - 1:at + 2]
+        curvature = before - 2.0 * least + after
+        best += width * (steps[at] + (0.5 * (before - after) / curvature if curvature > 0.0 else 0.0))
+        steps, width = range(-2, 3), 0.25 * width
+    less = left(0.0) - left(best)
+    return best if less > 4.0 * np.log(max(root.size, 2)) else 0.0

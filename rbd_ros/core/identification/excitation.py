@@ -1,0 +1,231 @@
+"""Motions that show the parameters: periodic, within all limits, with the largest determinant of the information.
+
+`q(t) = c₀ + Σ_k a_k sin(2πkt/T) + b_k cos(2πkt/T)`, with velocity and acceleration zero at its ends, so that it can
+begin, end and repeat at rest. `log det WᵀW` of the base regressor W, friction included, is maximised by L-BFGS with
+exact limits as penalties (Swevers et al. 1997); what is left over is taken off by a smaller amplitude.
+"""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import RbdError, shown
+from ..model.robot_model import RobotModel
+from ..model.scalars import positive
+from ..motion.optimal.certificate import Usage
+from ..motion.places.plane_limit import PlaneLimit, Planes
+from ..motion.optimal.limits import CheckedLimits, MotionLimits, checked_limits
+from ..motion.trajectory import Reference
+from .base_parameters import structural_base
+from .excitation_cost import Information, Penalty, Series
+from ..motion.periodic_motion import PeriodicMotion
+from .regressor_columns import columns_of, parameter_names
+
+Array = NDArray[np.float64]
+Progress = Callable[[str], None]
+FASTEST = 0.5          # Hz of the highest harmonic where nothing else is said
+LONGEST_PERIOD = 20.0  # s
+RATE = 1000.0          # Hz, of the certificate
+MARGIN = 0.97          # of the limits, for the optimisation
+ROUNDS = ((1e1, 0.35), (1e3, 0.35), (1e5, 0.3))    # weight of the limits, share of the time
+REACH = np.pi          # rad or m about neutral, for joints without position limits
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Excitation:
+    """A motion to record: `motion(t)` has .q, .v, .a (N, nv), rad, m and s; it begins and ends at rest, where it began.
+
+    condition: of the base regressor with friction, sampled, rows over the efforts' limits, columns of length one.
+    log_det: of the information. usage: the largest share of each limit at 1 kHz, at most 1; of "clearance" it is 1 less
+    the smallest one (m). duration (s) is `periods`
+    times the period.
+    """
+
+    model: RobotModel
+    motion: PeriodicMotion
+    duration: float
+    periods: int
+    condition: float
+    log_det: float
+    usage: dict[str, Usage]
+    seconds: float
+
+    def __call__(self, t: ArrayLike) -> Reference:
+        return self.motion(t)
+
+    @property
+    def good(self) -> bool:
+        """Whether all limits are kept."""
+        return all(usage.ratio <= 1.0 for usage in self.usage.values())
+
+    def __repr__(self) -> str:
+        kept = ", ".join(f"{name} {100.0 * usage.ratio:.0f} % ({usage.joint})" for name, usage in self.usage.items())
+        return f"Excitation of '{self.model.name}': {self.duration:g} s, condition number {self.condition:.3g}; {kept}"
+
+
+def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | None = None, harmonics: int | None = None,
+               period: float | None = None, rotors: bool = True, planes: Iterable[PlaneLimit] = (),
+               seconds: float = 40.0, seed: int = 0, progress: Progress | None = None) -> Excitation:
+    """A motion of this duration (s) that shows the model's inertial parameters, rotors and friction.
+
+    limits: `MotionLimits`; without them those of the model. harmonics: up to which frequency / period⁻¹; None: 0.5 Hz.
+    period (s): None: duration over the smallest number that makes it at most 20 s. planes: `PlaneLimit`s that points
+    of bodies stay before. seconds: of computation. seed: of the start. progress: called with a line now and then.
+    `RbdError` for a model with joints of several coordinates that have quaternions, or whose limits leave no motion.
+    """
+    whole = positive(duration, "duration", "time")
+    budget = positive(seconds, "seconds", "time")
+    if not model.nv or model.nq != model.nv or model._quaternions:
+        raise RbdError("excitation: expected a model with joints, each position of which is a number of its own")
+    times = max(1, int(np.ceil(whole / LONGEST_PERIOD))) if period is None else max(
+        1, round(whole / positive(period, "period", "time")))
+    cycle = whole / times
+    count = max(3, round(FASTEST * cycle)) if harmonics is None else harmonics
+    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= 100:
+        raise RbdError(f"harmonics must be an integer from 2 to 100, got {shown(harmonics)}")
+    allowed, kept_out = checked_limits(model, limits), Planes(model, planes)
+    tell = progress or (lambda line: None)
+    begin = time.monotonic()
+    names = parameter_names(model)
+    chosen = np.arange(len(names))
+    if not rotors:
+        rotor = columns_of(model, "rotor")
+        chosen = np.delete(chosen, np.arange(rotor.start, rotor.stop))
+    base = structural_base(model, chosen)
+    columns = chosen[base.independent]
+    series = Series(count, cycle, max(12 * count, 120))
+    information = Information(model, series, columns, _row_weights(model, allowed))
+    penalty = Penalty(model, series, _narrowed(allowed), kept_out)
+    x = _start(model, series, allowed, np.random.default_rng(seed))
+    x = _optimised(x, information, penalty, begin + 0.9 * budget, tell)
+    motion, usage = _within(model, series.coefficients(x), cycle, times, allowed, kept_out)
+    condition, log_det = information.quality(series.projected(motion.coefficients))
+    tell(f"condition number {condition:.3g}")
+    return Excitation(model, motion, whole, times, condition, log_det, usage, time.monotonic() - begin)
+
+
+def _row_weights(model: RobotModel, limits: CheckedLimits) -> Array:
+    """One over the size of efforts per joint: its limit, or 1 where some have none."""
+    return 1.0 / limits.effort if np.isfinite(limits.effort).all() else np.ones(model.nv)
+
+
+def _narrowed(limits: CheckedLimits) -> CheckedLimits:
+    half = 0.5 * (limits.position_upper - limits.position_lower)
+    bounded = np.isfinite(half)
+    middle = np.where(bounded, limits.position_lower + np.where(bounded, half, 0.0), 0.0)
+    low = np.where(bounded, middle - MARGIN * half, limits.position_lower)
+    high = np.where(bounded, middle + MARGIN * half, limits.position_upper)
+    return replace(limits, position_lower=low, position_upper=high, velocity=MARGIN * limits.velocity,
+                   acceleration=MARGIN * limits.acceleration, effort=MARGIN * limits.effort)
+
+
+def _range(model: RobotModel, limits: CheckedLimits) -> tuple[Array, Array]:
+    """Middle and half range of positions, where there is no limit about neutral."""
+    neutral = model.neutral()
+    low = np.where(np.isfinite(limits.position_lower), limits.position_lower, neutral - REACH)
+    high = np.where(np.isfinite(limits.position_upper), limits.position_upper, neutral + REACH)
+    low, high = np.maximum(low, high - 4.0 * REACH), np.minimum(high, low + 4.0 * REACH)
+    return 0.5 * (low + high), 0.5 * (high - low)
+
+
+def _start(model: RobotModel, series: Series, limits: CheckedLimits, rng: np.random.Generator) -> Array:
+    """Random coefficients about the middle, within position and velocity limits."""
+    middle, half = _range(model, limits)
+    x = rng.normal(size=(series.size, model.nv))
+    x[0] = 0.0
+    q, v, a = series.motion(x)
+    share = np.maximum(np.abs(q).max(axis=0) / (0.7 * half), np.abs(v).max(axis=0) / (0.6 * limits.velocity))
+    share = np.maximum(share, np.abs(a).max(axis=0) / (0.6 * limits.acceleration))
+    x = x / np.where(share > 0.0, share, 1.0)
+    x[0] = middle
+    return x
+
+
+def _optimised(x: Array, information: Information, penalty: Penalty, until: float, tell: Progress) -> Array:
+    """L-BFGS at growing weights of the limits, until this time."""
+    from scipy.optimize import minimize
+
+    shape, begin = x.shape, time.monotonic()
+    best = x
+    said = [begin]
+    spent = 0.0
+    for weight, share in ROUNDS:
+        spent += share
+        stop = begin + spent * (until - begin)
+
+        def cost(flat: NDArray[np.float64], weight: float = weight) -> tuple[float, Array]:
+            at = flat.reshape(shape)
+            value, gradient, log_det = information.cost(at)
+            over, slope = penalty.cost(at)
+            now = time.monotonic()
+            if now - said[0] > 2.0:
+                said[0] = now
+                tell(f"log det {log_det:.1f}, beyond limits {over:.2g}")
+            return value + weight * over, (gradient + weight * slope).reshape(-1)
+
+        def check(flat: object, stop: float = stop) -> None:
+            if time.monotonic() > stop:
+                raise StopIteration
+
+        found = minimize(cost, best.reshape(-1), jac=True, method="L-BFGS-B", callback=check,
+                         options={"maxiter": 1000, "maxcor": 30})
+        best = found.x.reshape(shape)
+    return best
+
+
+def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
+            limits: CheckedLimits, planes: Planes) -> tuple[PeriodicMotion, dict[str, Usage]]:
+    """The motion with the largest amplitude, at most what is given, that keeps all limits at 1 kHz."""
+    low, high = 0.0, 1.0
+    usage: dict[str, Usage] = {}
+    motion = PeriodicMotion(coefficients, cycle, times)
+    scale = 1.0
+    middle, half = _range(model, limits)
+    centred = np.clip(coefficients[0], middle - 0.9 * half, middle + 0.9 * half)
+    for _ in range(12):
+        scaled = scale * coefficients
+        scaled[0] = centred
+        trial = PeriodicMotion(scaled, cycle, times)
+        found = certified(model, trial, limits, planes)
+        if all(entry.ratio <= 1.0 for entry in found.values()):
+            low, motion, usage = scale, trial, found
+            if scale == 1.0:
+                break
+        else:
+            high = scale
+        scale = 0.5 * (low + high) if low else 0.9 * high
+    if not usage:
+        worst = max(found.items(), key=lambda item: item[1].ratio)
+        raise RbdError(f"excitation: no motion within the limits: {worst[0]} of {worst[1].joint} is "
+                       f"{worst[1].ratio:.3g} times its limit even with a small amplitude")
+    return motion, usage
+
+
+def certified(model: RobotModel, motion: PeriodicMotion, limits: CheckedLimits, planes: Planes,
+              rate: float = RATE) -> dict[str, Usage]:
+    """The largest share of each limit at this rate (Hz); of "clearance", 1 less the smallest one (m)."""
+    from ..actuation.friction import friction_effort
+    from ..dynamics.inverse import inverse_dynamics
+    from ..motion.optimal.certificate import ratio_to_limits
+
+    t = np.linspace(0.0, motion.period, max(int(np.ceil(motion.period * rate)), 100) + 1)
+    q, v, a = motion(t)[:3]
+    values = {"position": q, "velocity": v, "acceleration": a}
+    if np.isfinite(limits.effort).any():
+        values["effort"] = inverse_dynamics(model, q, v, a) + friction_effort(model, v)
+    usage = {}
+    for name, column in values.items():
+        lower, upper = limits.of(name)
+        if (np.isfinite(lower) | np.isfinite(upper)).any():
+            ratio = ratio_to_limits(column, lower, upper)
+            i, j = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+            usage[name] = Usage(float(ratio[i, j]), model.velocity_names[j], float(t[i]))
+    if len(planes):
+        clear = planes.values(q)
+        i, j = np.unravel_index(int(np.argmin(clear)), clear.shape)
+        usage["clearance"] = Usage(1.0 - float(clear[i, j]), planes.names[j], float(t[i]))
+    return usage

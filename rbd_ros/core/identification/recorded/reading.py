@@ -1,0 +1,182 @@
+"""Files of recordings → arrays: CSV, NPZ and rosbag2, none of which needs ROS."""
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import RbdError, shown
+
+Array = NDArray[np.float64]
+JOINT_STATES = "/joint_states"
+QUANTITIES = {"q": "q", "position": "q", "pos": "q", "v": "v", "velocity": "v", "vel": "v", "dq": "v", "qd": "v",
+              "a": "a", "acceleration": "a", "acc": "a", "ddq": "a", "qdd": "a", "tau": "tau", "effort": "tau",
+              "torque": "tau"}
+TIMES = ("t", "time", "stamp", "timestamp")
+
+
+def read_csv(path: str | os.PathLike[str], columns: Mapping[str, object] | None,
+             joints: Sequence[str] | None) -> dict[str, Any]:
+    """Arguments of `Recording`."""
+    source = Path(path).name
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise RbdError(f"cannot read '{path}': {error}") from None
+    if not rows:
+        raise RbdError(f"{source} is empty")
+    if columns is None:
+        where, names = _by_header([cell.strip() for cell in rows[0]], source)
+        first = 1
+    else:
+        where, names = _by_number(columns, joints, source)
+        first = 0 if _number(rows[0][0]) is not None else 1
+    width = 1 + max(max(at) for at in where.values())
+    table = np.full((len(rows) - first, width), np.nan)    # what is missing or no number is found later, as NaN is
+    for i, row in enumerate(rows[first:]):
+        for j, cell in enumerate(row[:width]):
+            value = _number(cell)
+            table[i, j] = np.nan if value is None else value
+    if not len(table):
+        raise RbdError(f"{source} has a header and no rows")
+    found = {name: table[:, at] for name, at in where.items()}
+    return {**found, "t": found["t"][:, 0], "joints": names, "source": source}
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _by_header(header: list[str], source: str) -> tuple[dict[str, list[int]], tuple[str, ...]]:
+    """Which columns are which, and the joints' names in the order of q."""
+    times = [i for i, name in enumerate(header) if name.lower() in TIMES]
+    found: dict[str, dict[str, int]] = {"q": {}, "v": {}, "a": {}, "tau": {}}
+    for i, name in enumerate(header):
+        before, after = re.match(r"([A-Za-z]+)_(.+)$", name), re.match(r"(.+)[/.]([A-Za-z]+)$", name)
+        if before and before[1].lower() in QUANTITIES:
+            found[QUANTITIES[before[1].lower()]][before[2]] = i
+        elif after and after[2].lower() in QUANTITIES:
+            found[QUANTITIES[after[2].lower()]][after[1]] = i
+    names = tuple(name for name in found["q"] if name in found["tau"])
+    if len(times) != 1 or not names:
+        raise RbdError(f"{source}: expected a header with t and, per joint, q_NAME and tau_NAME (v_NAME, a_NAME if "
+                       f"known); got {shown(header)}. `columns` names columns by number")
+    where = {"t": times} | {what: [at[name] for name in names] for what, at in found.items()
+                            if all(name in at for name in names)}
+    return where, names
+
+
+def _by_number(columns: Mapping[str, object], joints: Sequence[str] | None,
+               source: str) -> tuple[dict[str, list[int]], tuple[str, ...]]:
+    if joints is None or not {"t", "q", "tau"} <= set(columns) <= {"t", "q", "v", "a", "tau"}:
+        raise RbdError(f"{source}: columns must name the first column of t, q and tau (v, a if known), and joints the "
+                       f"joints; got columns {shown(dict(columns))}, joints {shown(joints)}")
+    where = {}
+    for what, at in columns.items():
+        if isinstance(at, bool) or not isinstance(at, int) or at < 0:
+            raise RbdError(f"{source}: column of {what} must be a number from 0, got {shown(at)}")
+        where[what] = [at] if what == "t" else list(range(at, at + len(joints)))
+    return where, tuple(joints)
+
+
+def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Arguments of `Recording`."""
+    source = Path(path).name
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found: dict[str, Any] = {name: file[name] for name in ("t", "q", "v", "a", "tau", "joints")
+                                     if name in file.files}
+            there = list(file.files)
+    except (OSError, ValueError, EOFError, KeyError, AttributeError) as error:    # of a broken or a pickled file
+        raise RbdError(f"cannot read '{path}': {error}") from None
+    except Exception as error:    # zipfile.BadZipFile, zlib.error
+        raise RbdError(f"cannot read '{path}': {error}") from None
+    if missing := {"t", "q", "tau"} - set(found):
+        raise RbdError(f"{source}: expected arrays t, q, tau (v, a, joints), {', '.join(sorted(missing))} missing; "
+                       f"got {shown(there)}")
+    if "joints" in found:
+        found["joints"] = tuple(str(name) for name in np.ravel(found["joints"]))
+    return {**found, "source": source}
+
+
+def read_bag(path: str | os.PathLike[str], topic: str, effort_topic: str | None) -> dict[str, Any]:
+    """Arguments of `Recording`."""
+    try:
+        from rosbags.highlevel import AnyReader
+        from rosbags.typesys import Stores, get_typestore
+    except ImportError:
+        raise RbdError("reading a bag needs the package rosbags (`pip install rosbags`); a CSV or NPZ file needs "
+                       "nothing") from None
+    source = Path(path).name
+    if not Path(path).exists():
+        raise RbdError(f"cannot read '{path}': there is no such file or folder")
+    wanted = {_slashed(topic), *([_slashed(effort_topic)] if effort_topic else [])}
+    rows: dict[str, list[tuple[float, dict[str, tuple[float, float, float]]]]] = {name: [] for name in wanted}
+    try:
+        with AnyReader([Path(path)], default_typestore=get_typestore(Stores.ROS2_JAZZY)) as reader:
+            topics = sorted({connection.topic for connection in reader.connections})
+            for name in wanted - set(topics):
+                raise RbdError(f"{source} has no topic {name}; it has {', '.join(topics) or 'none'}")
+            kept = [connection for connection in reader.connections if connection.topic in wanted]
+            for connection, _, data in reader.messages(connections=kept):
+                message: Any = reader.deserialize(data, connection.msgtype)
+                rows[connection.topic].append(_state(message))
+    except RbdError:
+        raise
+    except Exception as error:    # what the reader raises of a broken file
+        raise RbdError(f"cannot read '{path}': {error}") from None
+    return _arrays(rows[_slashed(topic)], rows.get(_slashed(effort_topic)) if effort_topic else None, source, topic)
+
+
+def _slashed(topic: str) -> str:
+    return topic if topic.startswith("/") else "/" + topic
+
+
+def _state(message: Any) -> tuple[float, dict[str, tuple[float, float, float]]]:
+    """Stamp, and per joint position, velocity and effort, NaN where the message has none."""
+    stamp = message.header.stamp
+    names = list(message.name)
+
+    def column(*fields: str) -> Sequence[float]:
+        values = next((getattr(message, field) for field in fields if hasattr(message, field)), ())
+        return values if len(values) == len(names) else [np.nan] * len(names)
+
+    values = zip(column("position"), column("velocity"), column("effort", "efforts"), strict=True)
+    return stamp.sec + 1e-9 * stamp.nanosec, dict(zip(names, values, strict=True))
+
+
+def _arrays(states: list[tuple[float, dict[str, tuple[float, float, float]]]],
+            efforts: list[tuple[float, dict[str, tuple[float, float, float]]]] | None,
+            source: str, topic: str) -> dict[str, Any]:
+    names = tuple(dict.fromkeys(name for _, row in states for name in row))
+    if not names:
+        raise RbdError(f"{source}: no message of {topic} names a joint")
+    none = (np.nan, np.nan, np.nan)
+    table = np.array([[row.get(name, none) for name in names] for _, row in states], dtype=np.float64)
+    t = np.array([stamp for stamp, _ in states])
+    tau = table[..., 2]
+    if efforts:
+        order = np.argsort([stamp for stamp, _ in efforts], kind="stable")
+        times = np.array([efforts[i][0] for i in order])
+        tau = np.full_like(tau, np.nan)
+        for j, name in enumerate(names):
+            values = np.array([efforts[i][1].get(name, none)[2] for i in order])
+            good = np.isfinite(values)
+            if good.any():
+                tau[:, j] = np.interp(t, times[good], values[good], left=np.nan, right=np.nan)
+    known: NDArray[np.bool_] = ~np.all(np.isnan(tau), axis=0)
+    if not known.any():
+        raise RbdError(f"{source}: {topic} has no efforts; give the topic that has them")
+    v = table[:, known, 1]
+    return {"t": t, "q": table[:, known, 0], "v": None if np.isnan(v).all() else v, "tau": tau[:, known],
+            "joints": tuple(name for name, there in zip(names, known, strict=True) if there), "source": source}

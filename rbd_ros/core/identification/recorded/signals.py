@@ -1,0 +1,293 @@
+"""From a recording to even, filtered samples with velocities and accelerations: what is left out is said.
+
+Steps: rows without numbers out, rows in order, restarts and gaps split; even steps by splines; one zero-phase
+low-pass for all signals; derivatives of the filtered positions by quintic splines.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...actuation.friction import SMOOTHING
+from ...errors import RbdError
+from ...model.robot_model import RobotModel
+from ...model.scalars import positive
+from .recording import Recording
+
+Array = NDArray[np.float64]
+ORDER = 4            # of the Butterworth filter
+GAP = 10.0           # median periods
+SHORTEST = 1.0       # s of a piece
+FEWEST = 50          # samples of a piece
+REST = 2e-3          # rad/s, m/s: slower joints stand still
+LONGEST_REST = 0.5    # s, between movements
+STILL = 1e-3         # rad or m: a joint that moves less than this stands still
+LARGEST = 1e9        # of any number: nothing that a robot measures
+SAMPLES_PER_CYCLE = 10.0    # of the cutoff frequency, where the regressor is computed
+MARGIN = 2.5         # periods of the cutoff frequency at both ends of a piece, which two filters reach
+SHARE = 0.9995       # of the power of velocities, below the frequency that the cutoff is chosen from
+CUTOFF_FACTOR, LOWEST_CUTOFF, HIGHEST_CUTOFF = 4.0, 4.0, 40.0    # Hz
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Even samples of one stretch of motion: t (N,), q, v, a, tau (N, nv), all filtered alike. slip (N, nv): what
+    Coulomb friction is proportional to, `tanh(v / s)`; it jumps, so it is filtered as the efforts are, at full rate.
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    slip: Array
+
+    @property
+    def rate(self) -> float:
+        return float((len(self.t) - 1) / (self.t[-1] - self.t[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Pieces at one rate (Hz), the cutoff frequency (Hz), and what was found and left out, in words."""
+
+    pieces: tuple[Piece, ...]
+    rate: float
+    cutoff: float
+    notes: tuple[str, ...]
+    still: tuple[int, ...]      # joints that do not move
+    unmeasured: tuple[int, ...]    # joints whose effort is constant
+
+    @property
+    def duration(self) -> float:
+        return sum(float(piece.t[-1] - piece.t[0]) for piece in self.pieces)
+
+
+def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None, delay: float = 0.0,
+            smoothing: float = SMOOTHING) -> Prepared:
+    """The recording in the model's order, cleaned, filtered below `cutoff` (Hz; None: chosen from the positions) and
+    differentiated; efforts are read `delay` (s) later than states. smoothing (rad/s, m/s): of the Coulomb friction.
+    `RbdError` where nothing of use is left.
+    """
+    if not isinstance(recording, Recording):
+        raise RbdError(f"recording: expected rbd.Recording, got {type(recording).__name__}")
+    ordered, others = recording.in_order_of(model)
+    notes = [f"columns of no joint of the model, left out: {', '.join(others[:8])}"] if others else []
+    clean, period, parts = _pieces(ordered, notes)
+    names = model.velocity_names
+    reach = np.max([np.ptp(clean.q[part], axis=0) for part in parts], axis=0)
+    still = tuple(int(j) for j in np.flatnonzero(reach < STILL))
+    if len(still) == model.nv:
+        raise RbdError(f"{recording.source}: no joint moves by more than {STILL:g} (rad or m)")
+    if still:
+        notes.append(f"joints that do not move: {', '.join(names[j] for j in still)}; what only they show is not seen")
+    unmeasured = tuple(int(j) for j in np.flatnonzero(np.ptp(np.concatenate([clean.tau[part] for part in parts]),
+                                                              axis=0) == 0.0))
+    if len(unmeasured) == model.nv:
+        raise RbdError(f"{recording.source}: the efforts of all joints are constant: they are not measured")
+    if unmeasured:
+        notes.append(f"efforts that are constant, left out: {', '.join(names[j] for j in unmeasured)}")
+    rate = 1.0 / period
+    even = [_evened(clean.part(part), rate, delay) for part in parts]
+    even = [piece for piece in even if len(piece.t) >= FEWEST]
+    if not even:
+        raise RbdError(f"{recording.source}: no piece is as long as {FEWEST} samples and the delay")
+    chosen = _cutoff(even, rate) if cutoff is None else positive(cutoff, "cutoff", "frequency")
+    chosen = min(chosen, 0.4 * rate)
+    pieces = tuple(_filtered(piece, rate, chosen, smoothing) for piece in even)
+    _compare_velocities(model, even, pieces, notes)
+    moving = tuple(run for piece in pieces for run in _moving(piece))
+    rest = sum(len(piece.t) / piece.rate for piece in pieces) - sum(len(run.t) / run.rate for run in moving)
+    if not moving:
+        raise RbdError(f"{recording.source}: in no {SHORTEST:g} s on end does any joint move faster than {REST:g} "
+                       "(rad/s or m/s)")
+    if rest > SHORTEST:
+        notes.append(f"{rest:.1f} s in which nothing moves, left out: efforts of joints that stick may be anything")
+    return Prepared(moving, rate, chosen, tuple(notes), still, unmeasured)
+
+
+def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, list[slice]]:
+    """Rows of numbers in order of time, the period (s), and stretches without gaps."""
+    source = recording.source
+    finite = recording.t[np.isfinite(recording.t)]
+    if not len(finite):
+        raise RbdError(f"{source}: no stamp is a finite number")
+    recording = replace_times(recording, recording.t - finite[0])    # seconds since 1970 are no seconds of a robot
+    table = np.column_stack([recording.t, recording.q, recording.tau])
+    good: NDArray[np.bool_] = np.all(np.abs(table) < LARGEST, axis=1)    # false for NaN, too
+    if not good.all():
+        first = int(np.argmin(good))
+        notes.append(f"{np.sum(~good)} of {len(good)} rows are not finite numbers, the first is row {first}; left out")
+    clean = recording.part(np.flatnonzero(good))
+    if len(clean.t) < FEWEST:
+        raise RbdError(f"{source}: {len(clean.t)} rows of finite numbers, expected at least {FEWEST}")
+    velocities = clean.v
+    if velocities is not None and not (np.abs(velocities) < LARGEST).all():
+        notes.append("velocities are not all finite: they are taken from the positions")
+        clean = replace_velocities(clean, None)
+    steps = np.diff(clean.t)
+    period = float(np.median(np.abs(steps[steps != 0.0]))) if (steps != 0.0).any() else 0.0
+    if period == 0.0:
+        raise RbdError(f"{source}: all stamps are the same")
+    back = np.flatnonzero(steps < 0.0)
+    starts = np.zeros(0, dtype=np.int64)
+    if len(back) and len(back) <= max(3, 0.005 * len(steps)) and (-steps[back] > GAP * period).all():
+        starts = back + 1
+        notes.append(f"time goes back {len(back)} time{'s' * (len(back) > 1)} (restarts), first at row {starts[0]}: "
+                     "each piece is taken by itself")
+    elif len(back):
+        notes.append(f"{len(back)} rows were not in order of time: sorted")
+        clean = clean.part(np.argsort(clean.t, kind="stable"))
+    same = np.concatenate([[False], np.diff(clean.t) == 0.0])
+    if same.any():
+        notes.append(f"{same.sum()} rows with the stamp of the row before, left out")
+        kept = ~same
+        starts = np.searchsorted(np.flatnonzero(kept), starts)
+        clean = clean.part(np.flatnonzero(kept))
+    steps = np.diff(clean.t)
+    period = float(np.median(steps[steps > 0.0]))
+    gaps = np.flatnonzero(steps > max(GAP * period, 0.02)) + 1
+    if len(gaps):
+        widest = int(gaps[np.argmax(steps[gaps - 1])])
+        notes.append(f"{len(gaps)} gap{'s' * (len(gaps) > 1)} in time, the longest of {steps[widest - 1]:.3g} s at "
+                     f"t = {clean.t[widest - 1]:.4g} s: not bridged")
+    bounds = np.unique(np.concatenate([[0], starts, gaps, [len(clean.t)]]))
+    parts = [slice(int(a), int(b)) for a, b in pairwise(bounds)]
+    kept_parts = [part for part in parts if part.stop - part.start >= FEWEST
+                  and clean.t[part.stop - 1] - clean.t[part.start] >= SHORTEST]
+    if not kept_parts:
+        raise RbdError(f"{source}: no piece of at least {SHORTEST:g} s and {FEWEST} samples without a gap; the whole "
+                       f"is {len(clean.t)} samples, median period {period:.3g} s")
+    lost = sum(part.stop - part.start for part in parts) - sum(part.stop - part.start for part in kept_parts)
+    if lost:
+        notes.append(f"{len(parts) - len(kept_parts)} pieces too short, {lost} rows; left out")
+    total = float(np.mean([(clean.t[p.stop - 1] - clean.t[p.start]) / (p.stop - p.start - 1) for p in kept_parts]))
+    return clean, total, kept_parts
+
+
+def replace_times(recording: Recording, t: Array) -> Recording:
+    """The same with other stamps."""
+    return Recording(t, recording.q, recording.v, recording.a, tau=recording.tau, joints=recording.joints,
+                     source=recording.source)
+
+
+def replace_velocities(recording: Recording, v: Array | None) -> Recording:
+    """The same with other velocities."""
+    return Recording(recording.t, recording.q, v, recording.a, tau=recording.tau, joints=recording.joints,
+                     source=recording.source)
+
+
+def _evened(recording: Recording, rate: float, delay: float) -> Piece:
+    """Cubic splines through the samples, at even steps; efforts `delay` later. v holds what was recorded, or NaN."""
+    from scipy.interpolate import CubicSpline
+
+    t = recording.t - recording.t[0]
+    first, last = max(0.0, -delay), t[-1] - max(0.0, delay)
+    at = np.arange(first, last, 1.0 / rate)
+    q, tau = CubicSpline(t, recording.q)(at), CubicSpline(t, recording.tau)(at + delay)
+    v = np.full_like(q, np.nan) if recording.v is None else CubicSpline(t, recording.v)(at)
+    nothing = np.full_like(q, np.nan)
+    return Piece(at + recording.t[0], q, v, nothing, tau, nothing)
+
+
+def _cutoff(pieces: list[Piece], rate: float) -> float:
+    """Four times the frequency below which almost all power of the velocities is."""
+    piece = max(pieces, key=lambda piece: len(piece.t))
+    moving = np.ptp(piece.q, axis=0) >= STILL
+    q = piece.q[:, moving] - piece.q[:, moving].mean(axis=0)
+    window = np.hanning(len(q))[:, None]
+    power = np.abs(np.fft.rfft(q * window, axis=0)) ** 2
+    f = np.fft.rfftfreq(len(q), 1.0 / rate)
+    below = f < 0.25 * rate
+    floor = np.median(power[f > 0.25 * rate], axis=0) if (f > 0.25 * rate).any() else 0.0
+    speed = (np.maximum(power - 4.0 * floor, 0.0) * f[:, None] ** 2)[below]
+    total = speed.sum(axis=0)
+    share = np.cumsum(speed, axis=0) / np.where(total > 0.0, total, 1.0)
+    each = [float(f[below][np.searchsorted(column, SHARE)]) for column in share.T if column[-1] > 0.5]
+    return float(np.clip(CUTOFF_FACTOR * max(each, default=1.0), LOWEST_CUTOFF, HIGHEST_CUTOFF))
+
+
+def low_pass(signal: Array, rate: float, cutoff: float) -> Array:
+    """Along the first axis, with the response 1 / (1 + (f / cutoff)⁸) and no phase: that of a Butterworth filter of
+    order four run forwards and backwards, but the same at every rate. Ends are reflected as odd functions.
+    """
+    n = len(signal)
+    pad = min(n - 1, int(3.0 * rate / cutoff))
+    head, tail = 2.0 * signal[:1] - signal[pad:0:-1], 2.0 * signal[-1:] - signal[-2:-pad - 2:-1]
+    padded = np.concatenate([head, signal, tail])
+    f = np.fft.rfftfreq(len(padded), 1.0 / rate)
+    response = 1.0 / (1.0 + (f / cutoff) ** (2 * ORDER))
+    spectrum = np.fft.rfft(padded, axis=0) * response.reshape(-1, *(1,) * (signal.ndim - 1))
+    filtered: Array = np.fft.irfft(spectrum, n=len(padded), axis=0)[pad:pad + n]
+    return filtered
+
+
+def _filtered(piece: Piece, rate: float, cutoff: float, smoothing: float) -> Piece:
+    """Filtered and differentiated."""
+    from scipy.interpolate import make_interp_spline
+
+    q, tau = low_pass(piece.q, rate, cutoff), low_pass(piece.tau, rate, cutoff)
+    spline = make_interp_spline(piece.t, q, k=5)
+    step = max(1, int(rate / (SAMPLES_PER_CYCLE * cutoff)))
+    rows = slice(0, len(q), step)
+    t = piece.t[rows]
+    v = spline(piece.t, nu=1)
+    slip = low_pass(np.tanh(v / smoothing), rate, cutoff)
+    return Piece(t, q[rows], v[rows], spline(t, nu=2), tau[rows], slip[rows])
+
+
+def _moving(piece: Piece) -> list[Piece]:
+    """The stretches of a piece in which some joint moves, short rests included."""
+    fast = np.flatnonzero(np.abs(piece.v).max(axis=1) > REST)
+    if not len(fast):
+        return []
+    cuts = np.flatnonzero(np.diff(fast) > LONGEST_REST * piece.rate)
+    runs = zip(fast[np.concatenate([[0], cuts + 1])], fast[np.concatenate([cuts, [len(fast) - 1]])], strict=True)
+    return [Piece(*(getattr(piece, name)[first:last + 1] for name in ("t", "q", "v", "a", "tau", "slip")))
+            for first, last in runs if (last - first) / piece.rate >= SHORTEST]
+
+
+def _compare_velocities(model: RobotModel, raw: list[Piece], pieces: tuple[Piece, ...], notes: list[str]) -> None:
+    """Recorded velocities against those of the positions: swapped joints, signs and units show here."""
+    if any(np.isnan(piece.v).any() for piece in raw):
+        return
+    recorded = np.concatenate([np.column_stack([np.interp(filtered.t, piece.t, column) for column in piece.v.T])
+                               for piece, filtered in zip(raw, pieces, strict=True)])
+    own = np.concatenate([piece.v for piece in pieces])
+    size = np.sqrt(np.mean(own**2, axis=0))
+    off = np.sqrt(np.mean((recorded - own) ** 2, axis=0))
+    for j in np.flatnonzero(off > 0.5 * np.maximum(size, 1e-2)):
+        scores = [abs(float(np.corrcoef(recorded[:, j], column)[0, 1])) if np.ptp(column) and np.ptp(recorded[:, j])
+                  else 0.0 for column in own.T]
+        best = int(np.argmax(scores))
+        where = (f"; it is that of {model.velocity_names[best]}" if best != j and scores[best] > 0.95 else "")
+        notes.append(f"velocity of {model.velocity_names[j]} is not the derivative of its position{where}: columns "
+                     "swapped, or other units? Velocities are taken from the positions")
+
+
+def decimation(prepared: Prepared, piece: Piece) -> slice:
+    """The rows of a piece at about 2.5 samples per cycle of the cutoff, without the ends, where filters have one side
+    only: efforts and slip are filtered already, what is computed from the positions is not yet.
+    """
+    step = max(1, int(piece.rate / (2.5 * prepared.cutoff)))
+    margin = min(int(MARGIN * piece.rate / prepared.cutoff), len(piece.t) // 8)
+    return slice(margin, len(piece.t) - margin, step)
+
+
+def noise_correlation(prepared: Prepared, piece: Piece, lags: int = 40) -> Array:
+    """Correlation of white noise after the filter, at 0, 1, … rows of `decimation`."""
+    f = np.linspace(0.0, 0.5 * prepared.rate, 4001)
+    density = 1.0 / (1.0 + (f / prepared.cutoff) ** (2 * ORDER)) ** 2
+    period = decimation(prepared, piece).step / piece.rate
+    found: Array = np.cos(2.0 * np.pi * np.outer(np.arange(lags) * period, f)) @ density / density.sum()
+    return found
+
+
+def shifted(piece: Piece, delay: float) -> Piece:
+    """Efforts `delay` (s) later, by cubic splines; as long as before, with the ends held."""
+    from scipy.interpolate import CubicSpline
+
+    return replace(piece, tau=CubicSpline(piece.t, piece.tau)(np.clip(piece.t + delay, piece.t[0], piece.t[-1])))

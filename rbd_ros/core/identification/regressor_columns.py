@@ -1,0 +1,93 @@
+"""The unknowns of identification and their columns: ten numbers per body, and per joint rotor, friction and offset.
+
+`τ = Y π + I_r a + d v + c tanh(v / s) + o`, linear in θ = [π (10·nb), I_r (nv), d (nv), c (nv), o (nv)].
+"""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..derivatives.regressor import PARAMETERS, inertial_regressor
+from ..model.assembly import Description
+from ..model.inertia import Inertia
+from ..model.joints import primitives
+from ..model.robot_model import RobotModel
+
+Array = NDArray[np.float64]
+INERTIAL = ("m", "mx", "my", "mz", "ixx", "ixy", "iyy", "ixz", "iyz", "izz")
+PER_JOINT = ("rotor", "viscous", "coulomb", "offset")
+AT_ONCE = 4000    # states
+
+
+def parameter_names(model: RobotModel) -> tuple[str, ...]:
+    """Names of θ: `m(link)`, `ixy(link)`, …, `rotor(joint)`, `viscous(joint)`, `coulomb(joint)`, `offset(joint)`."""
+    return (*(f"{what}({body})" for body in model.body_names for what in INERTIAL),
+            *(f"{what}({joint})" for what in PER_JOINT for joint in model.velocity_names))
+
+
+def columns_of(model: RobotModel, what: str) -> slice:
+    """Where in θ "inertial", "rotor", "viscous", "coulomb" and "offset" are."""
+    bodies, nv = PARAMETERS * len(model.body_names), model.nv
+    if what == "inertial":
+        return slice(0, bodies)
+    at = bodies + nv * PER_JOINT.index(what)
+    return slice(at, at + nv)
+
+
+def full_regressor(model: RobotModel, q: Array, v: Array, a: Array, slip: Array) -> Array:
+    """∂τ/∂θ, (N, nv, 10·nb + 4·nv); slip (N, nv): `tanh(v / s)`, what Coulomb friction is proportional to."""
+    n, nv, bodies = len(q), model.nv, PARAMETERS * len(model.body_names)
+    out = np.zeros((n, nv, bodies + len(PER_JOINT) * nv))
+    for part in (slice(k, min(k + AT_ONCE, n)) for k in range(0, n, AT_ONCE)):
+        out[part, :, :bodies] = inertial_regressor(model, q[part], v[part], a[part])
+    own = np.arange(nv)
+    for what, column in zip(PER_JOINT, (a, v, slip, np.ones_like(v)), strict=True):
+        out[:, own, columns_of(model, what).start + own] = column
+    return out
+
+
+def felt_rotors(model: RobotModel) -> Array:
+    """Rotor inertia as felt at each velocity coordinate (nv,), those of joints that mimic included."""
+    return model.armature + follower_rotors(model)
+
+
+def follower_rotors(model: RobotModel) -> Array:
+    """The part of `felt_rotors` that joints which mimic others add (nv,), by the square of the ratio."""
+    added = np.zeros(model.nv)
+    specs = {spec.name: spec for spec in model.description.joints}
+    for mimic in model.mimics:
+        added[model.joint(mimic.source).idx_v] += mimic.multiplier**2 * float(np.sum(specs[mimic.name].rotor_inertia))
+    return added
+
+
+def parameters_of(model: RobotModel) -> Array:
+    """θ of a model, offsets zero."""
+    return np.concatenate([model.inertial_parameters, felt_rotors(model), model.damping, model.friction,
+                           np.zeros(model.nv)])
+
+
+def inertia_of(parameters: Array) -> Inertia:
+    """A body from its ten parameters about its link's origin."""
+    m, c = float(parameters[0]), np.zeros(3)
+    if m != 0.0:
+        c = parameters[1:4] / m
+    xx, xy, yy, xz, yz, zz = parameters[4:]
+    about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    matrix = about - m * (c @ c * np.eye(3) - np.outer(c, c))
+    return Inertia(m, c, (matrix + matrix.T) / 2)
+
+
+def rigid_groups(description: Description) -> dict[str, tuple[str, ...]]:
+    """Links that fixed or locked joints hold together, by the one that the others hang on."""
+    leader = {name: name for name in description.links}
+    fixed = {joint.child: joint.parent for joint in description.joints
+             if not primitives(joint) or joint.name in description.locked}
+    for name in leader:
+        at = name
+        while at in fixed:
+            at = fixed[at]
+        leader[name] = at
+    groups: dict[str, list[str]] = {}
+    for name, first in leader.items():
+        groups.setdefault(first, []).append(name)
+    return {first: tuple(names) for first, names in groups.items()}

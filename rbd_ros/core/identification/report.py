@@ -1,0 +1,134 @@
+"""The result in words, tables and one HTML page that needs nothing else: measured and predicted efforts per joint."""
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import RbdError
+from .identified import Identification
+from .regressor_columns import felt_rotors
+
+Array = NDArray[np.float64]
+POINTS = 1500        # of a curve
+WIDTH, HEIGHT = 900, 150
+COLORS = {"measured": "#444444", "description": "#d08000", "identified": "#0060c0"}
+STYLE = """body{font:15px/1.45 sans-serif;max-width:980px;margin:2em auto;padding:0 1em;color:#222}
+table{border-collapse:collapse;margin:1em 0}td,th{padding:.15em .7em;text-align:right;border-bottom:1px solid #ddd}
+td:first-child,th:first-child{text-align:left}.unseen{color:#999}svg{background:#fafafa;border:1px solid #ddd}"""
+
+
+def summary(result: Identification) -> list[str]:
+    """What was found, in a few lines."""
+    r = result.residual
+    where = "on motion that was not fitted" if r.held_out else "on the motion that was fitted"
+    lines = [f"{result.prior.name}: {result.duration:.1f} s of motion, filtered at {result.cutoff:.1f} Hz; condition "
+             f"number {result.condition:.3g}",
+             f"relative residual {where}: {100.0 * r.overall:.2f} %, before {100.0 * r.overall_before:.2f} % "
+             f"(without physical consistency {100.0 * r.overall_unconstrained:.2f} %; fitted "
+             f"{100.0 * r.training:.2f} %)"]
+    if result.load is not None:
+        c = ", ".join(f"{x:.4f}" for x in result.load.com)
+        lines.append(f"load: {result.load.mass:.4f} kg at ({c}) m in the frame of its link")
+    seen = sum(estimate.seen for estimate in result.confidence)
+    lines.append(f"{seen} of {len(result.confidence)} base parameters are shown by the recording; the others are the "
+                 "description's" if seen < len(result.confidence) else f"all {seen} base parameters are shown by the "
+                 "recording")
+    return lines
+
+
+def joint_rows(result: Identification) -> list[list[str]]:
+    """Per joint: name, residual before and after (%), viscous, Coulomb, rotor, offset."""
+    model, r = result.model, result.residual
+    alone = _alone(result)
+    rotors = felt_rotors(model)
+    rows = []
+    for j, name in enumerate(model.velocity_names):
+        values = []
+        for what, value in (("viscous", model.damping[j]), ("coulomb", model.friction[j]), ("rotor", rotors[j]),
+                            ("offset", result.offset[j])):
+            values.append(f"{value:.4g}" if f"{what}({name})" in alone else "–")
+        rows.append([name, _percent(r.before[j]), _percent(r.after[j]), *values])
+    return rows
+
+
+def _alone(result: Identification) -> set[str]:
+    """Parameters that the recording shows by themselves, not only in combination with others."""
+    there = result.base.matrix != 0.0
+    single = there.sum(axis=1) == 1
+    return {estimate.name for estimate, row, is_single in zip(result.confidence, there, single, strict=True)
+            if estimate.seen and is_single and there[:, row].sum() == 1}
+
+
+HEAD = ["joint", "before", "after", "viscous", "Coulomb", "rotor", "offset"]
+UNITS = "residual ‖τ − τ̂‖ / ‖τ‖ in %; N m s/rad, N m, kg m² (N s/m, N, kg); – is not shown, or only in combination"
+
+
+def joint_table(result: Identification) -> list[str]:
+    """The table for a terminal."""
+    rows = [HEAD, *joint_rows(result)]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(HEAD))]
+    lines = ["  ".join(f"{cell:<{w}}" if k == 0 else f"{cell:>{w}}" for k, (cell, w) in
+                       enumerate(zip(row, widths, strict=True))) for row in rows]
+    return [*lines, f"({UNITS})"]
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.1f}" if np.isfinite(share) else "–"
+
+
+def write_report(result: Identification, path: str | os.PathLike[str]) -> None:
+    """One HTML page; `RbdError` where it cannot be written."""
+    e = html.escape
+    parts = [f"<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>{e(result.prior.name)}: identification"
+             f"</title><style>{STYLE}</style><h1>{e(result.prior.name)}: identification</h1>",
+             *(f"<p>{e(line)}</p>" for line in summary(result)),
+             "<h2>Joints</h2>", _table(HEAD, joint_rows(result)), f"<p>{e(UNITS)}</p>"]
+    if result.findings:
+        parts += ["<h2>Findings</h2><ul>", *(f"<li>{e(finding)}</li>" for finding in result.findings), "</ul>"]
+    where = "not fitted" if result.residual.held_out else "fitted"
+    parts.append(f"<h2>Efforts, on motion that was {where}</h2><p>" + ", ".join(
+        f"<span style='color:{color}'>{name}</span>" for name, color in COLORS.items()) + "; N m or N over samples</p>")
+    v = result.validation
+    for j, name in enumerate(result.model.velocity_names):
+        parts.append(f"<h3>{e(name)}</h3>" + _plot([v.measured[:, j], v.before[:, j], v.after[:, j]]))
+    rows = [[estimate.name, f"{estimate.prior:.4g}", f"{estimate.value:.4g}", f"{estimate.half_width:.2g}"]
+            if estimate.seen else [estimate.name, f"{estimate.prior:.4g}", "not shown", ""]
+            for estimate in result.confidence]
+    parts += ["<h2>Base parameters</h2><p>95 % intervals reach ± the last column about the value of unconstrained "
+              "least squares. SI units; inertias about the origins of the links' frames.</p>",
+              _table(["combination", "description", "identified", "±"], rows), "</html>"]
+    try:
+        Path(path).write_text("\n".join(parts), encoding="utf-8")
+    except OSError as error:
+        raise RbdError(f"cannot write '{path}': {error.strerror or error}") from None
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def line(cells: Sequence[str], tag: str) -> str:
+        grey = " class='unseen'" if "not shown" in cells else ""
+        return f"<tr{grey}>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    return "<table>" + line(head, "th") + "".join(line(row, "td") for row in rows) + "</table>"
+
+
+def _plot(curves: Sequence[Array]) -> str:
+    """Three curves in one frame, with the range written beside it."""
+    n = len(curves[0])
+    rows = np.unique(np.linspace(0, n - 1, min(n, POINTS)).astype(int))
+    low, high = (float(f([f(curve) for curve in curves])) for f in (np.min, np.max))
+    span = (high - low) or 1.0
+    x = WIDTH * rows / max(n - 1, 1)
+    lines = []
+    order = dict(zip(COLORS, curves, strict=True))
+    for name in ("description", "measured", "identified"):
+        y = HEIGHT * (1.0 - (order[name][rows] - low) / span)
+        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+        lines.append(f"<polyline fill='none' stroke='{COLORS[name]}' stroke-width='1.2' points='{points}'/>")
+    return (f"<svg width='{WIDTH}' height='{HEIGHT + 4}' viewBox='0 -2 {WIDTH} {HEIGHT + 4}'>{''.join(lines)}"
+            f"<text x='4' y='12' font-size='11'>{high:.3g}</text>"
+            f"<text x='4' y='{HEIGHT - 3}' font-size='11'>{low:.3g}</text></svg>")

@@ -1,0 +1,184 @@
+"""A URDF with other numbers: only the elements that change are written anew, every other byte stays.
+
+Elements are found by the parser's positions in the file's bytes, so comments, order, spaces and vendor tags survive.
+"""
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+import numpy as np
+
+from ..errors import RbdError
+from ..model.files.rotors import INERTIA, RATIO
+from ..model.files.xml_tree import parse_xml, read_text
+from ..model.inertia import Inertia
+from ..model.robot_model import RobotModel
+
+DIGITS = 10
+OTHER_TEXT = re.compile(rb"<\?xml[^>]*encoding=[\"'](?!utf-8|us-ascii)", re.IGNORECASE)
+
+
+@dataclass
+class _Place:
+    """An element in the text: bytes from start to end, the end of its start tag, its path and attributes."""
+
+    path: tuple[str, ...]
+    attributes: dict[str, str]
+    start: int
+    head: int = 0
+    end: int = 0
+    children: list[_Place] = field(default_factory=list)
+
+    def child(self, tag: str) -> _Place | None:
+        return next((child for child in self.children if child.path[-1] == tag), None)
+
+
+def rewritten(source: str | os.PathLike[str], old: RobotModel, new: RobotModel) -> str:
+    """The description `source` with what differs between two models of it: inertials, damping, friction, rotors."""
+    given, name = read_text(source)
+    parse_xml(given, name)    # says what is wrong with it
+    data = given.encode("utf-8") if isinstance(given, str) else given
+    if not data.lstrip(b"\xef\xbb\xbf").lstrip().startswith(b"<") or re.match(OTHER_TEXT, data.lstrip()):
+        raise RbdError(f"{name}: expected UTF-8 text")
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    data = data.lstrip()
+    root = _places(data)
+    edits: list[tuple[int, int, str]] = []
+    links = {place.attributes.get("name", ""): place for place in root.children if place.path[-1] == "link"}
+    for link, inertia in new.description.links.items():
+        if _differs(inertia, old.description.links[link]):
+            if link not in links:
+                raise RbdError(f"{name} has no link '{link}': is it the description of this model?")
+            edits.append(_inertial(data, links[link], inertia))
+    joints = {place.attributes.get("name", ""): place for place in root.children if place.path[-1] == "joint"}
+    before = {spec.name: spec for spec in old.description.joints}
+    added: list[str] = []
+    for spec in new.description.joints:
+        was = before[spec.name]
+        if spec.name not in joints:
+            raise RbdError(f"{name} has no joint '{spec.name}': is it the description of this model?")
+        if not (np.array_equal(spec.damping, was.damping) and np.array_equal(spec.friction, was.friction)):
+            edits.append(_dynamics(data, joints[spec.name], float(np.ravel(spec.damping)[0]),
+                                   float(np.ravel(spec.friction)[0])))
+        if not np.array_equal(spec.rotor_inertia, was.rotor_inertia):
+            edits += _rotor(data, root, spec.name, float(np.ravel(spec.rotor_inertia)[0]), added)
+    if added:
+        if not any(key.startswith("xmlns:drake") for key in root.attributes):
+            at = root.start + len(b"<robot")
+            edits.append((at, at, ' xmlns:drake="https://drake.mit.edu/"'))
+        at = data.rindex(b"<", 0, root.end)
+        edits.append((at, at, "".join(added)))
+    for start, end, text in sorted(edits, reverse=True):
+        data = data[:start] + text.encode("utf-8") + data[end:]
+    return data.decode("utf-8")
+
+
+def _differs(a: Inertia, b: Inertia) -> bool:
+    return a.mass != b.mass or not np.array_equal(a.com, b.com) or not np.array_equal(a.matrix, b.matrix)
+
+
+def _places(data: bytes) -> _Place:
+    """All elements, by their positions."""
+    parser = expat.ParserCreate()
+    open_: list[_Place] = []
+    roots: list[_Place] = []
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        at = parser.CurrentByteIndex
+        place = _Place((*(open_[-1].path if open_ else ()), tag), attributes, at, _end_of_tag(data, at))
+        (open_[-1].children if open_ else roots).append(place)
+        open_.append(place)
+
+    def end(tag: str) -> None:
+        place = open_.pop()
+        at = parser.CurrentByteIndex    # of `</tag>`, or of the tag itself where it is `<tag/>`
+        place.end = place.head if data[place.head - 2:place.head] == b"/>" else data.index(b">", at) + 1
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.Parse(data, True)
+    return roots[0]
+
+
+def _end_of_tag(data: bytes, at: int) -> int:
+    """Behind the `>` of the tag that starts here; one in quotes is none."""
+    quote = 0
+    for i in range(at, len(data)):
+        c = data[i]
+        if quote:
+            quote = 0 if c == quote else quote
+        elif c in b"\"'":
+            quote = c
+        elif c == ord(">"):
+            return i + 1
+    return len(data)
+
+
+def _indent(data: bytes, at: int) -> str:
+    line = data[data.rfind(b"\n", 0, at) + 1:at]
+    return line.decode("utf-8") if not line.strip() else ""
+
+
+def _number(x: float) -> str:
+    return f"{x:.{DIGITS}g}" if x else "0"
+
+
+def _inertial(data: bytes, link: _Place, inertia: Inertia) -> tuple[int, int, str]:
+    """The edit that gives a link this inertial; axes are those of the link."""
+    old = link.child("inertial")
+    margin = _indent(data, old.start if old else link.start)
+    outer = margin if old else margin + "  "
+    inner = outer + "  "
+    com, I = (" ".join(_number(float(x)) for x in inertia.com), inertia.matrix)
+    entries = " ".join(f'{name}="{_number(float(I[i, j]))}"' for name, i, j in (
+        ("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2), ("izz", 2, 2)))
+    text = (f'<inertial>\n{inner}<origin xyz="{com}" rpy="0 0 0"/>\n{inner}<mass value="{_number(inertia.mass)}"/>\n'
+            f'{inner}<inertia {entries}/>\n{outer}</inertial>')
+    return (old.start, old.end, text) if old else _inside(data, link, text)
+
+
+def _inside(data: bytes, place: _Place, text: str) -> tuple[int, int, str]:
+    """The edit that puts this first into an element."""
+    margin = _indent(data, place.start)
+    if place.end == place.head:    # <link …/>
+        tag = place.path[-1]
+        return place.head - 2, place.head, f">\n{margin}  {text}\n{margin}</{tag}>"
+    return place.head, place.head, f"\n{margin}  {text}"
+
+
+def _dynamics(data: bytes, joint: _Place, damping: float, friction: float) -> tuple[int, int, str]:
+    old = joint.child("dynamics")
+    kept = {} if old is None else {key: value for key, value in old.attributes.items()
+                                   if key not in ("damping", "friction")}
+    others = "".join(f' {key}="{_escaped(value)}"' for key, value in kept.items())
+    text = f'<dynamics damping="{_number(damping)}" friction="{_number(friction)}"{others}/>'
+    return (old.start, old.end, text) if old else _inside(data, joint, text)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+
+
+def _rotor(data: bytes, root: _Place, joint: str, felt: float, added: list[str]) -> list[tuple[int, int, str]]:
+    """Edits of the transmission's rotor; without one, a transmission that only says it."""
+    for transmission in (place for place in root.children if place.path[-1] == "transmission"):
+        names = [place.attributes.get("name") for place in transmission.children if place.path[-1] == "joint"]
+        actuators = [place for place in transmission.children if place.path[-1] == "actuator" and place.child(INERTIA)]
+        if names != [joint] or not actuators:
+            continue
+        edits = []
+        for k, actuator in enumerate(actuators):
+            ratio, place = actuator.child(RATIO), actuator.child(INERTIA)
+            assert place is not None
+            r = abs(float(ratio.attributes.get("value", "1"))) if ratio else 1.0
+            value = felt / r**2 if k == 0 and r > 0.0 else 0.0
+            edits.append((place.start, place.end, f'<{INERTIA} value="{_number(value)}"/>'))
+        return edits
+    added.append(f'  <transmission name="{_escaped(joint)}_rotor">\n    <joint name="{_escaped(joint)}"/>\n'
+                 f'    <actuator name="{_escaped(joint)}_rotor">\n      <{INERTIA} value="{_number(felt)}"/>\n'
+                 f'      <{RATIO} value="1"/>\n    </actuator>\n  </transmission>\n')
+    return []

@@ -1,0 +1,71 @@
+"""`rbd excite` and `rbd identify`: from a description to a motion, from its recording to a better description."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import yaml
+from support.recordings import periodic, perturbed, record
+
+import rbd_ros as rbd
+from rbd_ros.cli.doctor import examine
+from rbd_ros.cli.main import main
+
+pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
+URDF = str(rbd.sample_path("iiwa"))
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    path = tmp_path_factory.mktemp("recorded") / "motion.npz"
+    model = rbd.sample("iiwa")
+    found = record(perturbed(model, 3), periodic(model, 3, periods=3))
+    np.savez(path, t=found.t, q=found.q, tau=found.tau, joints=np.array(found.joints))
+    return str(path)
+
+
+def test_identify_writes_a_description_and_a_report(recording, tmp_path, capsys):
+    new, page = tmp_path / "new.urdf", tmp_path / "report.html"
+    assert main(["identify", recording, "--urdf", URDF, "-o", str(new), "--report", str(page)]) == 0
+    said = capsys.readouterr()
+    assert "residual on motion that was not fitted: 0." in said.out and "consistent fit" in said.err
+    assert all(len(line) <= 110 for line in said.out.splitlines()), said.out
+    rows = {line.split()[0]: line.split()[1:] for line in said.out.splitlines() if line.startswith("joint_")}
+    assert rows["joint_1"][4] == "–" and float(rows["joint_7"][4]) > 0.0    # the first rotor is felt as its link is
+    truth, found = perturbed(rbd.sample("iiwa"), 3), rbd.load_urdf(new)
+    q = truth.random_configuration(0)
+    np.testing.assert_allclose(rbd.gravity_effort(found, q), rbd.gravity_effort(truth, q), atol=0.1)
+    np.testing.assert_allclose(found.damping, truth.damping, rtol=0.05)
+    np.testing.assert_allclose(rbd.mass_matrix(found, q), rbd.mass_matrix(truth, q), atol=0.02)
+    assert examine(new).healthy
+    text = page.read_text()
+    assert text.count("<svg") == 7 and "joint_1" in text and text.count("<polyline") == 21
+    assert main(["identify", recording, "--urdf", URDF, "--mode", "friction", "--delay", "0", "--cutoff", "5"]) == 0
+
+
+def test_what_is_wrong_is_one_line(recording, tmp_path, capsys):
+    for arguments, words in (([str(tmp_path / "no.csv"), "--urdf", URDF], "cannot read"),
+                             ([recording, "--urdf", URDF, "--gains", "x"], "--gains"),
+                             ([recording, "--urdf", URDF, "--mode", "payload"], "body"),
+                             ([recording, "--urdf", URDF, "-o", str(tmp_path / "a" / "b")], "cannot write")):
+        assert main(["identify", *arguments]) == 1
+        assert words in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_excite_writes_a_trajectory_within_the_limits(tmp_path, capsys):
+    path = tmp_path / "motion.yaml"
+    arm = str(rbd.sample_path("two_link"))
+    assert main(["excite", arm, "-o", str(path), "--duration", "6", "--seconds", "2", "--acceleration", "10",
+                 "--velocity", "0.5"]) == 0
+    said = capsys.readouterr()
+    assert "condition number" in said.out and str(path) in said.out and "log det" in said.err + "log det"
+    model = rbd.sample("two_link")
+    v = np.array([point["velocities"] for point in yaml.safe_load(path.read_text())["points"]])
+    assert np.abs(v).max() <= 0.5 * model.velocity_limit.max() + 1e-9
+    iiwa = str(rbd.sample_path("iiwa"))
+    assert main(["excite", iiwa, "-o", str(path), "--duration", "5", "--seconds", "3", "--floor", "0.3"]) == 0
+    assert "clearance     at least 0." in capsys.readouterr().out
+    q = np.array([point["positions"] for point in yaml.safe_load(path.read_text())["points"]])
+    assert rbd.forward_kinematics(rbd.sample("iiwa"), q)[:, 4:, 2, 3].min() > 0.299
+    for wrong in (["--velocity", "2"], ["--margin", "0.5"], ["--duration", "-1"]):
+        assert main(["excite", arm, "-o", str(path), *wrong]) == 1
+        assert capsys.readouterr().err.startswith("rbd excite:")

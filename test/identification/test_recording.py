@@ -1,0 +1,242 @@
+"""Recordings: files and names, filters and derivatives, and what is said of data that are not as they should be."""
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from support.recordings import periodic, perturbed, record
+
+import rbd_ros as rbd
+from rbd_ros.core.identification.recorded.signals import low_pass, prepare
+
+pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
+MODEL = rbd.sample("two_link")
+TRUTH = perturbed(MODEL)
+MOTION = periodic(MODEL, period=8.0, periods=1)
+RECORDING = record(TRUTH, MOTION, rate=200.0)
+
+
+def changed(**parts):
+    given = {name: getattr(RECORDING, name) for name in ("t", "q", "v", "a", "tau", "joints")} | parts
+    return rbd.Recording(given.pop("t"), given.pop("q"), **given)
+
+
+def equal(a, b):
+    assert a.joints == b.joints
+    for name in ("t", "q", "tau"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-8, atol=1e-12)
+
+
+def test_csv_and_npz_hold_what_was_written(tmp_path):
+    t, q, tau, names = RECORDING.t, RECORDING.q, RECORDING.tau, RECORDING.joints
+    head = ",".join(["t", *(f"q_{name}" for name in names), *(f"{name}/effort" for name in names), "remark"])
+    rows = [",".join(f"{x:.12g}" for x in row) + ",x" for row in np.column_stack([t, q, tau])]
+    (tmp_path / "a.csv").write_text("\n".join([head, *rows]))
+    equal(rbd.Recording.load(tmp_path / "a.csv"), RECORDING)
+    np.savetxt(tmp_path / "b.csv", np.column_stack([t, q, tau]), delimiter=",")
+    equal(rbd.Recording.from_csv(tmp_path / "b.csv", {"t": 0, "q": 1, "tau": 1 + MODEL.nv}, names), RECORDING)
+    np.savez(tmp_path / "c.npz", t=t, q=q, tau=tau, joints=np.array(names))
+    equal(rbd.Recording.load(tmp_path / "c.npz"), RECORDING)
+
+
+@pytest.mark.parametrize("name, content, words", [
+    ("a.csv", b"", "empty"), ("a.csv", b"a,b\n1,2\n", "expected a header"), ("a.csv", b"t,q_x,tau_x\n", "no rows"),
+    ("a.csv", b"\xff\xfe\x00", "cannot read|expected a header"), ("a.npz", b"PK", "cannot read"),
+    ("a.npz", b"", "cannot read"), ("b.npz", None, "cannot read")])
+def test_files_that_are_none(tmp_path, name, content, words):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(rbd.RbdError, match=words):
+        rbd.Recording.load(tmp_path / name)
+
+
+def test_a_bag_is_read_without_ros(tmp_path):
+    rosbag2 = pytest.importorskip("rosbags.rosbag2")
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS2_JAZZY)
+    State, Header, Time = (store.types[name] for name in (
+        "sensor_msgs/msg/JointState", "std_msgs/msg/Header", "builtin_interfaces/msg/Time"))
+    for kind in (rosbag2.StoragePlugin.SQLITE3, rosbag2.StoragePlugin.MCAP):
+        path = tmp_path / kind.name
+        with rosbag2.Writer(path, version=9, storage_plugin=kind) as writer:
+            connection = writer.add_connection("/joint_states", State.__msgtype__, typestore=store)
+            for t, q, tau in zip(RECORDING.t, RECORDING.q, RECORDING.tau, strict=True):
+                stamp = round(1e9 * t) + 1_700_000_000 * 10**9
+                message = State(Header(Time(*divmod(stamp, 10**9)), ""), [*RECORDING.joints[::-1], "gripper"],
+                                np.array([*q[::-1], 0.1]), np.zeros(0), np.array([*tau[::-1], np.nan]))
+                writer.write(connection, stamp, store.serialize_cdr(message, State.__msgtype__))
+        found = rbd.Recording.load(path)
+        assert set(found.joints) == set(RECORDING.joints)
+        ordered, _ = found.in_order_of(MODEL)
+        np.testing.assert_allclose(ordered.tau, RECORDING.tau)
+        np.testing.assert_allclose(ordered.t - ordered.t[0], RECORDING.t, atol=1e-6)
+        with pytest.raises(rbd.RbdError, match="has no topic /efforts; it has /joint_states"):
+            rbd.Recording.from_bag(path, topic="efforts")
+    with pytest.raises(rbd.RbdError, match="cannot read"):
+        rbd.Recording.load(tmp_path / "none")
+
+
+def test_names_decide_not_the_order():
+    order = [1, 0]
+    names = tuple(RECORDING.joints[i] for i in order)
+    other = changed(q=RECORDING.q[:, order], tau=RECORDING.tau[:, order], joints=names)
+    equal(other.in_order_of(MODEL)[0], RECORDING)
+    more = changed(q=np.column_stack([RECORDING.q, RECORDING.t]), tau=np.column_stack([RECORDING.tau, RECORDING.t]),
+                   joints=(*RECORDING.joints, "gripper"))
+    assert more.in_order_of(MODEL)[1] == ("gripper",)
+    with pytest.raises(rbd.RbdError, match=f"unknown joint '{RECORDING.joints[1]}'"):
+        changed(joints=(RECORDING.joints[0], "elbo")).in_order_of(MODEL)
+    with pytest.raises(rbd.RbdError, match="quaternions"):
+        RECORDING.in_order_of(rbd.sample("biped", root="floating"))
+
+
+def test_the_filter_has_the_same_response_at_every_rate_and_no_phase():
+    for rate in (100.0, 1000.0):
+        t = np.arange(0.0, 8.0, 1.0 / rate)
+        for f, gain in ((0.5, 1.0), (5.0, 0.5), (10.0, 1.0 / 257.0)):
+            x = np.sin(2.0 * np.pi * f * t)
+            middle = slice(len(t) // 3, 2 * len(t) // 3)
+            np.testing.assert_allclose(low_pass(x, rate, 5.0)[middle], gain * x[middle], atol=2e-3)
+
+
+def test_velocities_and_accelerations_are_those_of_the_motion():
+    prepared = prepare(MODEL, record(TRUTH, MOTION, rate=200.0, encoder=0.0), cutoff=10.0)
+    (piece,) = prepared.pieces
+    inner = slice(len(piece.t) // 8, -len(piece.t) // 8)
+    q, v, a = MOTION(piece.t)[:3]
+    for found, expected in ((piece.q, q), (piece.v, v), (piece.a, a)):
+        np.testing.assert_allclose(found[inner], expected[inner], atol=2e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("encoder", [0.0, 1e-5, 1e-4, 3e-4])
+def test_the_cutoff_follows_the_motion_and_not_the_noise(encoder):
+    for rate in (100.0, 500.0):
+        assert prepare(MODEL, record(TRUTH, MOTION, rate=rate, encoder=encoder)).cutoff < 6.0
+    fast = periodic(MODEL, period=1.0, periods=8)    # up to 5 Hz
+    assert 15.0 < prepare(MODEL, record(TRUTH, fast, rate=500.0, encoder=encoder)).cutoff <= 40.0
+
+
+def mutilated(kind, rng):
+    """A recording of which something is wrong, and what is said of it."""
+    t, q, tau = RECORDING.t.copy(), RECORDING.q.copy(), RECORDING.tau.copy()
+    n = len(t)
+    at = int(rng.integers(n // 4, 3 * n // 4))
+    if kind == "nan":
+        q[rng.integers(0, n, 20), 0] = np.nan
+        return changed(q=q), "rows are not finite"
+    if kind == "gap":
+        cut = np.r_[0:at, at + 100:n]
+        return changed(t=t[cut], q=q[cut], tau=tau[cut]), "gap"
+    if kind == "restart":
+        t[at:] -= t[at] - 0.5
+        return changed(t=t), "time goes back"
+    if kind == "shuffled":
+        order = rng.permutation(n)
+        return changed(t=t[order], q=q[order], tau=tau[order]), "not in order of time"
+    if kind == "twice":
+        cut = np.sort(np.r_[0:n, at:at + 30])
+        return changed(t=t[cut], q=q[cut], tau=tau[cut]), "the stamp of the row before"
+    if kind == "still":
+        q[:, 0] = 0.3
+        return changed(q=q), "do not move"
+    if kind == "no effort":
+        tau[:, 1] = 0.0
+        return changed(tau=tau), "constant, left out"
+    if kind == "infinite":
+        tau[at] = np.inf
+        return changed(tau=tau), "rows are not finite"
+    if kind == "sign":
+        return changed(tau=tau * [1.0, -1.0]), "opposite sign"
+    if kind == "velocities":
+        v = MOTION(t).v[:, ::-1]
+        return changed(v=v), "is not the derivative of its position; it is that of"
+    raise ValueError(kind)
+
+
+KINDS = ("nan", "gap", "restart", "shuffled", "twice", "still", "no effort", "infinite", "sign", "velocities")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_wrong_is_found_and_said(kind):
+    recording, words = mutilated(kind, np.random.default_rng(0))
+    found = rbd.identify(MODEL, recording, delay=0.0)
+    assert any(words in finding for finding in found.findings), found.findings
+
+
+def worse(rng):
+    """A recording of which a lot is wrong."""
+    recording = RECORDING
+    for _ in range(int(rng.integers(1, 4))):
+        t, q, tau = recording.t.copy(), recording.q.copy(), recording.tau.copy()
+        n, nv = q.shape
+        at, width = int(rng.integers(n)), int(rng.integers(1, n))
+        match int(rng.integers(10)):
+            case 0:
+                q[rng.integers(0, n, width), rng.integers(nv)] = rng.choice([np.nan, np.inf, 1e300, 0.0])
+            case 1:
+                tau[at:at + width] = rng.choice([np.nan, 0.0, 1e12, -np.inf])
+            case 2:
+                t[at:] += rng.choice([-1.0, 1.0]) * 10.0 ** rng.uniform(-4, 12)
+            case 3:
+                order = rng.permutation(n)
+                t = t[order]
+            case 4:
+                q, tau = q[:, ::-1], tau[:, rng.permutation(nv)]
+            case 5:
+                rows = slice(at, at + max(int(rng.integers(300)), 1))
+                t, q, tau = t[rows], q[rows], tau[rows]
+            case 6:
+                q[:, rng.integers(nv)] = rng.choice([0.0, 1.0, 1e5])
+            case 7:
+                t[at:at + width] = t[at]
+            case 8:
+                t = np.full(n, rng.choice([0.0, np.nan, 1e18]))
+            case 9:
+                q = q * 180.0 / np.pi
+        recording = rbd.Recording(t, q, tau=tau, joints=recording.joints)
+    return recording
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_mutilated_recordings_end_in_a_clear_error_or_a_result_that_says_what_was_left_out(block):
+    refused = 0
+    for seed in range(25 * block, 25 * (block + 1)):
+        recording = worse(np.random.default_rng((3, seed)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)    # no computation went astray on the way
+            try:
+                found = rbd.identify(MODEL, recording)
+            except rbd.RbdError as error:
+                assert len(str(error)) > 20
+                refused += 1
+                continue
+        assert np.isfinite(found.model.inertial_parameters).all() and np.isfinite(found.offset).all()
+        lost = len(recording.t) - np.sum(np.isfinite(np.column_stack([recording.t, recording.q, recording.tau])).all(1))
+        assert not lost or found.findings, seed
+    assert 0 < refused < 25
+
+
+@pytest.mark.parametrize("given, words", [
+    (lambda: rbd.Recording([], np.zeros((0, 2)), tau=np.zeros((0, 2))), "no samples"),
+    (lambda: rbd.Recording([0.0], [[1.0]], tau=[[1.0, 2.0]]), "2 columns"),
+    (lambda: rbd.Recording([0.0, 1.0], [[1.0]], tau=[[1.0]]), "1 rows"),
+    (lambda: rbd.Recording([0.0], [["x"]], tau=[[1.0]]), "expected numbers"),
+    (lambda: rbd.Recording([0.0], [1.0], tau=[[1.0]]), "dimensions"),
+    (lambda: changed(joints=("a", "a")), "occurs twice"), (lambda: changed(joints=("a",)), "1 names"),
+    (lambda: rbd.identify(MODEL, changed(joints=None, q=RECORDING.q[:, :1], tau=RECORDING.tau[:, :1])), "1 columns"),
+    (lambda: rbd.identify(MODEL, RECORDING.part(slice(0, 30))), "30 rows"),
+    (lambda: rbd.identify(MODEL, RECORDING.part(slice(0, 150))), "no piece of at least"),
+    (lambda: rbd.identify(MODEL, None), "expected rbd.Recording"),
+    (lambda: rbd.identify(MODEL, RECORDING, mode="all"), "unknown mode"),
+    (lambda: rbd.identify(MODEL, RECORDING, mode="payload"), "body"),
+    (lambda: rbd.identify(MODEL, RECORDING, gains=[1.0, 0.0]), "gains"),
+    (lambda: rbd.identify(MODEL, RECORDING, gains={"x": 1.0}), "unknown joint"),
+    (lambda: rbd.identify(MODEL, RECORDING, delay="x"), "delay"),
+    (lambda: rbd.identify(MODEL, RECORDING, cutoff=0.0), "cutoff"),
+    (lambda: rbd.identify(MODEL, RECORDING, holdout=1.0), "holdout"),
+    (lambda: rbd.identify(MODEL, RECORDING, prior=-1.0), "prior")])
+def test_wrong_input_is_a_clear_error(given, words):
+    with pytest.raises(rbd.RbdError, match=words):
+        given()

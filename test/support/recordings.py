@@ -1,0 +1,61 @@
+"""Recordings of simulated arms whose parameters are known: periodic motions, efforts of inverse dynamics, noise."""
+
+import dataclasses
+
+import numpy as np
+
+import rbd_ros as rbd
+from rbd_ros.core.motion.periodic_motion import PeriodicMotion, fourier
+
+
+def perturbed(model, seed=0, mass=0.2, place=0.02, size=0.3, rotors=True, friction=True):
+    """A robot as its description should have been: other masses, places, inertias, rotors, friction; real bodies."""
+    rng = np.random.default_rng((7, seed))
+    links = {}
+    for name, old in model.description.links.items():
+        if old.is_zero:
+            links[name] = old
+            continue
+        m = old.mass * rng.uniform(1.0 - mass, 1.0 + mass)
+        second = 0.5 * np.trace(old.matrix) * np.eye(3) - old.matrix
+        sizes, axes = np.linalg.eigh(second)
+        sizes = np.maximum(sizes, 0.05 * sizes[-1]) * rng.uniform(1.0 - size, 1.0 + size, 3)
+        second = axes @ np.diag(sizes) @ axes.T
+        links[name] = rbd.Inertia(m, old.com + place * rng.normal(size=3), np.trace(second) * np.eye(3) - second)
+    found = rbd.RobotModel.from_description(dataclasses.replace(model.description, links=links))
+    if rotors:
+        found = found.with_(armature=rng.uniform(0.02, 0.1, model.nv))
+    if friction:
+        found = found.with_(damping=rng.uniform(0.2, 1.0, model.nv), friction=rng.uniform(0.2, 1.0, model.nv))
+    return found
+
+
+def periodic(model, seed=0, period=10.0, periods=2, harmonics=5, reach=0.9):
+    """A random periodic motion about neutral."""
+    rng = np.random.default_rng((8, seed))
+    c = rng.normal(size=(2 * harmonics + 1, model.nv)) / np.sqrt(harmonics) * reach
+    return PeriodicMotion(c, period, periods)
+
+
+def record(truth, motion, seed=0, rate=250.0, noise=0.05, encoder=1e-6, delay=0.0, offset=0.0, **options):
+    """What its drivers would have written: efforts with white noise (N m), positions with noise (rad), a delay (s)."""
+    rng = np.random.default_rng((9, seed))
+    t = np.arange(0.0, motion.duration, 1.0 / rate)
+    tau = efforts(truth, motion, t - delay) + offset
+    tau += noise * rng.normal(size=tau.shape)
+    q = motion(t).q + encoder * rng.normal(size=tau.shape)
+    return rbd.Recording(t, q, tau=tau, **{"joints": truth.velocity_names, **options})
+
+
+def efforts(truth, motion, t):
+    """What the motors do at these times, the motion going on before and after as it is periodic."""
+    q, v, a = motion(np.mod(t, motion.duration))[:3]
+    return rbd.inverse_dynamics(truth, q, v, a) + rbd.friction_effort(truth, v)
+
+
+def rest_to_rest(motion):
+    """A motion with the same harmonics that is at rest at its ends."""
+    count = len(motion.coefficients) // 2
+    start = np.concatenate([fourier(np.zeros(1), count, motion.period, d) for d in (1, 2)])
+    c = motion.coefficients - np.linalg.pinv(start) @ (start @ motion.coefficients)
+    return type(motion)(c, motion.period, motion.periods)
