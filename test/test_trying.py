@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from support.trees import random_tree
 import rbd_ros as rbd
 from rbd_ros.core.trying import trying
 
+MODEL = rbd.sample("two_link")
 CORE = Path(__file__).parents[1] / "rbd_ros" / "core"
 TRYING = [function for function in vars(rbd).values() if "<trying " in getattr(
     getattr(function, "__code__", None), "co_filename", "")]
@@ -39,17 +41,17 @@ def test_signature_and_name_are_those_of_the_decorated_function(function):
 def example():
     calls = []
 
-    def at_once(x, y):
+    def at_once(model, x, y):
         calls.append("at once")
         return x + y if isinstance(x, float) else [][x]
 
     @trying(at_once)
-    def total(x, y=1.0, *more, extra=None, scale=2.0):
+    def total(model, x, y=1.0, *more, extra=None, scale=2.0):
         """Adds."""
         calls.append("closely")
         return x, y, more, extra, scale
 
-    return total, calls
+    return partial(total, MODEL), calls
 
 
 def test_what_is_tried_first():

@@ -40,7 +40,7 @@ def needed(name):
 
 
 PLANNED = ["optimize_motion", "time_optimal"]    # of motions, not of states
-LEARNT = ["base_parameters", "excitation", "identify"]    # of models and recordings
+LEARNT = ["base_parameters", "c_source", "excitation", "identify", "specialize"]    # of models and recordings
 FREE = [name for name in FUNCTIONS
         if first(name) == "model" and "constraints" not in needed(name) and name not in (*PLANNED, *LEARNT)]
 CONSTRAINED = [name for name in FUNCTIONS if "constraints" in needed(name)]

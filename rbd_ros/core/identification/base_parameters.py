@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import RbdError, shown
 from ..model.inertia import read_only
 from ..model.robot_model import RobotModel
+from ..model.state import not_a_model
 from .regressor_columns import columns_of, full_regressor, parameter_names
 
 Array = NDArray[np.float64]
@@ -57,6 +58,8 @@ def base_parameters(model: RobotModel, *, rotors: bool = False, friction: bool =
     rotors: rotor inertias are unknown, too. friction: viscous and Coulomb friction and offsets, too. `RbdError` for a
     model without joints.
     """
+    if not isinstance(model, RobotModel):
+        raise not_a_model(model)
     wanted = ["inertial", *(["rotor"] if rotors else []),
               *(["viscous", "coulomb", "offset"] if friction else [])]
     if not model.nv:
