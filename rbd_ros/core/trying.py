@@ -4,6 +4,7 @@ An entry takes float64 arrays of one state and checks them itself: to look at ty
 times as long as inverse dynamics does. What decides between the two is written here, once:
 
 * `at_once` calls the entry, and returns the result, or None where the entry refuses the input or the result;
+* a specialised model (`specialize`) has code of its own for batches, which is tried next;
 * the decorated function takes everything else: lists, batches, external wrenches, and whatever is wrong, by name.
 
 A parameter with the default None that `at_once` does not have, `external_wrenches` for one, is None where it is tried.
@@ -25,17 +26,23 @@ _SOURCE = """
 def {name}({parameters}):
     if {absent}:
         try:
-            if {model}._specialized is not None and "{name}" in {model}._specialized:
-                found = {model}._specialized["{name}"]({inputs})
-                if found is not None:
-                    return found
             found = at_once({tried})
             if found is not None:
                 return found
         except UNSUITED:
             pass
+        found = by_own_code("{name}", {tried})
+        if found is not None:
+            return found
     return looked_at({passed})
 """
+
+
+def by_own_code(name: str, model: Any, *inputs: Any) -> Any:
+    """What the code of a specialised model makes of a batch; None where there is none, or not for these inputs."""
+    own = getattr(model, "_specialized", None)
+    call = own.get(name) if own else None
+    return None if call is None else call(*inputs)
 
 
 def trying(at_once: Callable[..., Any]) -> Callable[[F], F]:
@@ -47,10 +54,11 @@ def trying(at_once: Callable[..., Any]) -> Callable[[F], F]:
         absent = [f"{parameter.name} is None" for parameter in parameters
                   if parameter.name not in tried and parameter.default is None]
         source = _SOURCE.format(
-            name=function.__name__, model=tried[0], inputs=", ".join(tried[1:]), parameters=_declared(parameters),
+            name=function.__name__, parameters=_declared(parameters),
             absent=" and ".join(absent) or "True",
             tried=", ".join(tried), passed=", ".join(map(_passed, parameters)))
-        scope: dict[str, Any] = {"at_once": at_once, "looked_at": function, "UNSUITED": UNSUITED}
+        scope: dict[str, Any] = {"at_once": at_once, "looked_at": function, "by_own_code": by_own_code,
+                                 "UNSUITED": UNSUITED}
         exec(compile(source, f"<trying {at_once.__module__}.{at_once.__name__}>", "exec"), scope)
         made: Any = scope[function.__name__]
         plain: Any = function

@@ -1,57 +1,20 @@
-"""Calling a robot's own code: one state, or many in blocks of lanes, spread over threads."""
+"""Calling a robot's own code: many states in blocks of lanes, spread over threads."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compile import COMPILED, entry, kernel, quick_entry
+from ..compile import COMPILED, entry
 from .llvm import WIDTH
 
 if COMPILED:
     from ..numba_inside import call_at
 
 Array = NDArray[np.float64]
-HEAD = 4        # numbers that tell address and sizes of the inputs
 PIECE = 512    # states that a thread takes at least
-
-
-@kernel
-def copied(work, i, k, x):
-    """Input number i to work[k:]; whether it has the right size and finite numbers."""
-    if x.shape[0] != int(work[1 + i]):
-        return False
-    finite = True
-    for j in range(x.shape[0]):
-        work[k + j] = x[j]
-        finite &= x[j] - x[j] == 0.0
-    return finite
-
-
-@kernel
-def called(work, k, out):
-    """Run the code on the inputs in work[HEAD:k]; whether it is for them, and the outputs are finite."""
-    count = out.shape[0]
-    call_at(work[:1].view(np.int64)[0], work[HEAD:].ctypes.data, work[k:].ctypes.data)
-    good = work[k + count] == 1.0
-    for i in range(count):
-        out[i] = work[k + i]
-        good &= out[i] - out[i] == 0.0
-    return good
-
-
-@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
-def one_entry(work, q, v, a, out):
-    """One state. work: address of the code, sizes of the inputs, then room for inputs and outputs. False where the code
-    is not for it: other sizes, numbers that are not finite, guards that do not hold.
-    """
-    k = HEAD + q.shape[0]
-    n = v.shape[0]
-    return (copied(work, 0, HEAD, q) and copied(work, 1, k, v) and copied(work, 2, k + n, a)
-            and called(work, k + 2 * n, out))
 
 
 @entry("int64(int64, float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], int64, "
@@ -87,23 +50,6 @@ def blocks_entry(address, x0, x1, x2, x3, x4, start, end, out, good):
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}
-
-
-def one_state(address: int, sizes: Sequence[int], count: int) -> Callable[..., Array | None]:
-    """What calls code for one state with inputs of these sizes: an array of `count` outputs, None where the code is not
-    for the state. `TypeError` or the like for what are no arrays of one state.
-    """
-    work = np.zeros(HEAD + sum(sizes) + count + 1)
-    work[:1].view(np.int64)[0] = address
-    work[1:1 + len(sizes)] = sizes
-    one_entry.compile()
-    one, empty = one_entry.call, np.empty
-
-    def call(q: Any, v: Any, a: Any) -> Array | None:
-        out = empty(count)
-        return out if one(work, q, v, a, out) else None
-
-    return call
 
 
 def many_states(address: int, inputs: Sequence[Array], out: Array, threads: int) -> NDArray[np.bool_]:

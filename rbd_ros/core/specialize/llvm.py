@@ -1,4 +1,4 @@
-"""A program as LLVM code for `lanes` states at once: `void f(double* in, double* out)`, arrays [number][lane].
+"""A program as LLVM code for `WIDTH` states at once: `void f(double* in, double* out)`, arrays [number][lane].
 
 The last number out is 1 where all guards hold, 0 where the ordinary kernel is to compute the state. Multiplications and
 additions may be contracted, as in the kernels. Sine and cosine are those of `lie.sincos`, without branches.
@@ -6,13 +6,13 @@ additions may be contracted, as in the kernels. Sine and cosine are those of `li
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-
 from ..lie import sincos as reference
 from . import program as p
 from .program import Program
 
-WIDTH = 8          # states at once, and angles at once where there is one state
+WIDTH = 8          # states at once
+TYPE, TRUTH = f"<{WIDTH} x double>", f"<{WIDTH} x i1>"
+ALL = "<" + ", ".join(["i1 true"] * WIDTH) + ">"
 _ROUND = 6755399441055744.0    # 1.5 · 2^52: adding and taking it away rounds to a whole number
 _BINARY = {p.ADD: "fadd contract", p.SUB: "fsub contract", p.MUL: "fmul contract", p.DIV: "fdiv"}
 _COMPARE = {p.GREATER: "ogt", p.AT_LEAST: "oge", p.EQUAL: "oeq"}
@@ -23,20 +23,13 @@ def _bits(x: float) -> str:
 
 
 class _Printer:
-    """Lines of one function, in numbers of one type."""
+    """Lines of one function."""
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self) -> None:
         self.lines: list[str] = []
-        self.lanes, self.type = lanes, "double" if lanes == 1 else f"<{lanes} x double>"
-        self.truth = "i1" if lanes == 1 else f"<{lanes} x i1>"
-        self.suffix = "f64" if lanes == 1 else f"v{lanes}f64"
-        self._constants: dict[float, str] = {}
 
     def constant(self, x: float) -> str:
-        if x not in self._constants:
-            one = f"double {_bits(x)}"
-            self._constants[x] = _bits(x) if self.lanes == 1 else "<" + ", ".join([one] * self.lanes) + ">"
-        return self._constants[x]
+        return "<" + ", ".join([f"double {_bits(x)}"] * WIDTH) + ">"
 
     def name(self) -> str:
         return f"%x{len(self.lines)}"
@@ -48,31 +41,31 @@ class _Printer:
         return name
 
     def do(self, operation: str, a: str, b: str) -> str:
-        return self.put(f"{operation} {self.type} {a}, {b}")
+        return self.put(f"{operation} {TYPE} {a}, {b}")
 
     def call(self, function: str, a: str) -> str:
-        return self.put(f"call {self.type} @llvm.{function}.{self.suffix}({self.type} {a})")
+        return self.put(f"call {TYPE} @llvm.{function}.v{WIDTH}f64({TYPE} {a})")
 
     def compare(self, how: str, a: str, b: str) -> str:
-        return self.put(f"fcmp {how} {self.type} {a}, {b}")
+        return self.put(f"fcmp {how} {TYPE} {a}, {b}")
 
     def both(self, a: str, b: str) -> str:
-        return self.put(f"and {self.truth} {a}, {b}")
+        return self.put(f"and {TRUTH} {a}, {b}")
 
     def select(self, condition: str, a: str, b: str) -> str:
-        return self.put(f"select {self.truth} {condition}, {self.type} {a}, {self.type} {b}")
+        return self.put(f"select {TRUTH} {condition}, {TYPE} {a}, {TYPE} {b}")
 
     def at(self, array: str, k: int) -> str:
         """Where number k of an array begins."""
-        return self.put(f"getelementptr inbounds double, ptr {array}, i64 {k * self.lanes}")
+        return self.put(f"getelementptr inbounds double, ptr {array}, i64 {k * WIDTH}")
 
     def load(self, array: str, k: int) -> str:
         place = self.at(array, k)
-        return self.put(f"load {self.type}, ptr {place}, align 8")
+        return self.put(f"load {TYPE}, ptr {place}, align 8")
 
     def store(self, value: str, array: str, k: int) -> None:
         place = self.at(array, k)
-        self.lines.append(f"store {self.type} {value}, ptr {place}, align 8")
+        self.lines.append(f"store {TYPE} {value}, ptr {place}, align 8")
 
 
 def sine_and_cosine(f: _Printer, x: str) -> tuple[str, str, str]:
@@ -117,18 +110,18 @@ def sine_and_cosine(f: _Printer, x: str) -> tuple[str, str, str]:
     quarter = whole(f.do("fsub", f.do("fmul", count, c(0.25)), c(0.375)))
     quadrant = f.do("fsub", count, f.do("fmul", c(4.0), quarter))
     one, two, three = (f.compare("oeq", quadrant, c(k)) for k in (1.0, 2.0, 3.0))
-    odd, back = f.put(f"or {f.truth} {one}, {three}"), f.put(f"or {f.truth} {two}, {three}")
-    negative = f.put(f"or {f.truth} {one}, {two}")
+    odd, back = f.put(f"or {TRUTH} {one}, {three}"), f.put(f"or {TRUTH} {two}, {three}")
+    negative = f.put(f"or {TRUTH} {one}, {two}")
     found = []
     for value, other, sign in ((s, o, back), (o, s, negative)):
         size = f.select(odd, other, value)
-        found.append(f.select(sign, f.put(f"fneg {f.type} {size}"), size))
+        found.append(f.select(sign, f.put(f"fneg {TYPE} {size}"), size))
     return found[0], found[1], good
 
 
-def printed(program: Program, name: str, lanes: int) -> str:
+def printed(program: Program, name: str) -> str:
     """The text of a module with this one function."""
-    f = _Printer(lanes)
+    f = _Printer()
     value: dict[int, str] = {}
     angles: dict[int, tuple[str, str]] = {}
     good: list[str] = []
@@ -140,19 +133,19 @@ def printed(program: Program, name: str, lanes: int) -> str:
         elif node.op in _BINARY:
             value[i] = f.do(_BINARY[node.op], value[node.a], value[node.b])
         elif node.op == p.NEG:
-            value[i] = f.put(f"fneg {f.type} {value[node.a]}")
+            value[i] = f.put(f"fneg {TYPE} {value[node.a]}")
         elif node.op in (p.SQRT, p.ABS):
             value[i] = f.call("sqrt" if node.op == p.SQRT else "fabs", value[node.a])
         elif node.op in (p.SIN, p.COS):
             if node.a not in angles:
-                for group in _groups(program, node.a, angles, 1 if lanes > 1 else WIDTH):
-                    good += _angles(f, program, group, value, angles)
+                sine, cosine, exact = sine_and_cosine(f, value[node.a])
+                angles[node.a] = sine, cosine
+                good.append(exact)
             value[i] = angles[node.a][node.op == p.COS]
     for guard in program.guards:
         how = _COMPARE[guard.comparison]
         held = f.compare(how, value[guard.left], value[guard.right])
-        true = "true" if lanes == 1 else "<" + ", ".join(["i1 true"] * lanes) + ">"
-        good.append(held if guard.outcome else f.put(f"xor {f.truth} {held}, {true}"))
+        good.append(held if guard.outcome else f.put(f"xor {TRUTH} {held}, {ALL}"))
     for k, i in enumerate(program.outputs):
         f.store(value[i], "%out", k)
     ok = f.constant(1.0)
@@ -160,45 +153,6 @@ def printed(program: Program, name: str, lanes: int) -> str:
         ok = f.select(condition, ok, f.constant(0.0))
     f.store(ok, "%out", len(program.outputs))
     declared = sorted({line.split(" @")[1].split("(")[0] for line in f.lines if " @llvm." in line})
-    kinds = {each: each.rpartition(".")[2] for each in declared}
-    types = {"f64": "double", **{f"v{n}f64": f"<{n} x double>" for n in (lanes, WIDTH)}}
-    heads = [f"declare {types[kinds[each]]} @{each}({types[kinds[each]]})" for each in declared]
+    heads = [f"declare {TYPE} @{each}({TYPE})" for each in declared]
     return "\n".join([*heads, f"define void @{name}(ptr noalias %in, ptr noalias %out) {{",
                       *("  " + line for line in f.lines), "  ret void", "}"])
-
-
-def _groups(program: Program, first: int, done: dict[int, tuple[str, str]], width: int) -> Iterator[list[int]]:
-    """Angles to compute together: `first`, and such as depend on inputs alone."""
-    wanted = [first]
-    if width > 1 and not done:
-        simple: set[int] = set()
-        for i, node in enumerate(program.nodes):
-            if node.op in p.LEAVES or (node.op not in (p.SIN, p.COS) and all(k in simple for k in node.operands)):
-                simple.add(i)
-        for node in program.nodes:
-            if node.op in (p.SIN, p.COS) and node.a in simple and node.a not in wanted and node.a <= first:
-                wanted.append(node.a)
-    for k in range(0, len(wanted), width):
-        yield wanted[k:k + width]
-
-
-def _angles(f: _Printer, program: Program, group: list[int], value: dict[int, str],
-            angles: dict[int, tuple[str, str]]) -> list[str]:
-    """Sines and cosines of these nodes, in one vector where there are several; whether each is exact."""
-    if f.lanes > 1 or len(group) == 1:
-        found = []
-        for i in group:
-            s, c, good = sine_and_cosine(f, value[i])
-            angles[i] = s, c
-            found.append(good)
-        return found
-    wide = _Printer(WIDTH)
-    wide.lines = f.lines
-    vector = wide.constant(0.0)
-    for lane, i in enumerate(group):
-        vector = f.put(f"insertelement {wide.type} {vector}, double {value[i]}, i32 {lane}")
-    s, c, good = sine_and_cosine(wide, vector)
-    for lane, i in enumerate(group):
-        angles[i] = (f.put(f"extractelement {wide.type} {s}, i32 {lane}"),
-                     f.put(f"extractelement {wide.type} {c}, i32 {lane}"))
-    return [f.put(f"extractelement {wide.truth} {good}, i32 {lane}") for lane in range(len(group))]

@@ -1,7 +1,7 @@
 """`rbd.specialize`: a model whose functions run code made for that robot alone."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -15,16 +15,16 @@ from ..model.robot_model import RobotModel
 from ..model.scalars import step_count
 from ..model.state import not_a_model
 from .functions import FUNCTIONS, PUBLIC, recorded
-from .lanes import many_states, one_state
-from .llvm import WIDTH, printed
+from .lanes import many_states
+from .llvm import printed
 from .machine import address_of
-from .program import NoProgram, Program
+from .program import NoProgram
 
 Array = NDArray[np.float64]
 
 
 class SpecializedModel(RobotModel):
-    """A robot model for which functions of `FUNCTIONS` have code of their own, made or loaded when first called."""
+    """A robot model for which functions of `FUNCTIONS` have code of their own, made or loaded at their first batch."""
 
     threads: int
 
@@ -62,31 +62,19 @@ class _Calls:
         self._sizes = [int(np.prod(shape)) for shape in self._shapes]
         self._columns = [model.nq if kind == "q" else model.nv for kind in self._function.inputs]
         key = f"{key_of_core()} {name} {model._block.tobytes().hex()}"
-        programs: list[Program] = []
-
-        def text(lanes: int) -> str:
-            if not programs:
-                programs.append(recorded(model, name))
-            return printed(programs[0], "f", lanes)
-
-        self._wide = address_of("f", f"{key} {WIDTH}", partial(text, WIDTH))
-        self._one: Callable[..., Any] = _nothing    # to call the kernels for all else takes as long
-        if self._function.inputs == "qvv" and self._shapes == ((model.nv,),):
-            self._one = one_state(address_of("f", f"{key} 1", partial(text, 1)), self._columns, model.nv)
+        self._address = address_of("f", key, lambda: printed(recorded(model, name), "f"))
 
     def __call__(self, *inputs: Any) -> Any:
         if isinstance(inputs[-1], tuple):    # of higher derivatives
             inputs = (*inputs[:-1], *inputs[-1])
-        if len(inputs) != len(self._columns):
+        if len(inputs) != len(self._columns) or getattr(inputs[0], "ndim", 0) != 2:
             return None
-        if getattr(inputs[0], "ndim", 0) != 2:
-            return self._one(*inputs)
         given = [np.ascontiguousarray(x, dtype=np.float64) for x in inputs]
         count = len(given[0])
         if any(x.shape != (count, columns) for x, columns in zip(given, self._columns, strict=True)):
             return None
         out = np.empty((count, sum(self._sizes)))
-        good = many_states(self._wide, given, out, self._model.threads)
+        good = many_states(self._address, given, out, self._model.threads)
         if not good.all():    # by the ordinary kernels; what they refuse they name, of the whole batch
             try:
                 rest = PUBLIC[self._name](RobotModel.from_description(self._model.description),
@@ -100,8 +88,8 @@ class _Calls:
 
 
 def specialize(model: RobotModel, functions: Sequence[str] = (), threads: int = 1) -> SpecializedModel:
-    """The same robot with code of its own: every function takes it as it takes `model`; batches are several times as
-    fast, single states of inverse and forward dynamics a little.
+    """The same robot with code of its own for batches, which is several times as fast: every function takes it as it
+    takes `model`. Single states run the ordinary kernels, as to call these takes longer than the code would save.
 
     functions: names of those whose code is made at once, of `FUNCTIONS`; the others' is made when they are first
     called, in 0.1 to some s, and kept on disk. threads: over which batches are spread. Where a state is beyond what the
