@@ -141,12 +141,7 @@ def _mode(key: str, model: RobotModel, urdf: Path, scenario: demo_motion.Scenari
             recorder.wait_until_ready(60.0)
             t = np.linspace(0.0, duration, math.ceil(100.0 * duration) + 1)
             recording = recorder.play((t, motion.position(t), motion.velocity(t), motion.acceleration(t)), progress.at)
-        codes = processes.close()
-    if any(codes):
-        print(f"a node ended with code {max(codes, key=abs)}; see {folder / 'logs' / key}", file=sys.stderr)
-    if recording.report.get("rejected_total"):
-        raise RbdError(f"the controller rejected {recording.report['rejected_total']:.0f} inputs: "
-                       f"{processes.last_words('feedforward')}")
+        processes.close_after(recording.report)
     np.savez_compressed(folder / f"{key}.npz", t=recording.t, q=recording.q, v=recording.v, effort=recording.effort,
                         reference=motion.position(recording.t))
     result = demo_report.Result(title, recording.t, recording.q - motion.position(recording.t), recording.report,

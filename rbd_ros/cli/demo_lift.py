@@ -134,12 +134,7 @@ def _execute(mode: str, arm: RobotModel, folder: Path, progress: Any) -> report.
                 t = np.linspace(0.0, DURATION, round(100.0 * DURATION) + 1)
                 points = (t, *straight(t))
             recording = recorder.play(_held_first(points), progress.at)
-        codes = processes.close()
-    if any(codes):
-        print(f"a node ended with code {max(codes, key=abs)}; see {folder / 'logs' / mode}", file=sys.stderr)
-    if recording.report.get("rejected_total"):
-        raise RbdError(f"the controller rejected {recording.report['rejected_total']:.0f} inputs: "
-                       f"{processes.last_words('feedforward')}")
+        processes.close_after(recording.report)
     t, q, v, a = points
     needed = inverse_dynamics(loaded(arm, LOAD), q, v, a)
     moving = recording.t >= HOLD

@@ -60,6 +60,15 @@ class NodeProcesses:
         text = self._log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return " | ".join(line.strip() for line in text[-lines:]) + f" (all of it in {self._log(name)})"
 
+    def close_after(self, report: Mapping[str, Any]) -> None:
+        """End all, say if one did not end well; `RbdError` where `feedforward` reports that it rejected inputs."""
+        codes = self.close()
+        if any(codes):
+            print(f"a node ended with code {max(codes, key=abs)}; see {self._folder}", file=sys.stderr)
+        if report.get("rejected_total"):
+            raise RbdError(f"the controller rejected {report['rejected_total']:.0f} inputs: "
+                           f"{self.last_words('feedforward')}")
+
     def close(self) -> list[int]:
         """End all; returns their exit codes. One that does not obey is killed."""
         codes = []

@@ -54,8 +54,7 @@ def trying(at_once: Callable[..., Any]) -> Callable[[F], F]:
         absent = [f"{parameter.name} is None" for parameter in parameters
                   if parameter.name not in tried and parameter.default is None]
         source = _SOURCE.format(
-            name=function.__name__, parameters=_declared(parameters),
-            absent=" and ".join(absent) or "True",
+            name=function.__name__, parameters=_declared(parameters), absent=" and ".join(absent) or "True",
             tried=", ".join(tried), passed=", ".join(map(_passed, parameters)))
         scope: dict[str, Any] = {"at_once": at_once, "looked_at": function, "by_own_code": by_own_code,
                                  "UNSUITED": UNSUITED}

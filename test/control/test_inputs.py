@@ -116,6 +116,20 @@ def test_estimated_velocity_is_filtered(state):
     np.testing.assert_allclose(state.v, 1.0 - np.exp(-2 * np.pi * 10.0 * 0.01))
 
 
+@pytest.mark.parametrize("multiplier", [1.0, -1.0, 2.0])
+@pytest.mark.parametrize("offset", [0.0, 0.1])
+def test_a_mimic_joint_stands_in_whatever_its_ratio_and_offset(multiplier, offset, rejections):
+    extra = MIMIC.replace('multiplier="2" offset="0.1"', f'multiplier="{multiplier}" offset="{offset}"')
+    assert extra != MIMIC
+    model = arm(extra=extra)
+    state, reference = StateInput(model, rejections, 0.05, 0.0), ReferenceInput(model, rejections, 0.0)
+    names, position = ["shoulder", "finger_joint"], [0.3, multiplier * 0.5 + offset]
+    assert state.accept(0.0, MS, names, position, [0.0, 0.8])
+    np.testing.assert_allclose([state.q, state.v], [[0.3, 0.5], [0.0, 0.8 / multiplier]])
+    assert reference.accept_trajectory(0.0, 0, MS, names, [Point(1.0, position), Point(2.0, position)], state.q)
+    np.testing.assert_allclose(reference.sample(0.0, 3 * 10**9).q, [0.3, 0.5])
+
+
 def test_mimic_joint_stands_in_for_its_source(rejections):
     state = StateInput(arm(extra=MIMIC), rejections, 0.05, 0.0)
     assert state.accept(0.0, MS, ["shoulder", "finger_joint"], [0.3, 2 * 0.5 + 0.1], [0.0, 0.8])

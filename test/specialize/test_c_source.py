@@ -109,3 +109,5 @@ def test_what_is_refused(arguments, what):
         rbd.c_source(rbd.sample("two_link"), **arguments)
     with pytest.raises(rbd.RbdError, match="model"):
         rbd.c_source("two_link")
+    with pytest.raises(rbd.RbdError, match="no joint that moves"):
+        rbd.c_source(build([rbd.JointSpec("j", "fixed", "l0", "l1")]))

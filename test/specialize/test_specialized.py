@@ -6,12 +6,13 @@ import pickle
 import numpy as np
 import pytest
 from support import pinocchio_peer
-from support.robots import chain, load
+from support.robots import build, chain, load
 from support.trees import TYPES, mimic_tree, random_tree
 
 import rbd_ros as rbd
 from rbd_ros.core.compile import COMPILED
 from rbd_ros.core.dynamics import inverse
+from rbd_ros.core.specialize import machine
 from rbd_ros.core.specialize.functions import FUNCTIONS
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning"),
@@ -127,7 +128,6 @@ def test_small_rotations_take_the_ordinary_way():
 
 def test_a_singular_joint_is_named():
     massless = {"l2": rbd.Inertia.zero()}
-    from support.robots import build
     model = build([rbd.JointSpec("j0", "revolute", "l0", "l1"), rbd.JointSpec("j1", "revolute", "l1", "l2")],
                   links=massless)
     fast = rbd.specialize(model)
@@ -155,6 +155,40 @@ def test_wrong_input_has_the_same_error_or_result(wrong):
         assert said[0] == said[1]
     else:
         np.testing.assert_allclose(said[1], said[0], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [lambda v: "text", lambda v: v.astype(complex), lambda v: v.astype(object),
+                                   lambda v: v.astype(str), lambda v: [v[0], v[1, :2]], lambda v: None,
+                                   lambda v: v.astype(int), lambda v: v[:, ::-1], lambda v: v[..., None]])
+def test_other_kinds_of_batches_have_the_same_error_or_result(wrong):
+    model = rbd.sample("iiwa")
+    q, v, a = states(model, "qvv", 9)
+    said = []
+    for each in (model, rbd.specialize(model)):
+        try:
+            said.append(rbd.inverse_dynamics(each, q, wrong(v), a))
+        except rbd.RbdError as error:
+            said.append(str(error))
+    if isinstance(said[0], str):
+        assert said[0] == said[1]
+    else:
+        np.testing.assert_allclose(said[1], said[0], rtol=0.0, atol=1e-12 * np.abs(said[0]).max())
+
+
+def test_a_robot_without_joints():
+    model = build([rbd.JointSpec("j", "fixed", "l0", "l1")])
+    fast = rbd.specialize(model, list(FUNCTIONS))
+    for name in FUNCTIONS:
+        given = states(model, FUNCTIONS[name].inputs, 3)
+        check_equal(getattr(rbd, name)(model, *given), getattr(rbd, name)(fast, *given), 0.0)
+
+
+def test_the_code_of_a_robot_is_loaded_once():
+    before = None
+    for _ in range(3):
+        rbd.specialize(rbd.sample("iiwa"), ["inverse_dynamics"])
+        before = before or len(machine._engines)
+    assert len(machine._engines) == before
 
 
 def test_all_else_works_as_with_the_model():

@@ -19,29 +19,29 @@ from ..compile import kernel
 
 LIMIT = 8e5    # up to here the products with the first part of π/2, of 33 bits, are exact
 NEAR = 5e-10   # times the quadrant: closer to its border the 86 bits of π/2 are too few
-_QUADRANTS = 0.6366197723675814                 # 2/π
-_FIRST = 1.57079632673412561417                 # the first 33 bits of π/2
-_SECOND = 6.07710050650619224932e-11            # π/2 less these
-_S1 = -1.66666666666666324348e-01
-_S2 = 8.33333333332248946124e-03
-_S3 = -1.98412698298579493134e-04
-_S4 = 2.75573137070700676789e-06
-_S5 = -2.50507602534068634195e-08
-_S6 = 1.58969099521155010221e-10
-_C1 = 4.16666666666666019037e-02
-_C2 = -1.38888888888741095749e-03
-_C3 = 2.48015872894767294178e-05
-_C4 = -2.75573143513906633035e-07
-_C5 = 2.08757232129817482790e-09
-_C6 = -1.13596475577881948265e-11
+QUADRANTS = 0.6366197723675814                 # 2/π
+FIRST = 1.57079632673412561417                 # the first 33 bits of π/2
+SECOND = 6.07710050650619224932e-11            # π/2 less these
+S1 = -1.66666666666666324348e-01
+S2 = 8.33333333332248946124e-03
+S3 = -1.98412698298579493134e-04
+S4 = 2.75573137070700676789e-06
+S5 = -2.50507602534068634195e-08
+S6 = 1.58969099521155010221e-10
+C1 = 4.16666666666666019037e-02
+C2 = -1.38888888888741095749e-03
+C3 = 2.48015872894767294178e-05
+C4 = -2.75573143513906633035e-07
+C5 = 2.08757232129817482790e-09
+C6 = -1.13596475577881948265e-11
 
 
 @kernel
 def sincos(x: Any) -> Any:
     """(sin x, cos x)."""
-    count = np.rint(_QUADRANTS * x.real)
-    most = x.real - _FIRST * count
-    rest = _SECOND * count
+    count = np.rint(QUADRANTS * x.real)
+    most = x.real - FIRST * count
+    rest = SECOND * count
     y = most - rest
     if x.imag != 0.0 or not (abs(x.real) < LIMIT and abs(y) >= NEAR * abs(count)):
         return np.sin(x), np.cos(x)
@@ -49,9 +49,9 @@ def sincos(x: Any) -> Any:
     z = y * y
     cube = z * y
     half = 0.5 * z
-    s = y - ((z * (0.5 * tail - cube * (_S2 + z * (_S3 + z * (_S4 + z * (_S5 + z * _S6))))) - tail) - cube * _S1)
+    s = y - ((z * (0.5 * tail - cube * (S2 + z * (S3 + z * (S4 + z * (S5 + z * S6))))) - tail) - cube * S1)
     w = 1.0 - half
-    c = w + (((1.0 - w) - half) + (z * z * (_C1 + z * (_C2 + z * (_C3 + z * (_C4 + z * (_C5 + z * _C6))))) - y * tail))
+    c = w + (((1.0 - w) - half) + (z * z * (C1 + z * (C2 + z * (C3 + z * (C4 + z * (C5 + z * C6))))) - y * tail))
     quadrant = int(count)
     if quadrant & 1:
         s, c = c, -s

@@ -56,6 +56,8 @@ def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precisi
     for each in functions:
         if each not in ARGUMENTS:
             raise unknown_name("function", each, ARGUMENTS)
+    if not model.nv:
+        raise RbdError(f"c_source: model '{model.name}' has no joint that moves")
     for joint in model.joints:
         if joint.type == "spherical_exponential":    # no straight line holds for small and for large rotations
             raise RbdError(f"c_source: joint '{joint.name}' is spherical_exponential, whose code branches on its "

@@ -16,6 +16,7 @@ from ..dynamics.forward import forward_dynamics, forward_dynamics_entry
 from ..dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics, inverse_dynamics_entry
 from ..dynamics.kinematics import forward_kinematics, poses_entry
 from ..dynamics.mass_matrix import mass_matrix, mass_matrix_entry
+from ..model.block import size_v
 from ..model.robot_model import RobotModel
 from .plain import Plain
 from .program import NoProgram, Program, Symbols, sincos, symbols
@@ -68,9 +69,9 @@ FUNCTIONS: dict[str, Function] = {
     "forward_dynamics": Function("qvv", _vector, lambda plain, B, x, W, out: plain(forward_dynamics_entry)(
         B, *x, W, out) == 0),
     "mass_matrix": Function("q", _matrix, lambda plain, B, x, W, out: plain(mass_matrix_entry)(
-        B, *x, W, out.reshape(-1, int(B[2])))),
+        B, *x, W, out.reshape(-1, plain(size_v)(B)))),
     "coriolis_matrix": Function("qv", _matrix, lambda plain, B, x, W, out: plain(coriolis_entry)(
-        B, *x, W, out.reshape(-1, int(B[2])))),
+        B, *x, W, out.reshape(-1, plain(size_v)(B)))),
     "forward_kinematics": Function("q", lambda model: ((len(model.body_names), 4, 4),),
                                    lambda plain, B, x, W, out: plain(poses_entry)(B, *x, W, out.reshape(-1, 4, 4))),
     "inertial_regressor": Function("qvv", lambda model: ((model.nv, 10 * len(model.body_names)),),
@@ -92,6 +93,8 @@ _PLAIN = Plain({"sincos": sincos})
 def recorded(model: RobotModel, name: str, given: int = 9) -> Program:
     """The program of a function for one robot; raises `NoProgram`. given: so many of its inputs, the others are 0."""
     function = FUNCTIONS[name]
+    if not model.nv:
+        raise NoProgram(f"{name}: model '{model.name}' has no joint that moves")
     rng = np.random.default_rng(1)
     state = [model.random_configuration(rng) if kind == "q" else rng.normal(size=model.nv)
              for kind in function.inputs[:given]]
@@ -102,7 +105,11 @@ def recorded(model: RobotModel, name: str, given: int = 9) -> Program:
     count = sum(int(np.prod(shape)) for shape in function.shapes(model))
     out = symbols([0.0] * count)
     work = symbols([0.0] * model._new_work().size)
-    if not function.run(_PLAIN, symbols(model._block.tolist()), inputs, work, out):
+    try:
+        accepted = function.run(_PLAIN, symbols(model._block.tolist()), inputs, work, out)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise NoProgram(f"{name}: its kernel does what no scalar does: {error}") from error
+    if not accepted:
         raise NoProgram(f"{name}: its kernel refuses a random state of model '{model.name}'")
     program.finish(out.tolist())
     return program

@@ -90,9 +90,9 @@ def sine_and_cosine(f: _Printer, x: str) -> tuple[str, str, str]:
     def whole(y: str) -> str:
         return f.do("fsub", f.do("fadd", y, c(_ROUND)), c(_ROUND))
 
-    count = whole(f.do("fmul", x, c(reference._QUADRANTS)))
-    most = f.do("fsub", x, f.do("fmul", c(reference._FIRST), count))
-    rest = f.do("fmul", c(reference._SECOND), count)
+    count = whole(f.do("fmul", x, c(reference.QUADRANTS)))
+    most = f.do("fsub", x, f.do("fmul", c(reference.FIRST), count))
+    rest = f.do("fmul", c(reference.SECOND), count)
     y = f.do("fsub", most, rest)
     near = f.do("fmul", c(reference.NEAR), f.call("fabs", count))
     good = f.both(f.compare("olt", f.call("fabs", x), c(reference.LIMIT)), f.compare("oge", f.call("fabs", y), near))
@@ -100,11 +100,11 @@ def sine_and_cosine(f: _Printer, x: str) -> tuple[str, str, str]:
     z = mul(y, y)
     cube = mul(z, y)
     half = mul(c(0.5), z)
-    sine = polynomial(z, (reference._S2, reference._S3, reference._S4, reference._S5, reference._S6))
-    s = sub(y, sub(sub(mul(z, sub(mul(c(0.5), tail), mul(cube, sine))), tail), mul(cube, c(reference._S1))))
+    sine = polynomial(z, (reference.S2, reference.S3, reference.S4, reference.S5, reference.S6))
+    s = sub(y, sub(sub(mul(z, sub(mul(c(0.5), tail), mul(cube, sine))), tail), mul(cube, c(reference.S1))))
     w = f.do("fsub", c(1.0), half)
     lost = f.do("fsub", f.do("fsub", c(1.0), w), half)
-    cosine = polynomial(z, (reference._C1, reference._C2, reference._C3, reference._C4, reference._C5, reference._C6))
+    cosine = polynomial(z, (reference.C1, reference.C2, reference.C3, reference.C4, reference.C5, reference.C6))
     o = add(w, add(lost, sub(mul(mul(z, z), cosine), mul(y, tail))))
     # the quadrant, 0 to 3, as a number: count − 4 ⌊count/4⌋
     quarter = whole(f.do("fsub", f.do("fmul", count, c(0.25)), c(0.375)))

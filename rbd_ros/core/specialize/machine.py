@@ -12,7 +12,7 @@ from typing import Any
 from ..kernel_cache import cache_directory
 
 KEPT = 200    # pieces of machine code
-_engines: list[Any] = []    # own the code
+_engines: dict[str, Any] = {}    # by key; they own the code
 
 
 def address_of(name: str, key: str, text: Callable[[], str]) -> int:
@@ -20,7 +20,10 @@ def address_of(name: str, key: str, text: Callable[[], str]) -> int:
     import llvmlite.binding as llvm
 
     machine = _machine()
-    path = cache_directory() / "specialize" / f"{_hash(key, machine)}.o"
+    hashed = _hash(key, machine)
+    if hashed in _engines:
+        return int(_engines[hashed].get_function_address(name))
+    path = cache_directory() / "specialize" / f"{hashed}.o"
     code = _read(path)
     if code is None:
         code = machine.emit_object(llvm.parse_assembly(text()))
@@ -28,7 +31,7 @@ def address_of(name: str, key: str, text: Callable[[], str]) -> int:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    _engines.append(engine)
+    _engines[hashed] = engine
     return int(engine.get_function_address(name))
 
 
@@ -65,9 +68,13 @@ def _write(path: Path, code: bytes) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(code)
-        Path(temporary).replace(path)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(code)
+            Path(temporary).replace(path)
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+            raise
         oldest = sorted(path.parent.glob("*.o"), key=lambda each: each.stat().st_mtime)[:-KEPT]
         for each in oldest:
             each.unlink(missing_ok=True)

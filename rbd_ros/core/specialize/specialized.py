@@ -14,6 +14,7 @@ from ..kernel_cache import key_of_core
 from ..model.robot_model import RobotModel
 from ..model.scalars import step_count
 from ..model.state import not_a_model
+from ..trying import by_own_code
 from .functions import FUNCTIONS, PUBLIC, recorded
 from .lanes import many_states
 from .llvm import printed
@@ -37,18 +38,14 @@ class SpecializedModel(RobotModel):
 
     def _first_call(self, name: str, *inputs: Any) -> Any:
         self._make(name)
-        return self._specialized[name](*inputs)
+        return by_own_code(name, self, *inputs)
 
     def _make(self, name: str) -> None:
         """Make or load the code of a function; without a program the ordinary kernels compute it."""
         try:
             self._specialized[name] = _Calls(self, name)
         except NoProgram:
-            self._specialized[name] = _nothing
-
-
-def _nothing(*inputs: Any) -> None:
-    """The ordinary kernels compute."""
+            self._specialized[name] = None
 
 
 class _Calls:
@@ -67,12 +64,12 @@ class _Calls:
     def __call__(self, *inputs: Any) -> Any:
         if isinstance(inputs[-1], tuple):    # of higher derivatives
             inputs = (*inputs[:-1], *inputs[-1])
-        if len(inputs) != len(self._columns) or getattr(inputs[0], "ndim", 0) != 2:
+        if len(inputs) != len(self._columns) or any(getattr(x, "dtype", None) != np.float64 for x in inputs):
             return None
-        given = [np.ascontiguousarray(x, dtype=np.float64) for x in inputs]
-        count = len(given[0])
-        if any(x.shape != (count, columns) for x, columns in zip(given, self._columns, strict=True)):
+        count = len(inputs[0]) if inputs[0].ndim else 0
+        if any(x.shape != (count, columns) for x, columns in zip(inputs, self._columns, strict=True)):
             return None
+        given = [np.ascontiguousarray(x) for x in inputs]
         out = np.empty((count, sum(self._sizes)))
         good = many_states(self._address, given, out, self._model.threads)
         if not good.all():    # by the ordinary kernels; what they refuse they name, of the whole batch

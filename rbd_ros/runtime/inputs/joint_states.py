@@ -35,9 +35,7 @@ class JointMap:
         self._names: Sequence[str] | None = None
         self.size = 0
         self.indices: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
-        self.scale: Array | None = None      # of a derived source, None if all are given
-        self.offset: Array = np.zeros(model.nv)
-        self._scale = self._offset = _EMPTY    # the same, empty if all are given
+        self._scale = self._offset = _EMPTY    # of derived sources, empty if all are given
 
     def update(self, names: Sequence[str]) -> bool:
         """Prepare for messages with these names; False if none of them belongs to the model."""
@@ -68,8 +66,7 @@ class JointMap:
             else:
                 raise Rejected("missing_joint", f"joint '{name}' is missing in {names}")
         self.indices = np.array(indices, dtype=np.intp)
-        self.scale, self.offset = (None if (scale == 1.0).all() else scale), offset
-        self._scale, self._offset = (_EMPTY, _EMPTY) if self.scale is None else (scale, offset)
+        self._scale, self._offset = (scale, offset) if (scale != 1.0).any() or offset.any() else (_EMPTY, _EMPTY)
         self.size, self._names = len(names), names
         return True
 
@@ -85,8 +82,8 @@ class JointMap:
         """The same, with NaN where the message has it, and whether all are finite."""
         return self._picked(what, values, _EMPTY)
 
-    def table(self, rows: Sequence[Any], offset: Array | float = 0.0) -> Array | None:
-        """Rates, or with the offset of mimic joints positions, of many messages (N, nv); None if anything is wrong."""
+    def table(self, rows: Sequence[Any], positions: bool) -> Array | None:
+        """Positions or rates of many messages (N, nv); None if anything is wrong."""
         if any(len(row) != self.size for row in rows):
             return None
         if all(row.__class__ is array and row.typecode == "d" for row in rows):
@@ -94,8 +91,8 @@ class JointMap:
         else:
             given = np.array([as_array(row) for row in rows])
         values = given[:, self.indices]
-        if self.scale is not None:
-            values = values * self.scale + offset
+        if len(self._scale):
+            values = values * self._scale + (self._offset if positions else 0.0)
         return values if all_finite(values.reshape(-1)) else None
 
     def _picked(self, what: str, values: ArrayLike, offset: Array) -> tuple[Array, bool]:

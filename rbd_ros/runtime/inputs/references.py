@@ -246,7 +246,7 @@ class ReferenceInput:
         rows: list[Any] = [times]
         for i, field in enumerate(fields):
             given = i == 0 or any(map(len, field))
-            table = self._map.table(field, self._map.offset if i == 0 else 0.0) if given else [None] * len(points)
+            table = self._map.table(field, i == 0) if given else [None] * len(points)
             rows.append(table)
         if any(table is None for table in rows) or not all(map(math.isfinite, times)):
             return [self._waypoint(i, point) for i, point in enumerate(points)]    # says what is wrong where
