@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import RbdError, shown
+from ..model.constraints import ConstraintSet
 from ..model.inertia import read_only
 from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
+from .closed_chain import closed_states
 from .regressor_columns import columns_of, full_regressor, parameter_names
 
 Array = NDArray[np.float64]
@@ -52,11 +54,13 @@ class BaseParameters:
         return f"BaseParameters: rank {self.rank} of {len(self.parameter_names)}\n  " + "\n  ".join(self.names)
 
 
-def base_parameters(model: RobotModel, *, rotors: bool = False, friction: bool = False) -> BaseParameters:
+def base_parameters(model: RobotModel, *, constraints: ConstraintSet | None = None, rotors: bool = False,
+                    friction: bool = False) -> BaseParameters:
     """The combinations of the model's parameters that efforts depend on, for its tree, gravity and any motion.
 
-    rotors: rotor inertias are unknown, too. friction: viscous and Coulomb friction and offsets, too. `RbdError` for a
-    model without joints.
+    constraints: for motions that keep these, loops closed, for instance; each joint may have a motor. rotors: rotor
+    inertias are unknown, too. friction: viscous and Coulomb friction and offsets, too. `RbdError` for a model without
+    joints.
     """
     if not isinstance(model, RobotModel):
         raise not_a_model(model)
@@ -65,12 +69,19 @@ def base_parameters(model: RobotModel, *, rotors: bool = False, friction: bool =
     if not model.nv:
         raise RbdError(f"model '{model.name}' has no joints: nothing can be identified")
     chosen = np.concatenate([np.arange(len(parameter_names(model)))[columns_of(model, what)] for what in wanted])
-    return structural_base(model, chosen)
+    return structural_base(model, chosen, constraints)
 
 
-def structural_base(model: RobotModel, chosen: NDArray[np.int64]) -> BaseParameters:
+def structural_base(model: RobotModel, chosen: NDArray[np.int64],
+                    constraints: ConstraintSet | None = None) -> BaseParameters:
     """The base of these columns of θ, the others being known."""
-    return _structural_base(model, tuple(int(i) for i in chosen))
+    if constraints is None:
+        return _structural_base(model, tuple(int(i) for i in chosen))
+    q, v, a, tangents = closed_states(model, constraints, max(2 * len(chosen), 20) + 10, SPEED, ACCELERATION)
+    Y = full_regressor(model, q, v, a, np.tanh(2.0 * v))[..., chosen]
+    names = parameter_names(model)
+    return base_of(np.concatenate([N.T @ rows for N, rows in zip(tangents, Y, strict=True)]),
+                   tuple(names[i] for i in chosen))
 
 
 @lru_cache(maxsize=8)    # recordings of one arm are identified one after the other
@@ -80,6 +91,15 @@ def _structural_base(model: RobotModel, columns: tuple[int, ...]) -> BaseParamet
     q, v, a = random_states(model, max(2 * len(chosen) // model.nv, 20) + 10)
     W = full_regressor(model, q, v, a, np.tanh(2.0 * v))[..., chosen].reshape(-1, len(chosen))
     return base_of(W, tuple(names[i] for i in chosen))
+
+
+def with_columns(base: BaseParameters, names: tuple[str, ...]) -> BaseParameters:
+    """The same with further columns that are independent of all others."""
+    k, (rank, p) = len(names), base.matrix.shape
+    matrix = np.zeros((rank + k, p + k))
+    matrix[:rank, :p], matrix[rank:, p:] = base.matrix, np.eye(k)
+    return BaseParameters(rank + k, base.names + names, read_only(matrix), base.parameter_names + names,
+                          np.concatenate([base.independent, p + np.arange(k)]), base.unidentifiable)
 
 
 def random_states(model: RobotModel, count: int) -> tuple[Array, Array, Array]:

@@ -10,7 +10,7 @@ from ..dynamics.inverse import gravity_effort, inverse_dynamics
 from ..errors import RbdError, shown, unknown_name
 from ..model.robot_model import RobotModel
 from .linear_fit import Rows
-from .recorded.signals import Piece, Prepared, decimation, shifted
+from .stacking import Equations
 
 Array = NDArray[np.float64]
 LONGEST_DELAY = 0.05     # s
@@ -28,10 +28,15 @@ class EffortCheck:
     findings: tuple[str, ...]
 
 
-def check_efforts(model: RobotModel, pieces: tuple[Piece, ...]) -> EffortCheck:
+def check_efforts(equations: Equations) -> EffortCheck:
     """Efforts as a multiple of what the description says, friction and offset taken off."""
+    model, pieces = equations.model, equations.prepared.pieces
     q, v, a, tau = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("q", "v", "a", "tau"))
+    tau = equations.gain * tau
     weight, whole = gravity_effort(model, q), inverse_dynamics(model, q, v, a)
+    if equations.chain is not None:
+        reduced = equations.chain.reduced(q, np.stack([tau, weight, whole], axis=2))
+        tau, weight, whole = np.moveaxis(reduced * equations.chain.judged[:, None], 2, 0)
     findings: list[str] = []
     factor, share = np.ones(model.nv), np.zeros(model.nv)
     for j, name in enumerate(model.velocity_names):
@@ -72,13 +77,16 @@ def _apart(y: Array, heavy: Array, moving: Array) -> Array | None:
     return found if left @ left < 0.5 * (y @ y) else None
 
 
-def checked_gains(model: RobotModel, gains: object, check: EffortCheck) -> tuple[Array, tuple[str, ...]]:
-    """Factors (nv,) that make efforts of what was recorded, and findings about those that were estimated."""
+def checked_gains(model: RobotModel, gains: object, check: EffortCheck | None) -> tuple[Array, tuple[str, ...]]:
+    """Factors (nv,) that make efforts of what was recorded, and findings about those that were estimated, which takes
+    a check of the efforts as they were recorded.
+    """
     if gains is None:
         return np.ones(model.nv), ()
     if isinstance(gains, str):
         if gains != "estimate":
             raise RbdError(f"gains: expected numbers, names → numbers, or \"estimate\", got {shown(gains)}")
+        assert check is not None
         clear = check.share > 0.5
         found = np.where(clear, 1.0 / np.where(check.factor == 0.0, 1.0, check.factor), 1.0)
         names = [f"{name} {gain:.4g}" for name, gain in zip(model.velocity_names, found, strict=True)]
@@ -112,9 +120,9 @@ def _gains(value: object, count: int) -> Array:
     return array
 
 
-def estimate_delay(prepared: Prepared, gain: Array, rows: Rows, known: Array, weights: Array) -> float:
+def estimate_delay(equations: Equations, rows: Rows, known: Array, weights: Array) -> float | None:
     """How much later than states efforts are (s), by the least residual of the base regressor `rows`, efforts `known`
-    (N, nv) taken off; 0 where there is no clear least one within ±50 ms.
+    (N, nv) taken off; 0 where there is no clear least one, None where it is at the end of ±50 ms.
     """
     root = np.sqrt(weights)
     A = (rows.X * root[..., None]).reshape(-1, rows.X.shape[-1])
@@ -124,20 +132,19 @@ def estimate_delay(prepared: Prepared, gain: Array, rows: Rows, known: Array, we
     Q = A @ (V[:, squares > 1e-12 * squares[-1]] / np.sqrt(squares[squares > 1e-12 * squares[-1]]))
 
     def left(delay: float) -> float:
-        parts = [gain * shifted(piece, delay).tau[decimation(prepared, piece)] for piece in prepared.pieces]
-        b = ((np.concatenate(parts) - known) * root).reshape(-1)
+        b = ((equations.efforts(delay) - known) * root).reshape(-1)
         return float(b @ b - np.sum((Q.T @ b) ** 2))
 
+    now, clear = left(0.0), 4.0 * np.log(max(root.size, 2))
     best, width = 0.0, LONGEST_DELAY / STEPS
     steps = range(-STEPS, STEPS + 1)
-    for _ in range(3):
-        values = [left(best + width * k) for k in steps]
+    for k in range(3):
+        values = [left(best + width * step) for step in steps]
         at = int(np.argmin(values))
         if at in (0, len(values) - 1):
-            return 0.0
+            return None if k == 0 and now - values[at] > clear else 0.0
         before, least, after = values[at - 1:at + 2]
         curvature = before - 2.0 * least + after
         best += width * (steps[at] + (0.5 * (before - after) / curvature if curvature > 0.0 else 0.0))
         steps, width = range(-2, 3), 0.25 * width
-    less = left(0.0) - left(best)
-    return best if less > 4.0 * np.log(max(root.size, 2)) else 0.0
+    return best if now - left(best) > clear else 0.0

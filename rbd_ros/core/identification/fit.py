@@ -2,113 +2,231 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.friction import SMOOTHING
-from ..errors import RbdError, shown
+from ..errors import RbdError, shown, unknown_name
+from ..model.constraints import ConstraintSet
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
-from .base_parameters import structural_base
+from .base_parameters import BaseParameters, structural_base, with_columns
+from .closed_chain import ClosedChain, closed_chain, completed
 from .consistent_fit import consistent_fit
 from .effort_checks import check_efforts, checked_gains, estimate_delay
-from .identified import Estimate, Identification, Residuals, Validation, identified_model
+from .identified import Identification, StribeckVelocity, identified_model
+from .judging import estimates, residuals, verdict
 from .linear_fit import LinearFit, Rows, linear_fit
 from .recorded.recording import Recording
-from .regressor_columns import columns_of, full_regressor, parameters_of
-from .recorded.signals import Prepared, decimation, low_pass, noise_correlation, prepare
+from .recorded.signals import Prepared, prepare
+from .regressor_columns import parameters_of
+from .semidefinite_fit import semidefinite_fit
+from .stacking import Equations, split
+from .stribeck import LawOf, Stribeck, find_stribeck
 from .unknowns import Unknowns, unknowns
 
 Array = NDArray[np.float64]
 Progress = Callable[[str], None]
 DELAY_ROUNDS, SHORTEST_DELAY = 4, 5e-5    # s
+SOLVERS = {"newton": consistent_fit, "semidefinite": semidefinite_fit}
 
 
 def identify(model: RobotModel, recording: Recording, *, mode: str = "full", body: str | None = None,
-             validation: Recording | None = None, holdout: float = 0.2, rotors: bool = True, friction: bool = True,
-             cutoff: float | None = None, smoothing: float = SMOOTHING, delay: float | str = "estimate",
-             gains: ArrayLike | dict[str, float] | str | None = None, prior: float = 0.1, robust: bool = True,
-             progress: Progress | None = None) -> Identification:
+             constraints: ConstraintSet | None = None, validation: Recording | None = None, holdout: float = 0.2,
+             rotors: bool = True, friction: bool = True, stribeck: bool = False, cutoff: float | None = None,
+             smoothing: float = SMOOTHING, delay: float | str = "estimate",
+             gains: ArrayLike | dict[str, float] | str | None = None, prior: float = 0.1, solver: str = "newton",
+             robust: bool = True, progress: Progress | None = None) -> Identification:
     """The model whose efforts are those of the recording, physically consistent by construction.
 
     mode: "full" (inertias of all bodies, rotors, friction, offsets), "payload" (the ten numbers of a load on `body`,
-    and friction), "friction". validation: another recording to judge by; without it the last `holdout` of this one is
-    not fitted but kept for that. rotors, friction: whether these are unknown. cutoff: of the zero-phase filter, Hz;
-    None: from the positions. smoothing: speed (rad/s, m/s) of `friction_effort`. delay (s): of efforts behind states,
-    or "estimate". gains: factors from what was recorded to N m or N, per joint, names → factors, or "estimate" (against
-    the description). prior: weight of the description along what the recording does not show, see `consistent_fit`.
-    robust: outliers count less. progress: called with a line at each step. `RbdError` says what is wrong with data.
+    and friction), "friction". constraints: closed loops; joints without a column or without an effort that changes have
+    no motor, and positions that were not recorded close the loops. validation: another recording to judge by; without
+    it the last `holdout` of this one is not fitted but kept for that. rotors, friction: whether these are unknown.
+    stribeck: friction near rest, too, with a velocity per joint. cutoff: of the zero-phase filter, Hz; None: from the
+    positions. smoothing: speed (rad/s, m/s) of `friction_effort`. delay (s): of efforts behind states, or "estimate".
+    gains: factors from what was recorded to N m or N, per joint, names → factors, or "estimate" (against the
+    description). prior: weight of the description along what the recording does not show, see `consistent_fit`.
+    solver: "newton", or "semidefinite" for the same by the package Clarabel. robust: outliers count less. progress:
+    called with a line at each step. `RbdError` says what is wrong with data.
     """
-    smoothing = positive(smoothing, "smoothing", "speed")
-    weight = positive(prior, "prior", "weight")
-    if not isinstance(holdout, int | float) or not 0.0 <= holdout <= 0.8:
-        raise RbdError(f"holdout must be a share from 0 to 0.8, got {shown(holdout)}")
-    tell = progress or (lambda line: None)
+    task = _Task(model, mode, body, rotors, friction, positive(smoothing, "smoothing", "speed"), robust,
+                 positive(prior, "prior", "weight"), _solver(solver), progress or (lambda line: None))
+    share = _share(holdout) if validation is None else 0.0
+    given_delay = None if delay == "estimate" else _seconds(delay)
     if not model.nv:
         raise RbdError(f"model '{model.name}' has no joints: nothing can be identified")
-    fixed_delay = None if delay == "estimate" else _seconds(delay)
-    tell("reading and filtering")
-    prepared = prepare(model, recording, cutoff, fixed_delay or 0.0, smoothing)
-    findings = list(prepared.notes)
-    check = check_efforts(model, prepared.pieces)
-    gain, notes = checked_gains(model, gains, check)
-    findings += notes if gains is not None else check.findings
-    rows = stacked(model, prepared, gain)
-    unknown = unknowns(model, rows, mode, body, rotors, friction, prepared.still)
+    if stribeck and not friction:
+        raise RbdError("stribeck: friction is not unknown, and this is a part of it")
+
+    task.tell("reading and filtering")
+    chain, recording, findings = task.closed(recording, constraints)
+    equations, notes = task.equations(recording, chain, cutoff, given_delay or 0.0, gains)
+    findings += notes
+    rows = equations.rows()
+    unknown, base = task.unknown(rows, equations)
     findings += unknown.notes
-    known = _known(unknown)
-    columns = unknown.columns
-    if not len(columns):
-        raise RbdError("nothing is unknown: no body, and rotors and friction are left out")
-    base = structural_base(model, columns)
-    fitted, held = _split(rows, 0.0 if validation is not None else float(holdout))
-    tell(f"{base.rank} base parameters of {len(columns)}, {fitted.y.size} efforts")
-    lag = fixed_delay or 0.0
-    for _ in range(DELAY_ROUNDS if fixed_delay is None else 0):    # weights are better with less delay left
-        less = rows.columns(columns[base.independent], known)
-        more = estimate_delay(prepared, gain, less, rows.X @ known, linear_fit(less, robust, False).weights)
-        if abs(more) < SHORTEST_DELAY:
-            break
-        lag += more
-        tell(f"efforts {1e3 * lag:.1f} ms behind the states")
-        prepared = prepare(model, recording, prepared.cutoff, lag, smoothing)
-        rows = stacked(model, prepared, gain)
-        fitted, held = _split(rows, 0.0 if validation is not None else float(holdout))
-    if lag and fixed_delay is None:
-        findings.append(f"efforts are {1e3 * abs(lag):.1f} ms {'behind' if lag > 0.0 else 'ahead of'} the states: "
-                        "taken back")
-    linear = linear_fit(fitted.columns(columns[base.independent], known), robust)
-    tell("consistent fit")
-    theta = np.array(unknown.theta)
-    part = consistent_fit(fitted.columns(columns, known), linear.weights, unknown, weight)
-    if unknown.load:
-        theta[columns[10:]] = part[10:]
-    else:
-        theta[columns] = part
-    predicted = known.copy()
-    predicted[columns] += part
-    judged = held
+    task.tell(f"{base.rank} base parameters of {len(unknown.columns)}, {split(rows, share)[0].y.size} efforts")
+    lag = given_delay or 0.0
+    if given_delay is None:
+        equations, lag, notes = task.aligned(equations, recording, base, unknown)
+        findings += notes
+    found: Stribeck | None = None
+    if stribeck:
+        task.tell("velocities of Stribeck's effect")
+        equations, unknown, base, found = task.with_stribeck(equations, unknown, base, share)
+    fitted, held = split(equations.rows(), share)
+    linear, part, notes = task.fitted(fitted, unknown, base, found)
+    findings += notes
     if validation is not None:
-        tell("validation")
-        other = prepare(model, validation, prepared.cutoff, lag, smoothing)
-        findings += [f"validation: {note}" for note in other.notes if "left out" in note]
-        judged = stacked(model, other, gain)
-    free = known.copy()
-    free[columns[base.independent]] += linear.beta
-    residual, shown_rows = _judge(model, fitted, judged, predicted, free)
-    estimates, unseen = _estimates(unknown, base.matrix, base.names, linear, part)
-    if mode != "payload" and friction:
-        unseen += tuple(f"{what}({model.velocity_names[j]})" for j in prepared.still for what in ("viscous", "coulomb"))
-    if linear.outliers:
-        findings.append(f"{linear.outliers} efforts are more than six standard deviations off: they count less")
-    findings += _verdict(model, residual)
-    result, load, offset = identified_model(model, theta, unknown, part)
-    return Identification(
-        model=result, smoothing=smoothing, offset=offset, load=load, residual=residual, confidence=estimates,
-        unidentifiable=unseen, findings=tuple(findings), base=base, condition=linear.condition, delay=lag, gains=gain,
-        cutoff=prepared.cutoff, duration=prepared.duration, prior=model, mode=mode, validation=shown_rows)
+        task.tell("validation")
+        held, notes = task.judged(validation, equations, lag)
+        findings += notes
+    return task.result(equations, unknown, base, found, linear, part, (fitted, held), lag, findings)
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What is asked for, and the steps to it."""
+
+    model: RobotModel
+    mode: str
+    body: str | None
+    rotors: bool
+    friction: bool
+    smoothing: float
+    robust: bool
+    weight: float
+    solve: Callable[[Rows, Array, Unknowns, float], Array]
+    tell: Progress
+
+    def closed(self, recording: Recording, constraints: ConstraintSet | None) -> tuple[ClosedChain | None, Recording,
+                                                                                        list[str]]:
+        """The loops, if there are any, and the recording with all joints."""
+        if constraints is None or not isinstance(recording, Recording):    # which `prepare` refuses
+            return None, recording, []
+        chain, whole = closed_chain(self.model, constraints, recording)
+        passive = [name for j, name in enumerate(self.model.velocity_names) if j not in chain.motors]
+        return chain, whole, [f"joints without efforts, taken as without motors: {', '.join(passive)}"] * bool(passive)
+
+    def equations(self, recording: Recording, chain: ClosedChain | None, cutoff: float | None, delay: float,
+                  gains: Any) -> tuple[Equations, list[str]]:
+        """The recording as equations, with gains, and what was found in it."""
+        prepared = prepare(self.model, recording, cutoff, delay, self.smoothing)
+        notes = [note for note in prepared.notes if chain is None or not note.startswith("efforts that are constant")]
+        unit = Equations(self.model, prepared, np.ones(self.model.nv), chain)
+        gain, said = checked_gains(self.model, gains, check_efforts(unit) if gains == "estimate" else None)
+        equations = replace(unit, gain=gain)
+        return equations, [*notes, *said, *check_efforts(equations).findings]
+
+    def unknown(self, rows: Rows, equations: Equations) -> tuple[Unknowns, BaseParameters]:
+        """What the fit may change, and the combinations of it that efforts depend on."""
+        chain, still = equations.chain, equations.prepared.still
+        motors = None if chain is None else chain.motors
+        unknown = unknowns(self.model, rows, self.mode, self.body, self.rotors, self.friction, still, motors)
+        if not len(unknown.columns):
+            raise RbdError("nothing is unknown: no body, and rotors and friction are left out")
+        return unknown, structural_base(self.model, unknown.columns, None if chain is None else chain.constraints)
+
+    def aligned(self, equations: Equations, recording: Recording, base: BaseParameters,
+                unknown: Unknowns) -> tuple[Equations, float, list[str]]:
+        """The same with efforts at the times of their states, and how late they were (s)."""
+        known, lag, less = _known(unknown), 0.0, unknown.columns[base.independent]
+        notes: list[str] = []
+        for _ in range(DELAY_ROUNDS):    # weights are better with less delay left
+            rows = equations.rows()
+            linear = rows.columns(less, known)
+            more = estimate_delay(equations, linear, rows.X @ known,
+                                  linear_fit(linear, self.robust, False).weights)
+            if more is None:
+                notes = ["efforts fit the states best at the end of the range of delays that is searched: if they are "
+                         "late or early by more, give the delay"]
+            if more is None or abs(more) < SHORTEST_DELAY:
+                break
+            lag += more
+            self.tell(f"efforts {1e3 * lag:.1f} ms behind the states")
+            equations = replace(equations, prepared=self._again(recording, equations.prepared, lag))
+        if lag:
+            notes.append(f"efforts are {1e3 * abs(lag):.1f} ms {'behind' if lag > 0.0 else 'ahead of'} the states: "
+                         "taken back")
+        return equations, lag, notes
+
+    def _again(self, recording: Recording, prepared: Prepared, delay: float) -> Prepared:
+        return prepare(self.model, recording, prepared.cutoff, delay, self.smoothing)
+
+    def with_stribeck(self, equations: Equations, unknown: Unknowns, base: BaseParameters,
+                      share: float) -> tuple[Equations, Unknowns, BaseParameters, Stribeck]:
+        """The same with a column per joint that shows the effect."""
+        prepared, known = equations.prepared, _known(unknown)
+        rows = split(equations.rows(), share)[0].columns(unknown.columns[base.independent], known)
+        fastest = np.max([np.abs(piece.v).max(axis=0) for piece in prepared.pieces], axis=0)
+        joints = np.setdiff1d(np.flatnonzero(rows.measured), prepared.still)
+        law = LawOf(prepared, self.smoothing, len(rows.y))
+        found = find_stribeck(rows, law, fastest, joints, self.smoothing, self.robust)
+        names = tuple(f"stribeck({self.model.velocity_names[j]})" for j in found.terms.joints)
+        more = unknown.with_heights(self.model, found.terms.joints)
+        return replace(equations, stribeck=found.terms), more, with_columns(base, names), found
+
+    def fitted(self, rows: Rows, unknown: Unknowns, base: BaseParameters,
+               found: Stribeck | None) -> tuple[LinearFit, Array, list[str]]:
+        """Least squares of the base parameters, and the consistent values of all unknown ones."""
+        known, columns = _known(unknown), unknown.columns
+        linear = linear_fit(rows.columns(columns[base.independent], known), self.robust)
+        if found is not None:    # whose intervals know that the velocities are estimates, too
+            linear = replace(found.fit, beta=linear.beta, covariance=found.fit.covariance[:base.rank, :base.rank],
+                             weights=linear.weights, condition=linear.condition, outliers=linear.outliers)
+        self.tell("consistent fit")
+        part = self.solve(rows.columns(columns, known), linear.weights, unknown, self.weight)
+        return linear, part, [f"{linear.outliers} efforts are more than six standard deviations off: they count "
+                              "less"] * bool(linear.outliers)
+
+    def judged(self, validation: Recording, equations: Equations, lag: float) -> tuple[Rows, list[str]]:
+        """The rows of another recording, and what was found in it."""
+        if equations.chain is not None:
+            validation = completed(self.model, equations.chain.constraints, validation)
+        prepared = self._again(validation, equations.prepared, lag)
+        other = replace(equations, prepared=prepared)
+        return other.rows(), [f"validation: {note}" for note in (*prepared.notes, *check_efforts(other).findings)]
+
+    def result(self, equations: Equations, unknown: Unknowns, base: BaseParameters, found: Stribeck | None,
+               linear: LinearFit, part: Array, rows: tuple[Rows, Rows | None], lag: float,
+               findings: list[str]) -> Identification:
+        """Everything in its place."""
+        model, prepared, names = self.model, equations.prepared, self.model.velocity_names
+        known = _known(unknown)
+        predicted, free, theta = known.copy(), known.copy(), np.array(unknown.theta)
+        predicted[unknown.columns] += part
+        free[unknown.columns[base.independent]] += linear.beta
+        own = slice(10 if unknown.load else 0, None)    # the body that carries a load keeps its own
+        theta[unknown.columns[own]] = part[own]
+        start = np.zeros_like(theta)
+        start[:len(parameters_of(model))] = parameters_of(model)
+        residual, shown_rows = residuals(*rows, start, predicted, free)
+        confidence = estimates(unknown, base, linear, part)
+        unseen = [estimate.name for estimate in confidence if not estimate.seen]
+        if self.mode != "payload" and self.friction:
+            unseen += [f"{what}({names[j]})" for j in prepared.still for what in ("viscous", "coulomb")]
+        velocities: tuple[StribeckVelocity, ...] = ()
+        if found is not None:
+            unseen += [f"stribeck({names[j]})" for j in found.unseen]
+            velocities = tuple(StribeckVelocity(names[j], float(w), float(half)) for j, w, half in
+                               zip(found.terms.joints, found.terms.velocities, found.half_width, strict=True))
+        changed, load, offset, height = identified_model(model, theta, unknown, part, equations.stribeck)
+        return Identification(
+            model=changed, smoothing=self.smoothing, offset=offset, load=load, residual=residual, confidence=confidence,
+            unidentifiable=tuple(unseen), findings=(*findings, *verdict(model, residual)), base=base,
+            condition=linear.condition, delay=lag, gains=equations.gain, cutoff=prepared.cutoff,
+            duration=prepared.duration, prior=model, mode=self.mode, validation=shown_rows, stribeck_height=height,
+            stribeck=velocities)
+
+
+def _share(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 0.8:
+        raise RbdError(f"holdout must be a share from 0 to 0.8, got {shown(value)}")
+    return float(value)
 
 
 def _seconds(value: Any) -> float:
@@ -121,90 +239,14 @@ def _seconds(value: Any) -> float:
     return number
 
 
+def _solver(name: str) -> Callable[[Rows, Array, Unknowns, float], Array]:
+    if name not in SOLVERS:
+        raise unknown_name("solver", name, SOLVERS)
+    return SOLVERS[name]
+
+
 def _known(unknown: Unknowns) -> Array:
     """θ with zeros where the fit has something to say; a body that gets a load keeps its own."""
     known = np.array(unknown.theta)
     known[unknown.scalars if unknown.load else unknown.columns] = 0.0
     return known
-
-
-def stacked(model: RobotModel, prepared: Prepared, gain: Array) -> Rows:
-    """Regressor and efforts of all pieces, filtered alike, at few samples per cycle of the cutoff frequency."""
-    X, y = [], []
-    coulomb = columns_of(model, "coulomb")
-    for piece in prepared.pieces:
-        Y = full_regressor(model, piece.q, piece.v, piece.a, np.zeros_like(piece.slip))
-        rows = decimation(prepared, piece)
-        Y = low_pass(Y, piece.rate, prepared.cutoff)[rows]
-        Y[:, np.arange(model.nv), coulomb.start + np.arange(model.nv)] = piece.slip[rows]
-        X.append(Y)
-        y.append(gain * piece.tau[rows])
-    measured = np.ones(model.nv, dtype=bool)
-    measured[list(prepared.unmeasured)] = False
-    return Rows(np.concatenate(X), np.concatenate(y), tuple(len(part) for part in y), measured,
-                noise_correlation(prepared, prepared.pieces[0]))
-
-
-def _split(rows: Rows, holdout: float) -> tuple[Rows, Rows | None]:
-    """The first rows, and the last ones."""
-    n = len(rows.y)
-    cut = round((1.0 - holdout) * n)
-    if holdout == 0.0 or n - cut < 10:
-        return rows, None
-    ends = np.minimum(np.cumsum(rows.lengths), cut)
-    lengths = np.diff(np.concatenate([[0], ends]))
-    first = Rows(rows.X[:cut], rows.y[:cut], tuple(int(k) for k in lengths if k), rows.measured,
-                 rows.correlation)
-    return first, Rows(rows.X[cut:], rows.y[cut:], (n - cut,), rows.measured, rows.correlation)
-
-
-def _judge(model: RobotModel, fitted: Rows, judged: Rows | None, theta: Array,
-           free: Array) -> tuple[Residuals, Validation]:
-    """Relative residuals before and after, where it was fitted and where not."""
-    rows = fitted if judged is None else judged
-    before, after, linear = (rows.X @ x for x in (parameters_of(model), theta, free))
-    residual = Residuals(
-        _relative(rows, before), _relative(rows, after), _relative(rows, linear), _overall(rows, before),
-        _overall(rows, after), _overall(rows, linear), _overall(fitted, fitted.X @ theta), judged is not None)
-    return residual, Validation(rows.y, before, after)
-
-
-def _relative(rows: Rows, found: Array) -> Array:
-    """‖τ − τ̂‖ / ‖τ‖ per joint; NaN where it was not measured."""
-    size = np.linalg.norm(rows.y, axis=0)
-    off = np.linalg.norm(rows.y - found, axis=0)
-    return np.where(rows.measured & (size > 0.0), off / np.where(size > 0.0, size, 1.0), np.nan)
-
-
-def _overall(rows: Rows, found: Array) -> float:
-    off, size = (np.linalg.norm(x[:, rows.measured]) for x in (rows.y - found, rows.y))
-    return float(off / size) if size > 0.0 else float("nan")
-
-
-def _estimates(unknown: Unknowns, matrix: Array, names: tuple[str, ...], linear: LinearFit,
-               part: Array) -> tuple[tuple[Estimate, ...], tuple[str, ...]]:
-    """Base parameters with intervals, and names of those that the recording does not show."""
-    start = unknown.prior
-    usual = np.concatenate([*(_sizes(start[10 * k:10 * k + 10]) for k in range(len(unknown.bodies))),
-                            np.maximum(np.abs(unknown.start), 0.1 * unknown.scalar_spread)])
-    size = np.abs(matrix) @ usual
-    found: list[Estimate] = []
-    values = matrix @ part
-    for k, name in enumerate(names):
-        width = float(linear.half_width[k])
-        seen = width < max(0.5 * abs(float(linear.beta[k])), float(size[k]))
-        found.append(Estimate(name, float(values[k]), float(linear.beta[k]), width, float((matrix @ start)[k]), seen))
-    return tuple(found), tuple(estimate.name for estimate in found if not estimate.seen)
-
-
-def _sizes(body: Array) -> Array:
-    """Usual sizes of a body's ten parameters, from its mass and its extent about the link's origin."""
-    m, extent = body[0], np.sqrt(max(body[4] + body[6] + body[9], 1e-12) / (2.0 * body[0]))
-    return np.concatenate([[m], np.full(3, m * extent), np.full(6, m * extent**2)])
-
-
-def _verdict(model: RobotModel, residual: Residuals) -> list[str]:
-    """Joints that even the best fit does not explain."""
-    poor = [f"{name} ({100.0 * float(share):.0f} %)" for name, share in
-            zip(model.velocity_names, residual.after, strict=True) if share > 0.5]
-    return [f"efforts that no parameters explain well: {', '.join(poor)}"] if poor else []

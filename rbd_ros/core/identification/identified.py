@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..actuation.friction import Friction, friction_effort, friction_of
+from ..actuation.friction import STRIBECK_VELOCITY, Friction, friction_of
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError
 from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
 from .base_parameters import BaseParameters
 from .regressor_columns import columns_of, follower_rotors, inertia_of
+from .stribeck import StribeckTerms
 from .unknowns import Unknowns
 from .urdf_writer import rewritten
 
@@ -34,6 +35,15 @@ class Estimate:
     half_width: float
     prior: float
     seen: bool
+
+
+@dataclass(frozen=True)
+class StribeckVelocity:
+    """Of a joint: velocity (rad/s, m/s), with a 95 % interval that reaches ± half_width."""
+
+    joint: str
+    velocity: float
+    half_width: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +79,8 @@ class Identification:
     of mode "payload", on top of what the body weighed, in the frame of its link. confidence: base parameters with
     intervals; unidentifiable: names of those that the recording does not show, whose values are the description's.
     findings: what was found, left out and is doubtful, in words. delay (s), gains (nv,): applied to the efforts.
-    cutoff: of the filter, Hz. prior: the model that it began with.
+    cutoff: of the filter, Hz. prior: the model that it began with. stribeck_height (nv,): friction near rest above the
+    Coulomb level, N m or N, zero where it was not asked for or is not shown; stribeck: the velocities of the others.
     """
 
     model: RobotModel
@@ -89,15 +100,31 @@ class Identification:
     prior: RobotModel
     mode: str
     validation: Validation
+    stribeck_height: Array
+    stribeck: tuple[StribeckVelocity, ...]
 
     @property
     def friction(self) -> Friction:
-        """Damping and Coulomb friction of the joints."""
-        return friction_of(self.model, self.smoothing)
+        """Damping, Coulomb friction and Stribeck's effect of the joints."""
+        if not self.stribeck:
+            return friction_of(self.model, self.smoothing)
+        return Friction(self.model.damping, self.model.friction, self.model.friction + self.stribeck_height,
+                        self.stribeck_velocity, self.smoothing)
+
+    @property
+    def stribeck_velocity(self) -> Array:
+        """(nv,), rad/s or m/s; of joints that do not show it what is usual."""
+        found = np.full(self.model.nv, STRIBECK_VELOCITY)
+        for entry in self.stribeck:
+            found[self.model.velocity_names.index(entry.joint)] = entry.velocity
+        return found
 
     def effort(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-        """What the motors must do: inverse dynamics, friction and offset, (nv,) or (N, nv), N m or N."""
-        return inverse_dynamics(self.model, q, v, a) + friction_effort(self.model, v, self.smoothing) + self.offset
+        """What the motors must do: inverse dynamics, friction and offset, (nv,) or (N, nv), N m or N. Of a robot with
+        closed loops this is what its joints feel together: see `constrained_inverse_dynamics`.
+        """
+        tau: Array = inverse_dynamics(self.model, q, v, a)
+        return tau + self.friction.effort(np.asarray(v, dtype=np.float64)) + self.offset
 
     def write_urdf(self, path: str | os.PathLike[str], source: str | os.PathLike[str]) -> None:
         """The description `source` (file or XML text, that of the model identified) with the new inertials, damping,
@@ -116,9 +143,9 @@ class Identification:
                 f"{len(self.unidentifiable)} not seen")
 
 
-def identified_model(model: RobotModel, theta: Array, unknown: Unknowns,
-                     part: Array) -> tuple[RobotModel, Inertia | None, Array]:
-    """The model with these parameters θ, the load, if one was looked for, and the offsets (nv,)."""
+def identified_model(model: RobotModel, theta: Array, unknown: Unknowns, part: Array,
+                     stribeck: StribeckTerms | None) -> tuple[RobotModel, Inertia | None, Array, Array]:
+    """The model with these parameters θ, the load, if one was looked for, the offsets and Stribeck's heights (nv,)."""
     links = dict(model.description.links)
     load = None
     for k, (name, at, _) in enumerate(unknown.bodies):
@@ -136,4 +163,7 @@ def identified_model(model: RobotModel, theta: Array, unknown: Unknowns,
             values[field] = np.maximum(theta[columns], 0.0)
     if "armature" in values:
         values["armature"] = np.maximum(values["armature"] - follower_rotors(model), 0.0)
-    return (changed.with_(**values) if values else changed), load, np.array(theta[columns_of(model, "offset")])
+    height = np.zeros(model.nv)
+    if stribeck is not None:
+        height[stribeck.joints] = theta[columns_of(model, "offset").stop:]
+    return (changed.with_(**values) if values else changed), load, np.array(theta[columns_of(model, "offset")]), height

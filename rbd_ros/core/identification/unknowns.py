@@ -1,7 +1,7 @@
 """What a fit may change: bodies about those of the description, and numbers per joint within bounds."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,11 +59,21 @@ class Unknowns:
         parts = [body_map(factor) @ IDENTITY for _, _, factor in self.bodies]
         return np.concatenate([*parts, self.start])
 
+    def with_heights(self, model: RobotModel, joints: NDArray[np.int64]) -> Unknowns:
+        """The same with a column behind θ per joint: what its friction is above the Coulomb level near rest."""
+        k, p = len(joints), len(self.theta)
+        coulomb = columns_of(model, "coulomb").start
+        spread = {int(column): value for column, value in zip(self.scalars, self.scalar_spread, strict=True)}
+        return replace(self, scalars=np.concatenate([self.scalars, p + np.arange(k)]).astype(np.int64),
+                       lower=np.concatenate([self.lower, np.zeros(k)]), start=np.concatenate([self.start, np.zeros(k)]),
+                       scalar_spread=np.concatenate([self.scalar_spread, [spread[coulomb + int(j)] for j in joints]]),
+                       theta=np.concatenate([self.theta, np.zeros(k)]))
+
 
 def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors: bool, friction: bool,
-             still: tuple[int, ...] = ()) -> Unknowns:
+             still: tuple[int, ...] = (), motors: NDArray[np.int64] | None = None) -> Unknowns:
     """Of a mode; `RbdError` for one that is none, or a payload on no body. Of joints that stand still only the offset
-    is unknown.
+    is unknown; joints without motors (None: all have one) have neither rotor nor offset.
     """
     if mode not in MODES:
         raise unknown_name("mode", mode, MODES)
@@ -83,10 +93,13 @@ def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors:
         bodies = _bodies(model, theta, felt, notes)
     wanted = [*(["rotor"] if rotors and mode == "full" else []),
               *(["viscous", "coulomb", "offset"] if friction else [])]
+    driven = np.arange(model.nv) if motors is None else motors
     moving = np.setdiff1d(np.arange(model.nv), still)
-    scalars = np.concatenate([np.zeros(0, dtype=np.int64), *(
-        columns_of(model, what).start + (np.arange(model.nv) if what == "offset" else moving) for what in wanted)])
+    joints = {"rotor": np.intersect1d(moving, driven), "viscous": moving, "coulomb": moving, "offset": driven}
+    scalars = np.concatenate([np.zeros(0, dtype=np.int64), *(columns_of(model, what).start + joints[what]
+                                                             for what in wanted)])
     size = np.sqrt(np.mean(rows.y**2, axis=0))    # of each joint's effort
+    size = np.where(rows.measured, size, size.max())
     spread = []
     for what in PER_JOINT:
         column = np.sqrt(np.mean(np.stack([rows.X[:, j, columns_of(model, what).start + j] for j in range(model.nv)])

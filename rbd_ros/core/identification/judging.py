@@ -1,0 +1,68 @@
+"""How well a result explains efforts, and how sure its parameters are."""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..model.robot_model import RobotModel
+from .base_parameters import BaseParameters
+from .consistency import SIZE
+from .identified import Estimate, Residuals, Validation
+from .linear_fit import LinearFit, Rows
+from .unknowns import Unknowns
+
+Array = NDArray[np.float64]
+POOR = 0.5           # relative residual of a joint, from where on its efforts are not explained
+
+
+def residuals(fitted: Rows, judged: Rows | None, start: Array, theta: Array,
+              free: Array) -> tuple[Residuals, Validation]:
+    """Relative residuals of parameters θ: of the description, of the result and of plain least squares."""
+    rows = fitted if judged is None else judged
+    before, after, linear = (rows.X @ x for x in (start, theta, free))
+    residual = Residuals(
+        _relative(rows, before), _relative(rows, after), _relative(rows, linear), _overall(rows, before),
+        _overall(rows, after), _overall(rows, linear), _overall(fitted, fitted.X @ theta), judged is not None)
+    return residual, Validation(rows.y, before, after)
+
+
+def _relative(rows: Rows, found: Array) -> Array:
+    """‖τ − τ̂‖ / ‖τ‖ per joint; NaN where it was not measured."""
+    size = np.linalg.norm(rows.y, axis=0)
+    off = np.linalg.norm(rows.y - found, axis=0)
+    return np.where(rows.measured & (size > 0.0), off / np.where(size > 0.0, size, 1.0), np.nan)
+
+
+def _overall(rows: Rows, found: Array) -> float:
+    off, size = (np.linalg.norm(x[:, rows.measured]) for x in (rows.y - found, rows.y))
+    return float(off / size) if size > 0.0 else float("nan")
+
+
+def estimates(unknown: Unknowns, base: BaseParameters, linear: LinearFit, part: Array) -> tuple[Estimate, ...]:
+    """Base parameters with intervals."""
+    start, bodies = unknown.prior, SIZE * len(unknown.bodies)
+    usual = np.concatenate([*(_sizes(start[k:k + SIZE]) for k in range(0, bodies, SIZE)),
+                            np.maximum(np.abs(unknown.start), 0.1 * unknown.scalar_spread)])
+    described = start.copy()
+    if unknown.load:    # no description knows of it: what the fit begins with is a guess
+        described[:bodies] = 0.0
+    size, values, given = np.abs(base.matrix) @ usual, base.matrix @ part, base.matrix @ described
+    found: list[Estimate] = []
+    for k, name in enumerate(base.names):
+        width = float(linear.half_width[k])
+        seen = width < max(0.5 * abs(float(linear.beta[k])), float(size[k]))
+        found.append(Estimate(name, float(values[k]), float(linear.beta[k]), width, float(given[k]), seen))
+    return tuple(found)
+
+
+def _sizes(body: Array) -> Array:
+    """Usual sizes of a body's ten parameters, from its mass and its extent about the link's origin."""
+    m, extent = body[0], np.sqrt(max(body[4] + body[6] + body[9], 1e-12) / (2.0 * body[0]))
+    return np.concatenate([[m], np.full(3, m * extent), np.full(6, m * extent**2)])
+
+
+def verdict(model: RobotModel, residual: Residuals) -> list[str]:
+    """Joints that even the best fit does not explain."""
+    poor = [f"{name} ({100.0 * float(share):.0f} %)" for name, share in
+            zip(model.velocity_names, residual.after, strict=True) if share > POOR]
+    return [f"efforts that no parameters explain well: {', '.join(poor)}"] if poor else []

@@ -1,0 +1,91 @@
+"""The consistent fit by an interior-point solver of cones, Clarabel: the same sum as `consistent_fit`, solved otherwise.
+
+With S = L₀⁻¹ P L₀⁻ᵀ of a body, `log det S ≥ Σ t_i` if `[[S, Z], [Zᵀ, diag Z]] ⪰ 0` for a lower triangular Z and
+`t_i ≤ log Z_ii` (Boyd, Vandenberghe 2004; Nesterov, Nemirovskii 1994): a positive semidefinite cone of size eight and
+four exponential cones per body.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import RbdError
+from .consistency import BASIS, IDENTITY, SIZE
+from .consistent_fit import compressed
+from .linear_fit import Rows
+from .unknowns import Unknowns
+
+Array = NDArray[np.float64]
+PRECISION = 1e-9
+BLOCK = 8
+_ROWS, _COLUMNS = np.tril_indices(4)
+_DIAGONAL = np.flatnonzero(_ROWS == _COLUMNS)
+
+
+def semidefinite_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float) -> Array:
+    """θ of the unknown columns, as `consistent_fit`. `RbdError` without the package, or if it finds no optimum."""
+    try:
+        import clarabel
+    except ImportError:
+        raise RbdError("the solver \"semidefinite\" needs the package clarabel (`pip install clarabel`); \"newton\" "
+                       "needs nothing") from None
+    from scipy.sparse import csc_matrix
+
+    R, z = compressed(rows, weights)
+    R = R @ unknown.matrix
+    count = len(unknown.bodies)
+    y, size = SIZE * count, SIZE * count + len(unknown.scalars)
+    least = prior / unknown.spread**2
+    n = size + 14 * count    # per body ten of Z and four of t
+    pull = np.concatenate([np.zeros(y), prior / unknown.scalar_spread**2])
+    start = np.concatenate([np.tile(IDENTITY, count), unknown.start])
+    P, c = np.zeros((n, n)), np.zeros(n)
+    P[:size, :size] = R.T @ R + np.diag(pull)
+    c[:size] = -R.T @ z - pull * start
+    scale = np.ones(n)    # unknowns of one size
+    scale[:size] = 1.0 / np.sqrt(np.maximum(np.diag(P)[:size], least))
+    scale[:y] = np.minimum(scale[:y], 1.0)
+    parts: list[tuple[Array, Array]] = []
+    cones: list[Any] = []
+    bounded = y + np.flatnonzero(np.isfinite(unknown.lower))
+    if len(bounded):
+        parts.append((-np.eye(n)[bounded], -unknown.lower[bounded - y]))
+        cones.append(clarabel.NonnegativeConeT(len(bounded)))
+    for k in range(count):
+        own, Z, t = SIZE * k + np.arange(SIZE), size + 14 * k + np.arange(10), size + 14 * k + 10 + np.arange(4)
+        c[own] += least * IDENTITY
+        c[t] = -least
+        parts.append((-_block(n, own, Z), np.zeros(BLOCK * (BLOCK + 1) // 2)))
+        cones.append(clarabel.PSDTriangleConeT(BLOCK))
+        for i in range(4):    # (t, 1, Z_ii): exp(t) ≤ Z_ii
+            A, b = np.zeros((3, n)), np.array([0.0, 1.0, 0.0])
+            A[0, t[i]], A[2, Z[_DIAGONAL[i]]] = -1.0, -1.0
+            parts.append((A, b))
+            cones.append(clarabel.ExponentialConeT())
+    unit = 1.0 / max(least, 1.0)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = PRECISION
+    A = csc_matrix(np.concatenate([part[0] for part in parts]) * scale)
+    solver = clarabel.DefaultSolver(csc_matrix(np.triu(unit * P * np.outer(scale, scale))), unit * c * scale, A,
+                                    np.concatenate([part[1] for part in parts]), cones, settings)
+    solution = solver.solve()
+    if str(solution.status) not in ("Solved", "AlmostSolved"):
+        raise RbdError(f"the semidefinite programme has no solution: {solution.status}; try the solver \"newton\"")
+    theta: Array = unknown.matrix @ (np.array(solution.x) * scale)[:size]
+    return theta
+
+
+def _block(n: int, own: NDArray[np.int64], Z: NDArray[np.int64]) -> Array:
+    """`[[S, Z], [Zᵀ, diag Z]]` of the unknowns (n,), its upper triangle by columns, entries beside the diagonal √2."""
+    whole = np.zeros((BLOCK, BLOCK, n))
+    whole[:4, :4, own] = BASIS.transpose(1, 2, 0)
+    whole[_ROWS, 4 + _COLUMNS, Z] = 1.0
+    for i in range(4):
+        whole[4 + i, 4 + i, Z[_DIAGONAL[i]]] = 1.0
+    columns, rows = np.tril_indices(BLOCK)    # of the upper triangle, column after column
+    factor = np.where(rows == columns, 1.0, np.sqrt(2.0))
+    found: Array = whole[rows, columns] * factor[:, None]
+    return found

@@ -1,0 +1,181 @@
+"""Stribeck's effect: friction near rest beyond the Coulomb level, `(b − c) exp(−(v / w)²) tanh(v / s)`.
+
+Linear in the height b − c, and not in the velocity w of each joint, which a search finds: for every w of a grid, how much
+less the residual is with this column beside all others; the best is refined. Intervals are those of the linearised law,
+with the derivative by w as one more column, so that what w leaves open widens all others.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .linear_fit import LinearFit, Rows, linear_fit
+from .recorded.signals import Piece, Prepared, decimation, low_pass
+
+Array = NDArray[np.float64]
+GRID = 24             # velocities of the search
+REFINED = 12          # steps of the golden section about the best one
+SLOWEST = 3.0         # times the smoothing: what is narrower is no more than another smoothing
+FASTEST = 0.5         # of the joint's fastest speed: what is wider is viscous friction
+ROUNDS = 3
+STEP = 1e-3           # of differences by w, as a share
+EDGE = 1.05           # a velocity this near to the ends of the range is not found
+
+
+@dataclass(frozen=True, eq=False)
+class StribeckTerms:
+    """Columns for joints (k,) with Stribeck velocities (k,), rad/s or m/s; smoothing s, likewise."""
+
+    joints: NDArray[np.int64]
+    velocities: Array
+    smoothing: float
+
+    def columns(self, prepared: Prepared, piece: Piece) -> Array:
+        """(N, k) for the samples of a piece, filtered at the full rate as efforts are."""
+        return filtered_law(prepared, piece, self.joints, self.velocities, self.smoothing)
+
+
+def filtered_law(prepared: Prepared, piece: Piece, joints: NDArray[np.int64], velocities: Array,
+                 smoothing: float) -> Array:
+    """`exp(−(v / w)²) tanh(v / s)` (N, k), low-passed: its edges are shorter than the piece's period."""
+    from scipy.interpolate import CubicSpline
+
+    factor = max(1, round(prepared.rate / piece.rate))
+    t = np.linspace(piece.t[0], piece.t[-1], factor * (len(piece.t) - 1) + 1)
+    v = CubicSpline(piece.t, piece.v[:, joints])(t)
+    law = np.exp(-((v / velocities) ** 2)) * np.tanh(v / smoothing)
+    return low_pass(law, factor * piece.rate, prepared.cutoff)[::factor]
+
+
+@dataclass(frozen=True, eq=False)
+class Stribeck:
+    """What a recording shows of it. terms: joints whose effect is sure. half_width (k,): of 95 % intervals of their
+    velocities. unseen: joints that were looked at in vain. fit: least squares of the base columns, the heights and the
+    velocities' derivatives, in this order.
+    """
+
+    terms: StribeckTerms
+    half_width: Array
+    unseen: tuple[int, ...]
+    fit: LinearFit
+
+
+def find_stribeck(rows: Rows, pieces: LawOf, fastest: Array, joints: NDArray[np.int64], smoothing: float,
+                  robust: bool) -> Stribeck:
+    """rows: of the base columns, known efforts taken off. pieces(joints, velocities): their columns at these rows.
+    fastest (nv,): speeds. joints: which are looked at.
+    """
+    low, high = SLOWEST * smoothing, np.maximum(FASTEST * fastest, 2.0 * SLOWEST * smoothing)
+    velocity = np.sqrt(low * high)
+    height = np.zeros_like(velocity)
+    fit = linear_fit(rows, robust, intervals=False)
+    for _ in range(ROUNDS):
+        for j in joints:
+            others = joints[(joints != j) & (height[joints] > 0.0)]
+            left = _Left(_with(rows, pieces, others, velocity[others]), fit.weights, int(j))
+            velocity[j], height[j] = _best(left, pieces, int(j), low, float(high[j]))
+        taken = joints[height[joints] > 0.0]
+        fit = linear_fit(_with(rows, pieces, taken, velocity[taken]), robust, intervals=False)
+    while True:
+        fit, sure, half = _judged(rows, pieces, taken, velocity, (low, high), robust)
+        if sure.all():
+            break
+        taken = taken[sure]
+    unseen = tuple(int(j) for j in np.setdiff1d(joints, taken))
+    return Stribeck(StribeckTerms(taken, velocity[taken], smoothing), half, unseen, fit)
+
+
+class LawOf:
+    """Columns of the law at the rows of equations."""
+
+    def __init__(self, prepared: Prepared, smoothing: float, count: int) -> None:
+        self.prepared, self.smoothing, self.count = prepared, smoothing, count
+
+    def __call__(self, joints: NDArray[np.int64], velocities: Array) -> Array:
+        """(N, k) for joints (k,) with these velocities (k,)."""
+        parts = [filtered_law(self.prepared, piece, joints, velocities, self.smoothing)
+                 [decimation(self.prepared, piece)] for piece in self.prepared.pieces]
+        found: Array = np.concatenate(parts)[:self.count]
+        return found
+
+
+def _with(rows: Rows, law: LawOf, joints: NDArray[np.int64], velocities: Array, slopes: Array | None = None) -> Rows:
+    """The rows with a column per joint, and with the derivatives by their velocities if heights are given."""
+    if not len(joints):
+        return rows
+    more = [law(joints, velocities)]
+    if slopes is not None:
+        ahead, behind = (law(joints, velocities * (1.0 + sign * STEP)) for sign in (1.0, -1.0))
+        more.append(slopes * (ahead - behind) / (2.0 * STEP * velocities))
+    k = len(joints)
+    own = np.zeros((*rows.y.shape, k * len(more)))
+    for at, part in enumerate(more):
+        own[:, joints, at * k + np.arange(k)] = part
+    return Rows(np.concatenate([rows.X, own], axis=2), rows.y, rows.lengths, rows.measured, rows.correlation)
+
+
+class _Left:
+    """What the columns of rows leave of the efforts, and of one more column that acts on joint j alone."""
+
+    def __init__(self, rows: Rows, weights: Array, j: int) -> None:
+        self.root = np.sqrt(weights[:, j])
+        root = np.sqrt(weights)
+        A = (rows.X * root[..., None]).reshape(-1, rows.X.shape[-1])
+        b = (rows.y * root).reshape(-1)
+        lengths = np.linalg.norm(A, axis=0)
+        A = A[:, lengths > 0.0] / lengths[lengths > 0.0]
+        squares, V = np.linalg.eigh(A.T @ A)
+        good = squares > 1e-12 * squares[-1]
+        Q = A @ (V[:, good] / np.sqrt(squares[good]))
+        nv = rows.y.shape[1]
+        self.Q = Q[j::nv]
+        self.residual = (b - Q @ (Q.T @ b))[j::nv]
+
+    def gain(self, column: Array) -> tuple[float, float]:
+        """How much less the squares are with it, and its coefficient, not negative."""
+        x = column * self.root
+        inner, size = float(x @ self.residual), float(x @ x - np.sum((self.Q.T @ x) ** 2))
+        if inner <= 0.0 or size <= 1e-9 * float(x @ x):
+            return 0.0, 0.0
+        return inner**2 / size, inner / size
+
+
+def _best(left: _Left, law: LawOf, j: int, low: float, high: float) -> tuple[float, float]:
+    """The velocity, and the height there."""
+    grid = np.geomspace(low, high, GRID)
+    gains = [left.gain(column)[0] for column in law(np.full(GRID, j), grid).T]
+    k = int(np.argmax(gains))
+    a, b = np.log(grid[max(k - 1, 0)]), np.log(grid[min(k + 1, GRID - 1)])
+    ratio = 0.5 * (np.sqrt(5.0) - 1.0)
+
+    def value(x: float) -> float:
+        return left.gain(law(np.array([j]), np.exp([x]))[:, 0])[0]
+
+    c, d = b - ratio * (b - a), a + ratio * (b - a)
+    at_c, at_d = value(c), value(d)
+    for _ in range(REFINED):
+        if at_c > at_d:
+            b, d, at_d = d, c, at_c
+            c = b - ratio * (b - a)
+            at_c = value(c)
+        else:
+            a, c, at_c = c, d, at_d
+            d = a + ratio * (b - a)
+            at_d = value(d)
+    found = float(np.exp(0.5 * (a + b)))
+    return found, left.gain(law(np.array([j]), np.array([found]))[:, 0])[1]
+
+
+def _judged(rows: Rows, law: LawOf, taken: NDArray[np.int64], velocity: Array, ends: tuple[float, Array],
+            robust: bool) -> tuple[LinearFit, NDArray[np.bool_], Array]:
+    """The fit with derivatives by the velocities, which joints' effect is sure, and half widths of the velocities."""
+    k, p = len(taken), rows.X.shape[-1]
+    plain = linear_fit(_with(rows, law, taken, velocity[taken]), robust, intervals=False)
+    heights = plain.beta[p:]
+    fit = linear_fit(_with(rows, law, taken, velocity[taken], heights), robust)
+    height, half = fit.beta[p:p + k], fit.half_width
+    inside = (velocity[taken] > EDGE * ends[0]) & (velocity[taken] < ends[1][taken] / EDGE)
+    sure = inside & (heights > half[p:p + k]) & (height > half[p:p + k]) & (half[p + k:] < velocity[taken])
+    return fit, sure, half[p + k:]
