@@ -59,3 +59,51 @@ def rest_to_rest(motion):
     start = np.concatenate([fourier(np.zeros(1), count, motion.period, d) for d in (1, 2)])
     c = motion.coefficients - np.linalg.pinv(start) @ (start @ motion.coefficients)
     return type(motion)(c, motion.period, motion.periods)
+
+
+def on_the_loops(model, constraints, motors, motion, t):
+    """q, v, a (N, nv) of a robot with closed loops whose motors move so: loops closed by Newton's method."""
+    driven = [model.velocity_names.index(name) for name in motors]
+    passive = [j for j in range(model.nv) if j not in driven]
+    wanted = motion(t)
+    q, v, a = (np.zeros((len(t), model.nv)) for _ in range(3))
+    at = rbd.project(model, constraints, model.neutral()).q
+    begin = at[driven].copy()
+    for share in np.linspace(0.0, 1.0, 50):    # from where it is closed
+        at[driven] = begin + share * (wanted.q[0] - begin)
+        at = _closed(model, constraints, at, passive)
+    for i in range(len(t)):
+        at[driven] = wanted.q[i]
+        q[i] = at = _closed(model, constraints, at, passive)
+    v[:, driven], a[:, driven] = wanted.v, wanted.a
+    A = rbd.constraint_jacobian(model, constraints, q)
+    inverse = np.linalg.pinv(A[:, :, passive], rcond=1e-6)
+    v[:, passive] = -(inverse @ (A[:, :, driven] @ wanted.v[..., None]))[..., 0]
+    bias = rbd.constraint_bias(model, constraints, q, v)
+    a[:, passive] = -(inverse @ (A[:, :, driven] @ wanted.a[..., None] + bias[..., None]))[..., 0]
+    return q, v, a
+
+
+def _closed(model, constraints, q, passive):
+    q = q.copy()
+    for _ in range(30):
+        f = rbd.constraint_values(model, constraints, q)
+        if np.abs(f).max() < 1e-11:
+            return q
+        q[passive] -= np.linalg.lstsq(rbd.constraint_jacobian(model, constraints, q)[:, passive], f, rcond=1e-7)[0]
+    raise ValueError("the loops do not close")
+
+
+def record_closed(truth, constraints, motors, motion, seed=0, rate=250.0, noise=0.02, encoder=1e-6, whole=True):
+    """A recording of a robot with closed loops: joints without motors have positions only if `whole`, and no effort."""
+    rng = np.random.default_rng((9, seed))
+    t = np.arange(0.0, motion.duration, 1.0 / rate)
+    q, v, a = on_the_loops(truth, constraints, motors, motion, t)
+    rubbing = rbd.friction_effort(truth, v)
+    driven = [truth.velocity_names.index(name) for name in motors]
+    tau = rbd.constrained_inverse_dynamics(truth, constraints, q, v, a, motors, passive_effort=-rubbing).effort
+    shown = np.zeros_like(tau)
+    shown[:, driven] = tau[:, driven] + rubbing[:, driven] + noise * rng.normal(size=(len(t), len(driven)))
+    q = q + encoder * rng.normal(size=q.shape)
+    kept = range(truth.nv) if whole else driven
+    return rbd.Recording(t, q[:, kept], tau=shown[:, kept], joints=[truth.velocity_names[j] for j in kept])

@@ -22,6 +22,8 @@ MOST = 50            # steps at one weight of the divergence
 LESS = 0.1           # which is lowered by this factor
 DONE = 1e-7          # half the decrease that a step promises, in units of the cost: standard deviations squared
 SHORTEST = 1e-12     # of a step, as a share
+REGULAR = 1e-13      # added to curvatures of unknowns in units that make each one
+ROUNDING = 1e-6      # share of the cost below which a step that does not help is rounding
 
 
 def compressed(rows: Rows, weights: Array) -> tuple[Array, Array]:
@@ -62,36 +64,61 @@ def consistent_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float) 
 
     gamma = max(least, evaluate(y, 0.0)[0])    # far from the border at first: near it steps are short
     while True:
-        y = _descended(evaluate, y, lower, gamma)
+        y, ended = _descended(evaluate, y, lower, gamma)
         if gamma <= least or not bodies:
             break
         gamma = max(least, LESS * gamma)
     theta: Array = unknown.matrix @ y
-    if not np.isfinite(theta).all():
-        raise RbdError("the fit did not converge to finite parameters: is the recording of this robot?")
+    if not (ended and np.isfinite(theta).all()):
+        raise RbdError("the consistent fit did not converge: is the recording of this robot?")
     return theta
 
 
 def _descended(evaluate: Callable[[Array, float], tuple[float, Array, Array]], y: Array, lower: Array,
-               gamma: float) -> Array:
-    """Newton's method from y, with numbers that would cross their bounds stopped there."""
+               gamma: float) -> tuple[Array, bool]:
+    """Newton's method from y, each step the least of the quadratic model within the bounds: of columns that are alike,
+    such as the friction of joints that move together, a step cut off at bounds could even lead uphill. And whether it
+    came to an end.
+    """
     cost, gradient, hessian = evaluate(y, gamma)
     for _ in range(MOST):
-        free = ~((y <= lower) & (gradient > 0.0))
-        scale = 1.0 / np.sqrt(np.diag(hessian))[free]
-        H = hessian[np.ix_(free, free)] * np.outer(scale, scale)
-        step = np.zeros_like(y)
-        step[free] = -scale * np.linalg.solve(H + 1e-13 * np.eye(len(H)), scale * gradient[free])
-        if -float(gradient @ step) < DONE * max(1.0, gamma):
-            break
+        step = _bounded_step(hessian, gradient, lower - y)
+        slope = float(gradient @ step)
+        if -slope < DONE * max(1.0, gamma):
+            return y, True
         share = 1.0
         while share > SHORTEST:
-            trial = np.maximum(y + share * step, lower)
+            trial = np.maximum(y + share * step, lower)    # which is rounding
             found = evaluate(trial, gamma)
-            if found[0] < cost + 1e-4 * float(gradient @ (trial - y)):
+            if found[0] < cost + 1e-4 * share * slope:
                 break
             share *= 0.5
         else:
-            break
+            return y, -slope < ROUNDING * max(1.0, abs(cost))
         y, (cost, gradient, hessian) = trial, found
-    return y
+    return y, False
+
+
+def _bounded_step(hessian: Array, gradient: Array, lower: Array) -> Array:
+    """The p ≥ lower with the least `½ pᵀ H p + gᵀ p`: what has no bound is eliminated, the rest by NNLS."""
+    from scipy.linalg import cho_factor, cho_solve
+    from scipy.optimize import nnls
+
+    scale = 1.0 / np.sqrt(np.diag(hessian))
+    H = hessian * np.outer(scale, scale) + REGULAR * np.eye(len(scale))
+    g, low = scale * gradient, lower / scale
+    bounded = np.isfinite(low)
+    free = ~bounded
+    p = np.zeros_like(g)
+    factor = cho_factor(H[np.ix_(free, free)])
+    if bounded.any():
+        mixed = H[np.ix_(free, bounded)]
+        S = H[np.ix_(bounded, bounded)] - mixed.T @ cho_solve(factor, mixed)
+        values, V = np.linalg.eigh((S + S.T) / 2)
+        root = np.sqrt(np.maximum(values, REGULAR))
+        slope = g[bounded] - mixed.T @ cho_solve(factor, g[free]) + V @ (root**2 * (V.T @ low[bounded]))
+        p[bounded] = low[bounded] + nnls(root[:, None] * V.T, -(V.T @ slope) / root, maxiter=50 * len(root))[0]
+        p[free] = -cho_solve(factor, g[free] + mixed @ p[bounded])
+    else:
+        p[free] = -cho_solve(factor, g[free])
+    return scale * p

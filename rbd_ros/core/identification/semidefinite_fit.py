@@ -18,7 +18,7 @@ from .linear_fit import Rows
 from .unknowns import Unknowns
 
 Array = NDArray[np.float64]
-PRECISION = 1e-9
+PRECISION = 1e-7
 BLOCK = 8
 _ROWS, _COLUMNS = np.tril_indices(4)
 _DIAGONAL = np.flatnonzero(_ROWS == _COLUMNS)
@@ -42,11 +42,15 @@ def semidefinite_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float
     pull = np.concatenate([np.zeros(y), prior / unknown.scalar_spread**2])
     start = np.concatenate([np.tile(IDENTITY, count), unknown.start])
     P, c = np.zeros((n, n)), np.zeros(n)
-    P[:size, :size] = R.T @ R + np.diag(pull)
-    c[:size] = -R.T @ z - pull * start
-    scale = np.ones(n)    # unknowns of one size
-    scale[:size] = 1.0 / np.sqrt(np.maximum(np.diag(P)[:size], least))
-    scale[:y] = np.minimum(scale[:y], 1.0)
+    square = R.T @ R + np.diag(pull)
+    # From the quadratic optimum on, in its standard deviations: the cost is a small number there, of even curvature.
+    even = square + np.diag(np.concatenate([np.full(y, least), np.zeros(size - y)]))
+    y0 = start - np.linalg.solve(even, R.T @ (R @ start - z))
+    T = np.eye(n)
+    T[:size, :size] = np.linalg.inv(np.linalg.cholesky(even)).T
+    P[:size, :size] = square
+    c[:size] = R.T @ (R @ y0 - z) + pull * (y0 - start)
+    at = np.concatenate([y0, np.zeros(n - size)])
     parts: list[tuple[Array, Array]] = []
     cones: list[Any] = []
     bounded = y + np.flatnonzero(np.isfinite(unknown.lower))
@@ -64,17 +68,16 @@ def semidefinite_fit(rows: Rows, weights: Array, unknown: Unknowns, prior: float
             A[0, t[i]], A[2, Z[_DIAGONAL[i]]] = -1.0, -1.0
             parts.append((A, b))
             cones.append(clarabel.ExponentialConeT())
-    unit = 1.0 / max(least, 1.0)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = PRECISION
-    A = csc_matrix(np.concatenate([part[0] for part in parts]) * scale)
-    solver = clarabel.DefaultSolver(csc_matrix(np.triu(unit * P * np.outer(scale, scale))), unit * c * scale, A,
-                                    np.concatenate([part[1] for part in parts]), cones, settings)
+    A = np.concatenate([part[0] for part in parts])
+    b = np.concatenate([part[1] for part in parts]) - A @ at
+    solver = clarabel.DefaultSolver(csc_matrix(np.triu(T.T @ P @ T)), T.T @ c, csc_matrix(A @ T), b, cones, settings)
     solution = solver.solve()
     if str(solution.status) not in ("Solved", "AlmostSolved"):
         raise RbdError(f"the semidefinite programme has no solution: {solution.status}; try the solver \"newton\"")
-    theta: Array = unknown.matrix @ (np.array(solution.x) * scale)[:size]
+    theta: Array = unknown.matrix @ (at + T @ np.array(solution.x))[:size]
     return theta
 
 
