@@ -13,6 +13,7 @@ from ...core.model.files.urdf import load_urdf
 from ...core.model.robot_model import RobotModel
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.places.plane_limit import PlaneLimit
+from .identify import locked
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,13 +35,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="of the range of each position that is not used, at both ends (default: %(default)s)")
     parser.add_argument("--floor", type=float, metavar="HEIGHT",
                         help="m: frames of links that move stay above it, where they can sink below it at all")
-    parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stay at zero")
+    parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stay where they "
+                        "are: at zero, or JOINT=POSITION")
+    parser.add_argument("--gravity", nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=("X", "Y", "Z"),
+                        help="in the axes of the root link, m/s²: of an arm on a wall or a ceiling (default: 0 0 -9.81)")
     parser.epilog = "It begins and ends at rest, at its first point: move there first, with the workspace clear."
 
 
 def run(namespace: argparse.Namespace) -> int:
     """Write the trajectory; 0."""
-    model = load_urdf(namespace.urdf, locked={name: 0.0 for name in namespace.lock})
+    model = load_urdf(namespace.urdf, gravity=namespace.gravity, locked=locked(namespace.lock))
     for name in ("velocity", "effort"):
         if not 0.0 < getattr(namespace, name) <= 1.0:
             raise RbdError(f"--{name} must be a share above 0, at most 1, got {getattr(namespace, name):g}")

@@ -5,9 +5,11 @@ import argparse
 import sys
 import textwrap
 import warnings
+from collections.abc import Sequence
+from functools import partial
 
 from ...core.errors import RbdError, RbdWarning
-from ...core.identification.fit import identify
+from ...core.identification.fit import SOLVERS, identify
 from ...core.identification.identified import Identification
 from ...core.identification.recorded.reading import JOINT_STATES
 from ...core.identification.recorded.recording import Recording
@@ -15,6 +17,7 @@ from ...core.identification.report import joint_table, summary, write_report
 from ...core.identification.unknowns import MODES
 from ...core.model.files.urdf import load_urdf
 from ...core.model.robot_model import RobotModel
+from ...core.model.samples import constraints_from
 
 WIDTH = 100
 
@@ -24,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recording", metavar="RECORDING", help="rosbag2 (folder, .db3, .mcap), .csv or .npz")
     parser.add_argument("--urdf", required=True, metavar="FILE.urdf", help="robot description")
     parser.add_argument("-o", "--output", metavar="NEW.urdf", help="the description with what was found")
+    parser.add_argument("--parameters", metavar="NODES.yaml", help="rotors and friction as parameters of the nodes")
+    parser.add_argument("--actuation", metavar="DRIVES.yaml", help="drives for parameter actuation_file")
+    parser.add_argument("--ur-friction", metavar="UR.yaml", help="what turns off a UR's own friction compensation")
     parser.add_argument("--report", metavar="REPORT.html", help="a page with tables and plots")
     parser.add_argument("--validate", metavar="RECORDING", help="another motion, to judge by (default: the last fifth)")
     parser.add_argument("--mode", choices=MODES, default="full", help="what is unknown (default: %(default)s)")
@@ -34,7 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="from what was recorded to N m: one per joint, joint=gain, or 'estimate'")
     parser.add_argument("--topic", default=JOINT_STATES, help="of the joint states in a bag (default: %(default)s)")
     parser.add_argument("--effort-topic", metavar="TOPIC", help="of the efforts, if joint states have none")
-    parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stood at zero")
+    parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stood still: at zero, or "
+                        "JOINT=POSITION")
+    parser.add_argument("--gravity", nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=("X", "Y", "Z"),
+                        help="in the axes of the root link, m/s²: of an arm on a wall or a ceiling (default: 0 0 -9.81)")
+    parser.add_argument("--constraints", metavar="FILE.yaml", help="closed loops of the robot, or a sample's name")
+    parser.add_argument("--stribeck", action="store_true", help="friction near rest, too, with a velocity per joint")
+    parser.add_argument("--prior", type=float, default=0.1, metavar="WEIGHT",
+                        help="of the description along what the recording does not show (default: %(default)s)")
+    parser.add_argument("--solver", choices=tuple(SOLVERS), default="newton", help="of the consistent fit; semidefinite "
+                        "needs the package clarabel (default: %(default)s)")
     parser.add_argument("--no-rotors", action="store_true", help="take rotor inertias from the description")
     parser.epilog = "Exit code: 0 if the result explains the efforts better than the description did, else 1."
 
@@ -43,12 +58,14 @@ def run(namespace: argparse.Namespace) -> int:
     """Identify, print and write; 1 where the result is no better than the description."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RbdWarning)    # what is wrong with the description is about to change
-        model = load_urdf(namespace.urdf, locked={name: 0.0 for name in namespace.lock})
+        model = load_urdf(namespace.urdf, gravity=namespace.gravity, locked=locked(namespace.lock))
+    constraints = constraints_from(namespace.constraints, model) if namespace.constraints else None
     options = {"topic": namespace.topic, "effort_topic": namespace.effort_topic}
     recording = Recording.load(namespace.recording, **options)
     validation = Recording.load(namespace.validate, **options) if namespace.validate else None
-    result = identify(model, recording, mode=namespace.mode, body=namespace.body, validation=validation,
-                      rotors=not namespace.no_rotors, cutoff=namespace.cutoff,
+    result = identify(model, recording, mode=namespace.mode, body=namespace.body, constraints=constraints,
+                      validation=validation, rotors=not namespace.no_rotors, stribeck=namespace.stribeck,
+                      cutoff=namespace.cutoff, prior=namespace.prior, solver=namespace.solver,
                       delay="estimate" if namespace.delay is None else namespace.delay,
                       gains=_gains(namespace.gains, model),
                       progress=lambda line: print(f"  {line}", file=sys.stderr, flush=True))
@@ -56,10 +73,21 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.output:
         result.write_urdf(namespace.output, namespace.urdf)
         print(f"wrote {namespace.output}")
-    if namespace.report:
-        write_report(result, namespace.report)
-        print(f"wrote {namespace.report}")
+    for path, write in ((namespace.parameters, result.write_parameters), (namespace.actuation, result.write_actuation),
+                        (namespace.ur_friction, result.write_ur_friction),
+                        (namespace.report, partial(write_report, result))):
+        if path:
+            write(path)
+            print(f"wrote {path}")
     return 0 if result.residual.overall < result.residual.overall_before else 1
+
+
+def locked(given: Sequence[str]) -> dict[str, float]:
+    """Positions of joints that stand still, by name."""
+    try:
+        return {name: float(value or 0.0) for name, _, value in (word.partition("=") for word in given)}
+    except ValueError:
+        raise RbdError(f"--lock: expected JOINT or JOINT=POSITION, got {' '.join(given)[:100]}") from None
 
 
 def _gains(given: list[str] | None, model: RobotModel) -> list[float] | dict[str, float] | str | None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.friction import STRIBECK_VELOCITY, Friction, friction_of
 from ..dynamics.inverse import inverse_dynamics
-from ..errors import RbdError
 from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
 from .base_parameters import BaseParameters
+from .node_files import actuation_text, parameters_text, ur_friction_text, write_text
 from .regressor_columns import columns_of, follower_rotors, inertia_of
 from .stribeck import StribeckTerms
 from .unknowns import Unknowns
@@ -130,11 +129,19 @@ class Identification:
         """The description `source` (file or XML text, that of the model identified) with the new inertials, damping,
         friction and rotors; everything else, comments included, as it was.
         """
-        text = rewritten(source, self.prior, self.model)
-        try:
-            Path(path).write_text(text, encoding="utf-8", newline="")
-        except OSError as error:
-            raise RbdError(f"cannot write '{path}': {error.strerror or error}") from None
+        write_text(path, rewritten(source, self.prior, self.model))
+
+    def write_parameters(self, path: str | os.PathLike[str]) -> None:
+        """YAML with the nodes' parameters of rotors and friction, see `parameters_text`."""
+        write_text(path, parameters_text(self.model, self.friction))
+
+    def write_actuation(self, path: str | os.PathLike[str]) -> None:
+        """YAML of the drives with rotors and Stribeck's effect, see `actuation_text`."""
+        write_text(path, actuation_text(self.model, self.friction))
+
+    def write_ur_friction(self, path: str | os.PathLike[str]) -> None:
+        """YAML that turns off a UR's own friction compensation, see `ur_friction_text`."""
+        write_text(path, ur_friction_text(self.model, self.friction))
 
     def __repr__(self) -> str:
         r = self.residual

@@ -1,0 +1,128 @@
+"""The result as files for nodes and drivers: rotors and friction as parameters, drives, and what a UR is told."""
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..actuation.friction import Friction
+from ..errors import RbdError
+from ..model.robot_model import RobotModel
+
+Array = NDArray[np.float64]
+UR_JOINTS = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint",
+             "wrist_3_joint")
+UR_SCALES = {"viscous_scale": (0.9, 0.9, 0.8, 0.9, 0.9, 0.9), "coulomb_scale": (0.8, 0.8, 0.7, 0.8, 0.8, 0.8)}
+UR_SERVICE = "friction_model_controller/set_friction_model_parameters"
+
+
+def parameters_text(model: RobotModel, friction: Friction) -> str:
+    """Parameters of the nodes (`--params-file`): rotors and the smoothing of friction for all, friction in numbers for
+    the simulator. The other nodes take friction from `<dynamics>` of the description that `write_urdf` writes.
+    """
+    _check_joints(model)
+    return (f"# Identified: rotors and friction of {model.name}, for --params-file of any node, behind your own file.\n"
+            "# The nodes take inertias, damping and friction from the description that was written with this file;\n"
+            "# only the simulator takes friction from here. Lists are in the order of joints: if another file gives\n"
+            "# another order, change the lists, too.\n"
+            "/**:\n  ros__parameters:\n"
+            f"    joints: {_list(model.joint_names)}\n"
+            f"    rotor_inertia: {_list(model.armature)}    # kg m² or kg, behind the gear\n"
+            f"    friction.smoothing: {_number(friction.smoothing)}    # rad/s or m/s\n"
+            "/**/simulator:\n  ros__parameters:\n"
+            f"    friction.damping: {_list(model.damping)}    # N m s/rad or N s/m\n"
+            f"    friction.coulomb: {_list(model.friction)}    # N m or N\n")
+
+
+def actuation_text(model: RobotModel, friction: Friction) -> str:
+    """Drives (`actuation_file`) that go with the description that `write_urdf` writes: rotors, and what friction near
+    rest is above the Coulomb friction in `<dynamics>`.
+    """
+    _check_joints(model)
+    height, velocity = _height(model, friction), friction.stribeck_velocity * np.ones(model.nv)
+    lines = [f"# Identified: drives of {model.name}, for parameter actuation_file of nodes flatness and simulator, with",
+             "# the description that was written with this file: damping and Coulomb friction are in its <dynamics>,",
+             "# and breakaway is what comes on top of them near rest. All numbers are behind the gear.", "actuation:"]
+    for j, name in enumerate(model.joint_names):
+        rest = (f", breakaway: {_number(height[j])}, stribeck_velocity: {_number(velocity[j])}, "
+                f"smoothing: {_number(friction.smoothing)}") if height[j] > 0.0 else ""
+        lines.append(f"  {_quoted(name)}:\n    type: rigid\n    motor: {{rotor_inertia: {_number(model.armature[j])}"
+                     f"{rest}}}")
+    return "\n".join(lines) + "\n"
+
+
+def ur_friction_text(model: RobotModel, friction: Friction) -> str:
+    """What turns off a UR's own friction compensation where this model compensates, as YAML.
+
+    `friction_model_controller` (ur_controllers/FrictionModelController) takes no friction: its only parameters are
+    `tf_prefix` and `check_io_successful_retries`, and its service sets factors from 0 to 1 of the robot's own friction
+    model, joint by joint. `RbdError` where the robot is no UR.
+    """
+    _check_joints(model)
+    names = [next((name for name in model.joint_names if name.endswith(joint)), "") for joint in UR_JOINTS]
+    prefixes = {name[:len(name) - len(joint)] for name, joint in zip(names, UR_JOINTS, strict=True)}
+    if not all(names) or len(prefixes) != 1:
+        raise RbdError(f"'{model.name}' is not a UR: expected the joints {', '.join(UR_JOINTS)}, all with one prefix; "
+                       f"got {', '.join(model.joint_names)}")
+    prefix = prefixes.pop()
+    at = [model.joint_names.index(name) for name in names]
+    own = np.array([model.damping, model.friction + _height(model, friction)])[:, at] > 0.0
+    scales = {key: [0.0 if known else usual for known, usual in zip(own.any(axis=0), values, strict=True)]
+              for key, values in UR_SCALES.items()}
+    request = ", ".join(f"{key}: {_list(np.array(values))}" for key, values in scales.items())
+    kept = [name for name, known in zip(names, own.any(axis=0), strict=True) if not known]
+    note = (f"# No friction was found at {', '.join(kept)}: there the robot's factors stay at their defaults.\n"
+            if kept else "")
+    return ("# For ur_robot_driver and node feedforward, so that friction is compensated once, by the identified model.\n"
+            "# friction_model_controller takes no friction of yours: it scales, from 0 to 1 per joint, what the robot\n"
+            "# compensates itself in direct_torque. While it is active, call its service:\n#\n"
+            f"#   ros2 service call /{UR_SERVICE} ur_msgs/srv/SetFrictionModelParameters \\\n"
+            f"#     \"{{parameters: {{{request}}}}}\"\n#\n" + note +
+            "# The driver's ur_controllers.yaml has these two blocks already.\n"
+            "controller_manager:\n  ros__parameters:\n    friction_model_controller:\n"
+            "      type: ur_controllers/FrictionModelController\n"
+            f"friction_model_controller:\n  ros__parameters:\n    tf_prefix: {_quoted(prefix)}\n"
+            "/**/feedforward:\n  ros__parameters:\n    robot_compensates: [gravity]\n")
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """A file; `RbdError` where it cannot be written."""
+    try:
+        Path(path).write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise RbdError(f"cannot write '{path}': {error.strerror or error}") from None
+
+
+def _check_joints(model: RobotModel) -> None:
+    for joint in model.joints:
+        if joint.nq != 1 or joint.nv != 1:
+            raise RbdError(f"joint '{joint.name}' ({joint.type}) has {joint.nv} coordinates: the nodes take joints with "
+                           "one")
+
+
+def _height(model: RobotModel, friction: Friction) -> Array:
+    """What friction near rest is above the Coulomb friction of the model (nv,)."""
+    return np.asarray(friction.breakaway - model.friction)
+
+
+def _number(value: float | Array) -> str:
+    """With a point, so that YAML and ROS take it for a floating-point number."""
+    text = f"{float(value):.8g}"
+    if "e" in text:
+        mantissa, exponent = text.split("e")
+        return f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent}"
+    return text if "." in text else text + ".0"
+
+
+def _list(values: Sequence[str] | Array) -> str:
+    return f"[{', '.join(_quoted(x) if isinstance(x, str) else _number(x) for x in values)}]"
+
+
+def _quoted(text: str) -> str:
+    """As it is where YAML reads a text in it, else in quotes."""
+    plain = text.replace("_", "a").isalnum() and text[:1].isalpha() and text.lower() not in (
+        "y", "n", "yes", "no", "on", "off", "true", "false", "null")
+    return text if plain else "'" + text.replace("'", "''") + "'"
