@@ -1,4 +1,6 @@
-"""Identification against simulated truth: coverage of the intervals, cost of consistency, and the excitation's time."""
+"""Identification against simulated truth: coverage of the intervals, cost of consistency, the excitation's time,
+and how mutilated recordings end.
+"""
 from __future__ import annotations
 
 import sys
@@ -47,6 +49,32 @@ def coverage(seeds: int) -> dict[str, Any]:
             "cost": float(max(costs)), "consistent": consistent, "seeds": seeds, "time": float(np.median(spent))}
 
 
+def mutilated(count: int) -> dict[str, int]:
+    """How recordings of which a lot is wrong end: clear errors, results that say what was left out, and failures."""
+    from support import recordings
+
+    model = rbd.sample("two_link")
+    motion = recordings.periodic(model, period=8.0, periods=1)
+    whole = recordings.record(recordings.perturbed(model), motion, rate=200.0)
+    ends = {"refused": 0, "identified": 0, "failed": 0}
+    for seed in range(count):
+        recording = recordings.mutilated(whole, np.random.default_rng((5, seed)))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", RuntimeWarning)
+                found = rbd.identify(model, recording, stribeck=seed % 5 == 0)
+            wrong = recordings.judged(recording, found)
+            end = "failed" if wrong else "identified"
+        except rbd.RbdError as error:
+            wrong, end = "", "refused" if len(str(error)) > 20 else "failed"
+        except Exception as error:    # anything else is a failure of ours
+            wrong, end = f"{type(error).__name__}: {error}", "failed"
+        ends[end] += 1
+        if end == "failed":
+            print(f"recording {seed}: {wrong}", file=sys.stderr)
+    return ends
+
+
 def panda() -> Any:
     """An excitation of the Panda within Franka's limits."""
     from support.robots import urdf_paths
@@ -74,6 +102,12 @@ def run(quick: bool = False) -> dict[str, Any]:
     table("Excitation of the Panda: 20 s, 43 inertial parameters, 7 rotors, friction and offsets", ["", "found"], [
         ["condition number", f"{motion.condition:.2f}"], ["largest ratio to a limit at 1 kHz", f"{worst:.4f}"],
         ["time (s)", f"{spent:.1f}"]])
+    ends = mutilated(100 if quick else 1000)
+    table("Recordings of which a lot is wrong: NaN, gaps, swapped or constant joints, too short, no order",
+          ["of recordings", str(sum(ends.values()))], [
+              ["refused with a clear error", str(ends["refused"])],
+              ["identified, what was left out is said", str(ends["identified"])],
+              ["anything else", str(ends["failed"])]])
     bad = (not 0.93 <= found["coverage"] <= 0.97) + (found["consistent"] < found["seeds"]) + (found["cost"] > 0.3)
     return {**found, "condition": motion.condition, "worst": worst, "excitation_time": spent,
-            "violations": int(bad) + (motion.condition > 13.0) + (worst > 1.0)}
+            "mutilated": ends, "violations": int(bad) + ends["failed"] + (motion.condition > 13.0) + (worst > 1.0)}

@@ -24,13 +24,15 @@ from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample_path
 from ..runtime.robot import check_model
 from ..signals import interruptible
-from . import demo_elastic, demo_lift, demo_motion, demo_report
+from . import demo_elastic, demo_identify, demo_lift, demo_motion, demo_report
 from .compile import import_kernels
 from .processes import NodeProcesses
 
 # key in summary.json → (title, parameter `feedforward` of the node)
 MODES = {"pd": ("PD alone", "none"), "pd_gravity": ("PD + gravity", "gravity"),
          "pd_full": ("PD + full feed-forward", "full")}
+STORIES = {"motion": (demo_lift.run, tuple(demo_lift.MODES.values())),
+           "identify": (demo_identify.run, (demo_identify.EXCITE, *demo_identify.MODES.values()))}
 RATE = 500.0             # Hz
 DURATION = 5.0           # s
 RELEASED_LATER = 1e12    # a stamp that never comes
@@ -41,15 +43,17 @@ PATIENCE = 5.0           # s for which the simulated robot waits for a torque
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd demo`."""
-    parser.add_argument("joints", nargs="?", choices=("rigid", "motion", *demo_elastic.VARIANTS), default="rigid",
+    parser.add_argument("joints", nargs="?", choices=("rigid", *STORIES, *demo_elastic.VARIANTS), default="rigid",
                         help="rigid: simulator and controller as ROS nodes; motion: likewise, lifting a heavy load by "
-                             "an optimal motion; sea: series elastic joints; vsa: joints of variable stiffness; these "
+                             "an optimal motion; identify: likewise, with a wrong description that is mended from a "
+                             "recorded motion; sea: series elastic joints; vsa: joints of variable stiffness; these "
                              "two use the library without ROS (default: %(default)s)")
     parser.add_argument("--urdf", metavar="FILE", help="URDF of another arm (default: KUKA LBR iiwa 14); rigid only")
     parser.add_argument("--rate", type=float, help=f"joint states per second (default: {RATE:g}); rigid only, the "
                         f"others are controlled at {1.0 / demo_elastic.PERIOD:g} Hz")
     parser.add_argument("--duration", type=float,
-                        help=f"duration of each mode in seconds (default: {DURATION:g}); that of motion is fixed")
+                        help=f"duration of each mode in seconds (default: {DURATION:g}); that of motion and "
+                        "identify is fixed")
     parser.add_argument("--output", type=Path, help="output folder (default: output/demo, or output/demo_sea, …)")
     parser.add_argument("--plot", action=argparse.BooleanOptionalAction, default=True,
                         help="draw tracking.png (default: yes)")
@@ -60,8 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(namespace: argparse.Namespace) -> int:
     """Run all modes, print the table, write the files."""
     begin = time.monotonic()
-    if namespace.joints == "motion":
-        return _lift(namespace)
+    if namespace.joints in STORIES:
+        return _story(namespace)
     duration = _within("--duration", DURATION if namespace.duration is None else namespace.duration, 0.2, 60.0)
     rate = _within("--rate", RATE if namespace.rate is None else namespace.rate, 20.0, 2000.0)
     elastic = namespace.joints != "rigid"
@@ -107,15 +111,17 @@ def run(namespace: argparse.Namespace) -> int:
     return 0
 
 
-def _lift(namespace: argparse.Namespace) -> int:
+def _story(namespace: argparse.Namespace) -> int:
+    """A demo of one robot on one motion."""
     for name in ("urdf", "rate", "duration"):
         if getattr(namespace, name) is not None:
-            raise RbdError(f"--{name} is not for demo motion, which is the iiwa on one motion")
+            raise RbdError(f"--{name} is not for demo {namespace.joints}, which is the iiwa on one motion")
     _check_ros()
-    namespace.output = namespace.output or Path("output", "demo_motion")
+    namespace.output = namespace.output or Path("output", f"demo_{namespace.joints}")
     _make(namespace.output)
     _compile()
-    return demo_lift.run(namespace, lambda title: Progress(title, demo_lift.MODES.values()))
+    tell, titles = STORIES[namespace.joints]
+    return tell(namespace, lambda title: Progress(title, titles))
 
 
 def _make(folder: Path) -> None:

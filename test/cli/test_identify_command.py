@@ -69,3 +69,31 @@ def test_excite_writes_a_trajectory_within_the_limits(tmp_path, capsys):
     for wrong in (["--velocity", "2"], ["--margin", "0.5"], ["--duration", "-1"]):
         assert main(["excite", arm, "-o", str(path), *wrong]) == 1
         assert capsys.readouterr().err.startswith("rbd excite:")
+
+
+def test_files_for_nodes_and_further_options(recording, tmp_path, capsys):
+    files = {name: tmp_path / f"{name}.yaml" for name in ("parameters", "actuation", "ur-friction")}
+    assert main(["identify", recording, "--urdf", URDF, "--delay", "0", "--stribeck", "--parameters",
+                 str(files["parameters"]), "--actuation", str(files["actuation"])]) == 0
+    said = capsys.readouterr()
+    assert "velocities of Stribeck's effect" in said.err and said.out.count("wrote ") == 2
+    tree = yaml.safe_load(files["parameters"].read_text())
+    assert len(tree["/**"]["ros__parameters"]["rotor_inertia"]) == 7
+    assert rbd.load_actuation(files["actuation"], rbd.sample("iiwa")).nm == 7
+    assert main(["identify", recording, "--urdf", URDF, "--delay", "0", "--ur-friction", str(files["ur-friction"])]) == 1
+    assert "is not a UR" in capsys.readouterr().err
+    for wrong, words in ((["--lock", "joint_7=x"], "--lock"), (["--prior", "0"], "prior"),
+                         (["--constraints", "four_bar"], "do not fit")):
+        assert main(["identify", recording, "--urdf", URDF, *wrong]) == 1
+        assert words in capsys.readouterr().err
+
+
+def test_gravity_and_locked_joints_are_those_of_the_installation(tmp_path, capsys):
+    """An arm on the ceiling with a joint that stands still elsewhere than at zero."""
+    hanging = rbd.load_urdf(URDF, gravity=(0.0, 0.0, 9.81), locked={"joint_7": 0.7})
+    found = record(perturbed(hanging, 3), periodic(hanging, 3, periods=2))
+    np.savez(tmp_path / "a.npz", t=found.t, q=found.q, tau=found.tau, joints=np.array(found.joints))
+    here = ["--gravity", "0", "0", "9.81", "--lock", "joint_7=0.7"]
+    assert main(["identify", str(tmp_path / "a.npz"), "--urdf", URDF, "--delay", "0", *here]) == 0
+    out = capsys.readouterr().out
+    assert "not fitted: 0." in out, out

@@ -10,7 +10,8 @@ from rbd_ros.core.identification.consistency import is_consistent
 from rbd_ros.core.identification.regressor_columns import parameter_names, parameters_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
-MOTORS = {"four_bar": ("crank_joint",), "five_bar": ("left_shoulder", "right_shoulder"), "gripper": ("left_crank_joint",)}
+MOTORS = {"four_bar": ("crank_joint",), "five_bar": ("left_shoulder", "right_shoulder"),
+          "gripper": ("left_crank_joint",)}
 REACH = {"four_bar": 0.4, "five_bar": 0.2, "gripper": 0.3}
 SIZE = {"four_bar": 0.002, "five_bar": 0.002, "gripper": 2e-4}    # N m: noise, below a hundredth of the efforts
 
@@ -38,7 +39,7 @@ def identified(name, **options):
 
 @pytest.mark.parametrize("name", MOTORS)
 def test_the_rank_is_that_of_the_energies_on_the_loops(name):
-    """Efforts along the loops follow from T and U of motions on them (Lagrange): their parameters span the same space."""
+    """Efforts along the loops follow from T and U of motions on them (Lagrange): their parameters span one space."""
     model = rbd.sample(name)
     constraints = rbd.sample_constraints(name, model)
     base = rbd.base_parameters(model, constraints=constraints)

@@ -225,3 +225,36 @@ def test_another_recording_to_judge_by(truth):
     said = []
     rbd.identify(IIWA, other, holdout=0.0, progress=said.append)
     assert len(said) >= 3
+
+
+def test_efforts_are_checked_after_their_gains(truth):
+    """Whoever gives gains of currents is told as well that gravity is missing, or that a sign is wrong."""
+    recording = record(truth.with_(gravity=(0.0, 0.0, 0.0)), periodic(IIWA, 1, period=4.0, periods=5))
+    currents = rbd.Recording(recording.t, recording.q, tau=recording.tau / 20.0, joints=recording.joints)
+    found = rbd.identify(IIWA, currents, gains=np.full(7, 20.0))
+    assert any("gravity-compensated" in finding for finding in found.findings), found.findings
+    plain = record(truth, MOTION)
+    found = rbd.identify(IIWA, plain, gains={"joint_2": -1.0}, delay=0.0)
+    assert any("effort of joint_2 has the opposite sign" in finding for finding in found.findings)
+
+
+def test_a_delay_beyond_the_range_is_said(truth):
+    found = rbd.identify(IIWA, record(truth, MOTION, delay=0.09))
+    assert found.delay == pytest.approx(0.09, abs=1e-3) or any("give the delay" in x for x in found.findings)
+    early = rbd.identify(IIWA, record(truth, MOTION, delay=-0.5))
+    assert any("give the delay" in finding for finding in early.findings), early.findings
+
+
+def test_what_is_wrong_with_the_recording_to_judge_by_is_said(truth):
+    other = record(truth, periodic(IIWA, 9), 3)
+    order = np.random.default_rng(0).permutation(len(other.t))
+    shuffled = rbd.Recording(other.t[order], other.q[order], tau=-other.tau[order], joints=other.joints)
+    found = rbd.identify(IIWA, record(truth, MOTION), validation=shuffled, delay=0.0)
+    assert any(x.startswith("validation: ") and "not in order of time" in x for x in found.findings)
+    assert any(x.startswith("validation: ") and "opposite sign" in x for x in found.findings)
+
+
+def test_no_description_knows_of_a_load(truth):
+    body = IIWA.body_names[-1]
+    found = rbd.identify(truth, record(truth, periodic(IIWA, 5, period=5.0, periods=1)), mode="payload", body=body)
+    assert not [e for e in found.confidence if e.name.startswith("m") and e.prior != 0.0]

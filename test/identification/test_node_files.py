@@ -19,7 +19,7 @@ from rbd_ros.runtime.plant.simulator_settings import SIMULATOR_TABLE
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 MODEL = rbd.sample("two_link").with_(armature=[1e-7, 0.25], damping=[0.5, 3.0], friction=[0.125, 1234567.0])
-LAW = Friction(MODEL.damping, MODEL.friction, MODEL.friction + [0.0, 0.75], np.array([0.1, 0.03]), 0.02)
+LAW = Friction(MODEL.damping, MODEL.friction, MODEL.friction + np.array([0.0, 0.75]), np.array([0.1, 0.03]), 0.02)
 
 
 def test_parameters_are_those_of_the_nodes():

@@ -138,3 +138,12 @@ def test_the_new_file_moves_alike_in_mujoco(tmp_path):
     mujoco.mj_inverse(peer, data)
     passive = data.qfrc_passive.copy()
     np.testing.assert_allclose(data.qfrc_inverse + passive, rbd.inverse_dynamics(new, q, v, v), atol=1e-6)
+
+
+def test_a_joint_with_several_numbers_is_refused():
+    text = ROBOT.replace('name="elbow" type="revolute"', 'name="elbow" type="planar"')
+    model = rbd.load_urdf(text)
+    friction = np.zeros(model.nv)
+    friction[-3:] = [0.1, 0.2, 0.3]
+    with pytest.raises(rbd.RbdError, match=r"joint 'elbow' has friction .* one number"):
+        rewritten(text, model, model.with_(friction=friction))

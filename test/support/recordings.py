@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 import rbd_ros as rbd
+from rbd_ros.core.identification.consistency import is_consistent
 from rbd_ros.core.motion.periodic_motion import PeriodicMotion, fourier
 
 
@@ -107,3 +108,48 @@ def record_closed(truth, constraints, motors, motion, seed=0, rate=250.0, noise=
     q = q + encoder * rng.normal(size=q.shape)
     kept = range(truth.nv) if whole else driven
     return rbd.Recording(t, q[:, kept], tau=shown[:, kept], joints=[truth.velocity_names[j] for j in kept])
+
+
+def mutilated(recording, rng):
+    """The recording with a lot wrong: holes, infinities, gaps, swapped or constant joints, degrees, no order."""
+    for _ in range(int(rng.integers(1, 4))):
+        t, q, tau = recording.t.copy(), recording.q.copy(), recording.tau.copy()
+        n, nv = q.shape
+        at, width = int(rng.integers(n)), int(rng.integers(1, max(n, 2)))
+        match int(rng.integers(10)):
+            case 0:
+                q[rng.integers(0, n, width), rng.integers(nv)] = rng.choice([np.nan, np.inf, 1e300, 0.0])
+            case 1:
+                tau[at:at + width] = rng.choice([np.nan, 0.0, 1e12, -np.inf])
+            case 2:
+                t[at:] += rng.choice([-1.0, 1.0]) * 10.0 ** rng.uniform(-4, 12)
+            case 3:
+                order = rng.permutation(n)
+                t = t[order]
+            case 4:
+                q, tau = q[:, ::-1], tau[:, rng.permutation(nv)]
+            case 5:
+                rows = slice(at, at + max(int(rng.integers(300)), 1))
+                t, q, tau = t[rows], q[rows], tau[rows]
+            case 6:
+                q[:, rng.integers(nv)] = rng.choice([0.0, 1.0, 1e5])
+            case 7:
+                t[at:at + width] = t[at]
+            case 8:
+                t = np.full(n, rng.choice([0.0, np.nan, 1e18]))
+            case 9:
+                q = q * 180.0 / np.pi
+        recording = rbd.Recording(t, q, tau=tau, joints=recording.joints)
+    return recording
+
+
+def judged(recording, found):
+    """What is wrong with a result of a mutilated recording, in words; nothing if it is finite, of bodies that can be,
+    and says what was left out.
+    """
+    numbers = np.isfinite(np.column_stack([recording.t, recording.q, recording.tau])).all(axis=1)
+    if not (np.isfinite(found.model.inertial_parameters).all() and np.isfinite(found.offset).all()):
+        return "not finite"
+    if not all(is_consistent(body) for body in found.model.inertial_parameters.reshape(-1, 10) if body[0] > 0.0):
+        return "no body"
+    return "" if numbers.all() or found.findings else "nothing is said"

@@ -38,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stay where they "
                         "are: at zero, or JOINT=POSITION")
     parser.add_argument("--gravity", nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=("X", "Y", "Z"),
-                        help="in the axes of the root link, m/s²: of an arm on a wall or a ceiling (default: 0 0 -9.81)")
+                        help="in the axes of the root link, m/s²: of an arm on a wall or a ceiling (default: "
+                        "0 0 -9.81)")
     parser.epilog = "It begins and ends at rest, at its first point: move there first, with the workspace clear."
 
 

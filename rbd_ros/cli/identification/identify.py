@@ -43,13 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stood still: at zero, or "
                         "JOINT=POSITION")
     parser.add_argument("--gravity", nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=("X", "Y", "Z"),
-                        help="in the axes of the root link, m/s²: of an arm on a wall or a ceiling (default: 0 0 -9.81)")
+                        help="in the axes of the root link, m/s²: of an arm on a wall or a ceiling (default: "
+                        "0 0 -9.81)")
     parser.add_argument("--constraints", metavar="FILE.yaml", help="closed loops of the robot, or a sample's name")
     parser.add_argument("--stribeck", action="store_true", help="friction near rest, too, with a velocity per joint")
     parser.add_argument("--prior", type=float, default=0.1, metavar="WEIGHT",
                         help="of the description along what the recording does not show (default: %(default)s)")
-    parser.add_argument("--solver", choices=tuple(SOLVERS), default="newton", help="of the consistent fit; semidefinite "
-                        "needs the package clarabel (default: %(default)s)")
+    parser.add_argument("--solver", choices=tuple(SOLVERS), default="newton", help="of the consistent fit; "
+                        "semidefinite needs the package clarabel (default: %(default)s)")
     parser.add_argument("--no-rotors", action="store_true", help="take rotor inertias from the description")
     parser.epilog = "Exit code: 0 if the result explains the efforts better than the description did, else 1."
 

@@ -80,8 +80,8 @@ def closed_chain(model: RobotModel, constraints: ConstraintSet, recording: Recor
     sizes = np.linalg.svd(A[..., dependent], compute_uv=False)
     if rank and (sizes[:, -1] < SINGULAR * sizes[:, 0]).any():
         names = ", ".join(model.velocity_names[j] for j in dependent)
-        raise RbdError(f"{recording.source}: it passes a singular position of the loops, where {names} do not follow the "
-                       "other joints")
+        raise RbdError(f"{recording.source}: it passes a singular position of the loops, where {names} do not follow "
+                       "the other joints")
     independent = np.setdiff1d(np.arange(model.nv), dependent)
     chain = ClosedChain(model, constraints, independent, dependent, motors)
     return chain, Recording(whole.t, whole.q, whole.v, whole.a, tau=tau, joints=whole.joints, source=whole.source)
@@ -163,8 +163,8 @@ def _close(model: RobotModel, constraints: ConstraintSet, q: Array, unknown: NDA
 
 def closed_states(model: RobotModel, constraints: ConstraintSet, count: int, speed: float,
                   acceleration: float) -> tuple[Array, Array, Array, list[Array]]:
-    """q, v, a (N, nv) of random states on the manifold, and an orthonormal basis (nv, k) of its tangents at each: a walk
-    from the neutral position, so that loops stay assembled as they are.
+    """q, v, a (N, nv) of random states on the manifold, and an orthonormal basis (nv, k) of its tangents at each: a
+    walk from the neutral position, so that loops stay assembled as they are.
     """
     rng = np.random.default_rng(2012)
     q = project(model, constraints, model.neutral()).q

@@ -18,12 +18,12 @@ from .linear_fit import Rows
 from .unknowns import Unknowns
 
 Array = NDArray[np.float64]
-MOST = 50            # steps at one weight of the divergence
+MOST = 300           # steps at one weight of the divergence
 LESS = 0.1           # which is lowered by this factor
 DONE = 1e-7          # half the decrease that a step promises, in units of the cost: standard deviations squared
 SHORTEST = 1e-12     # of a step, as a share
 REGULAR = 1e-13      # added to curvatures of unknowns in units that make each one
-ROUNDING = 1e-6      # share of the cost below which a step that does not help is rounding
+CLOSE = 1e-3         # share of the cost that a step may still promise where no more of them helps
 
 
 def compressed(rows: Rows, weights: Array) -> tuple[Array, Array]:
@@ -94,9 +94,9 @@ def _descended(evaluate: Callable[[Array, float], tuple[float, Array, Array]], y
                 break
             share *= 0.5
         else:
-            return y, -slope < ROUNDING * max(1.0, abs(cost))
+            break
         y, (cost, gradient, hessian) = trial, found
-    return y, False
+    return y, -slope < CLOSE * max(1.0, abs(cost))
 
 
 def _bounded_step(hessian: Array, gradient: Array, lower: Array) -> Array:

@@ -56,7 +56,7 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     task = _Task(model, mode, body, rotors, friction, positive(smoothing, "smoothing", "speed"), robust,
                  positive(prior, "prior", "weight"), _solver(solver), progress or (lambda line: None))
     share = _share(holdout) if validation is None else 0.0
-    given_delay = None if delay == "estimate" else _seconds(delay)
+    given_delay = None if isinstance(delay, str) and delay == "estimate" else _seconds(delay)
     if not model.nv:
         raise RbdError(f"model '{model.name}' has no joints: nothing can be identified")
     if stribeck and not friction:
@@ -118,7 +118,7 @@ class _Task:
         prepared = prepare(self.model, recording, cutoff, delay, self.smoothing)
         notes = [note for note in prepared.notes if chain is None or not note.startswith("efforts that are constant")]
         unit = Equations(self.model, prepared, np.ones(self.model.nv), chain)
-        gain, said = checked_gains(self.model, gains, check_efforts(unit) if gains == "estimate" else None)
+        gain, said = checked_gains(self.model, gains, check_efforts(unit) if isinstance(gains, str) else None)
         equations = replace(unit, gain=gain)
         return equations, [*notes, *said, *check_efforts(equations).findings]
 

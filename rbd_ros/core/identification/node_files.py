@@ -43,9 +43,10 @@ def actuation_text(model: RobotModel, friction: Friction) -> str:
     """
     _check_joints(model)
     height, velocity = _height(model, friction), friction.stribeck_velocity * np.ones(model.nv)
-    lines = [f"# Identified: drives of {model.name}, for parameter actuation_file of nodes flatness and simulator, with",
-             "# the description that was written with this file: damping and Coulomb friction are in its <dynamics>,",
-             "# and breakaway is what comes on top of them near rest. All numbers are behind the gear.", "actuation:"]
+    lines = [f"# Identified: drives of {model.name}, for parameter actuation_file of nodes flatness and simulator,",
+             "# with the description that was written with this file: damping and Coulomb friction are in its",
+             "# <dynamics>, and breakaway is what comes on top of them near rest. All numbers are behind the gear.",
+             "actuation:"]
     for j, name in enumerate(model.joint_names):
         rest = (f", breakaway: {_number(height[j])}, stribeck_velocity: {_number(velocity[j])}, "
                 f"smoothing: {_number(friction.smoothing)}") if height[j] > 0.0 else ""
@@ -69,14 +70,13 @@ def ur_friction_text(model: RobotModel, friction: Friction) -> str:
                        f"got {', '.join(model.joint_names)}")
     prefix = prefixes.pop()
     at = [model.joint_names.index(name) for name in names]
-    own = np.array([model.damping, model.friction + _height(model, friction)])[:, at] > 0.0
-    scales = {key: [0.0 if known else usual for known, usual in zip(own.any(axis=0), values, strict=True)]
-              for key, values in UR_SCALES.items()}
-    request = ", ".join(f"{key}: {_list(np.array(values))}" for key, values in scales.items())
-    kept = [name for name, known in zip(names, own.any(axis=0), strict=True) if not known]
+    rubbing = (model.damping + model.friction + _height(model, friction))[at] > 0.0
+    scales = {key: np.where(rubbing, 0.0, values) for key, values in UR_SCALES.items()}
+    request = ", ".join(f"{key}: {_list(values)}" for key, values in scales.items())
+    kept = [name for name, known in zip(names, rubbing, strict=True) if not known]
     note = (f"# No friction was found at {', '.join(kept)}: there the robot's factors stay at their defaults.\n"
             if kept else "")
-    return ("# For ur_robot_driver and node feedforward, so that friction is compensated once, by the identified model.\n"
+    return ("# For ur_robot_driver and node feedforward: friction is compensated once, by the identified model.\n"
             "# friction_model_controller takes no friction of yours: it scales, from 0 to 1 per joint, what the robot\n"
             "# compensates itself in direct_torque. While it is active, call its service:\n#\n"
             f"#   ros2 service call /{UR_SERVICE} ur_msgs/srv/SetFrictionModelParameters \\\n"
@@ -99,8 +99,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 def _check_joints(model: RobotModel) -> None:
     for joint in model.joints:
         if joint.nq != 1 or joint.nv != 1:
-            raise RbdError(f"joint '{joint.name}' ({joint.type}) has {joint.nv} coordinates: the nodes take joints with "
-                           "one")
+            raise RbdError(f"joint '{joint.name}' ({joint.type}) has {joint.nv} coordinates: the nodes take joints "
+                           "with one")
 
 
 def _height(model: RobotModel, friction: Friction) -> Array:

@@ -35,10 +35,13 @@ def summary(result: Identification) -> list[str]:
         c = ", ".join(f"{x:.4f}" for x in result.load.com)
         lines.append(f"load: {result.load.mass:.4f} kg at ({c}) m in the frame of its link")
     seen = sum(estimate.seen for estimate in result.confidence)
-    lines.append(f"{seen} of {len(result.confidence)} base parameters are shown by the recording; the others are the "
-                 "description's" if seen < len(result.confidence) else f"all {seen} base parameters are shown by the "
-                 "recording")
-    return lines
+    rest = "the description's" if result.load is None else "those of a small ball, a guess"
+    lines.append(f"{seen} of {len(result.confidence)} base parameters are shown by the recording; the others are {rest}"
+                 if seen < len(result.confidence) else f"all {seen} base parameters are shown by the recording")
+    heights = dict(zip(result.model.velocity_names, result.stribeck_height, strict=True))
+    return lines + [f"Stribeck's effect: friction of {entry.joint} near rest is {heights[entry.joint]:.4g} N m (or N) "
+                    f"above Coulomb's, with a velocity of {entry.velocity:.4g} ± {entry.half_width:.2g} rad/s (or m/s)"
+                    for entry in result.stribeck]
 
 
 def joint_rows(result: Identification) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""The consistent fit by an interior-point solver of cones, Clarabel: the same sum as `consistent_fit`, solved otherwise.
+"""The consistent fit by an interior-point solver of cones, Clarabel: the sum of `consistent_fit`, solved otherwise.
 
 With S = L₀⁻¹ P L₀⁻ᵀ of a body, `log det S ≥ Σ t_i` if `[[S, Z], [Zᵀ, diag Z]] ⪰ 0` for a lower triangular Z and
 `t_i ≤ log Z_ii` (Boyd, Vandenberghe 2004; Nesterov, Nemirovskii 1994): a positive semidefinite cone of size eight and

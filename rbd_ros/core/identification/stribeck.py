@@ -1,8 +1,8 @@
 """Stribeck's effect: friction near rest beyond the Coulomb level, `(b − c) exp(−(v / w)²) tanh(v / s)`.
 
-Linear in the height b − c, and not in the velocity w of each joint, which a search finds: for every w of a grid, how much
-less the residual is with this column beside all others; the best is refined. Intervals are those of the linearised law,
-with the derivative by w as one more column, so that what w leaves open widens all others.
+Linear in the height b − c, and not in the velocity w of each joint, which a search finds: for every w of a grid, how
+much less the residual is with this column beside all others; the best is refined. Intervals are those of the
+linearised law, with the derivative by w as one more column, so that what w leaves open widens all others.
 """
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from ..errors import RbdError
 from ..model.files.rotors import INERTIA, RATIO
 from ..model.files.xml_tree import parse_xml, read_text
 from ..model.inertia import Inertia
+from ..model.joints import JointSpec
 from ..model.robot_model import RobotModel
 
 DIGITS = 10
@@ -62,10 +63,9 @@ def rewritten(source: str | os.PathLike[str], old: RobotModel, new: RobotModel) 
         if spec.name not in joints:
             raise RbdError(f"{name} has no joint '{spec.name}': is it the description of this model?")
         if not (np.array_equal(spec.damping, was.damping) and np.array_equal(spec.friction, was.friction)):
-            edits.append(_dynamics(data, joints[spec.name], float(np.ravel(spec.damping)[0]),
-                                   float(np.ravel(spec.friction)[0])))
+            edits.append(_dynamics(data, joints[spec.name], _one(spec, "damping"), _one(spec, "friction")))
         if not np.array_equal(spec.rotor_inertia, was.rotor_inertia):
-            edits += _rotor(data, root, spec.name, float(np.ravel(spec.rotor_inertia)[0]), added)
+            edits += _rotor(data, root, spec.name, _one(spec, "rotor_inertia"), added)
     if added:
         if not any(key.startswith("xmlns:drake") for key in root.attributes):
             at = root.start + len(b"<robot")
@@ -75,6 +75,13 @@ def rewritten(source: str | os.PathLike[str], old: RobotModel, new: RobotModel) 
     for start, end, text in sorted(edits, reverse=True):
         data = data[:start] + text.encode("utf-8") + data[end:]
     return data.decode("utf-8")
+
+
+def _one(spec: JointSpec, name: str) -> float:
+    values = np.ravel(getattr(spec, name))
+    if np.ptp(values):
+        raise RbdError(f"joint '{spec.name}' has {name} {values.tolist()}, and a URDF has one number for it")
+    return float(values[0])
 
 
 def _differs(a: Inertia, b: Inertia) -> bool:

@@ -1,0 +1,202 @@
+"""`rbd demo identify`: an arm whose description is wrong is excited, recorded, identified, and tracks better.
+
+The simulated robot has other masses, centres of mass and inertias than its description, and rotors and friction that
+this does not mention. Every motion is executed by the nodes `simulator` and `feedforward`; noise and a delay are added
+to what was recorded.
+"""
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.dynamics.inverse import inverse_dynamics
+from ..core.dynamics.mass_matrix import mass_matrix
+from ..core.errors import RbdError
+from ..core.identification.excitation import excitation
+from ..core.identification.fit import identify
+from ..core.identification.identified import Identification
+from ..core.identification.recorded.recording import Recording
+from ..core.identification.report import joint_table, summary, write_report
+from ..core.identification.urdf_writer import rewritten
+from ..core.model.files.urdf import load_urdf
+from ..core.model.inertia import Inertia
+from ..core.model.robot_model import RobotModel
+from ..core.model.samples import sample, sample_path
+from ..core.motion.optimal.limits import MotionLimits
+from . import demo_identify_report as report
+from .demo_motion import BANDWIDTH, DAMPING, ROTORS, published_motion
+from .demo_report import Result, summary as tracked, write_summary
+from .processes import NodeProcesses
+
+Array = NDArray[np.float64]
+Points = tuple[Array, Array, Array, Array]
+
+MODES = {"before": "description as it was", "after": "identified description"}
+EXCITE = "excitation"
+MASS, PLACE, SIZE = 0.3, 0.03, 0.3    # how wrong: masses (share), centres of mass (m), second moments (share)
+COULOMB, VISCOUS = 0.04, 0.03         # friction over the peak torque of the motion, and at its peak speed
+LEAST = 0.1          # N m: Coulomb friction besides, which seals and gears of light joints have, too
+EXCITATION = 20.0    # s
+SECONDS = 12.0       # of its computation
+SPEED, FASTEST = 0.6, 8.0    # of the velocity limits, rad/s²
+DURATION = 5.0       # s of the motion that is tracked
+RATE = 500.0         # Hz
+NOISE, ENCODER = 0.05, 1e-5   # N m, rad: standard deviations, added to what was recorded
+LATE = 3             # cycles by which recorded efforts are late
+RAMP = 0.2           # s
+PATIENCE = 5.0       # s for which the simulated robot waits for a torque
+LOST = 0.5           # rad off, from where on the motion was not followed
+HISTORY = 30_000
+
+
+def robot(model: RobotModel, seed: int = 1) -> RobotModel:
+    """The arm as it is: real bodies that differ from those of the model, rotors and friction."""
+    rng = np.random.default_rng(seed)
+    links = {}
+    for name, old in model.description.links.items():
+        if old.is_zero:
+            links[name] = old
+            continue
+        sizes, axes = np.linalg.eigh(0.5 * np.trace(old.matrix) * np.eye(3) - old.matrix)
+        sizes = np.maximum(sizes, 0.05 * sizes[-1]) * rng.uniform(1.0 - SIZE, 1.0 + SIZE, 3)    # second moments
+        second = axes @ np.diag(sizes) @ axes.T
+        links[name] = Inertia(old.mass * rng.uniform(1.0 - MASS, 1.0 + MASS), old.com + PLACE * rng.uniform(-1, 1, 3),
+                              np.trace(second) * np.eye(3) - second)
+    real = RobotModel.from_description(dataclasses.replace(model.description, links=links))
+    _, q, v, a = points()
+    rotors = ROTORS * _felt(model, q)
+    peak = np.abs(inverse_dynamics(real.with_(armature=rotors), q, v, a)).max(axis=0)
+    return real.with_(armature=rotors, friction=LEAST + COULOMB * peak, damping=VISCOUS * peak / np.abs(v).max(axis=0))
+
+
+def _felt(model: RobotModel, q: Array) -> Array:
+    """The inertia that each joint feels on the way (nv,)."""
+    found: Array = np.median(np.diagonal(mass_matrix(model, q), axis1=1, axis2=2), axis=0)
+    return found
+
+
+def points() -> Points:
+    """The motion that is tracked: times, positions, velocities, accelerations."""
+    motion = published_motion()
+    t = np.linspace(0.0, DURATION, round(100.0 * DURATION) + 1)
+    return t, motion.position(t), motion.velocity(t), motion.acceleration(t)
+
+
+def measured(t: Array, q: Array, effort: Array, joints: tuple[str, ...], seed: int = 0) -> Recording:
+    """What a driver would have written: efforts late, and noise."""
+    rng = np.random.default_rng(seed)
+    late = np.concatenate([np.repeat(effort[:1], LATE, axis=0), effort[:-LATE]])
+    return Recording(t, q + ENCODER * rng.normal(size=q.shape), tau=late + NOISE * rng.normal(size=late.shape),
+                     joints=joints, source="excitation")
+
+
+def run(namespace: argparse.Namespace, progress_of: Callable[[str], Any]) -> int:
+    """All steps, the table, and the files."""
+    begin = time.monotonic()
+    folder: Path = namespace.output
+    model, old, real, new = sample("iiwa"), sample_path("iiwa"), folder / "robot.urdf", folder / "identified.urdf"
+    truth = robot(model)
+    _write(real, rewritten(old, model, truth))
+    joints = model.joint_names
+    print(f"{model.name}: the simulated robot has masses and inertias that are up to {100 * MASS:.0f} % other than in "
+          f"its\ndescription, centres of mass up to {1000 * PLACE:.0f} mm off, and rotors and friction that this does "
+          "not have.\n")
+    progress = progress_of(EXCITE)
+    motion = excitation(model, EXCITATION, seconds=SECONDS, limits=MotionLimits(
+        velocity=SPEED * model.velocity_limit, acceleration=FASTEST))
+    t = np.linspace(0.0, EXCITATION, round(100.0 * EXCITATION) + 1)
+    wanted = motion(t)
+    played = _played(EXCITE, truth, real, old, "gravity", (t, wanted.q, wanted.v, wanted.a), folder, progress)
+    progress.done(f"condition number {motion.condition:.1f}, recorded {played.t[-1]:.0f} s with noise of {NOISE:g} N m "
+                  f"and {1e3 * LATE / RATE:.0f} ms of delay")
+    recording = measured(played.t, played.q, played.effort, joints)
+    np.savez_compressed(folder / "recording.npz", t=recording.t, q=recording.q, tau=recording.tau,
+                        joints=np.array(joints))
+    found = identify(model, recording)
+    found.write_urdf(new, old)
+    found.write_parameters(folder / "nodes.yaml")
+    write_report(found, folder / "report.html")
+    load_urdf(new)    # which says what would be wrong with it
+    print("\n" + "\n".join([*summary(found), "", *joint_table(found), *(f"note: {x}" for x in found.findings)]) + "\n")
+    results = {}
+    for mode, urdf in (("before", old), ("after", new)):
+        progress = progress_of(MODES[mode])
+        tracking = _played(mode, truth, real, urdf, "full", points(), folder, progress)
+        error = tracking.q - published_motion().position(tracking.t)
+        results[mode] = Result(MODES[mode], tracking.t, error, tracking.report, tracking.plant)
+        progress.done(f"RMS error {results[mode].rms:.4f} rad")
+    print("\n" + report.table(results, joints))
+    files = _files(namespace, results, found, joints, begin)
+    print(f"wrote {', '.join(map(str, files))} ({time.monotonic() - begin:.0f} s in all)")
+    return 0
+
+
+def _files(namespace: argparse.Namespace, results: dict[str, Result], found: Identification,
+           joints: tuple[str, ...], begin: float) -> list[Path]:
+    folder: Path = namespace.output
+    files = [folder / name for name in ("summary.json", "identified.urdf", "nodes.yaml", "report.html")]
+    r = found.residual
+    write_summary(files[0], tracked(results, joints, {
+        "robot": found.prior.name, "joints": list(joints), "better": results["before"].rms / results["after"].rms,
+        "residual": {"before": r.overall_before, "after": r.overall, "training": r.training},
+        "delay_s": found.delay, "findings": list(found.findings), "elapsed_s": time.monotonic() - begin}))
+    if namespace.plot:
+        try:
+            report.plot(folder / "identified.png", results, found, joints)
+            files.append(folder / "identified.png")
+        except ImportError:
+            print("no plot: matplotlib is not installed", file=sys.stderr)
+    return files
+
+
+def _played(step: str, truth: RobotModel, robot_file: Path, urdf: Path, feedforward: str, motion: Points,
+            folder: Path, progress: Any) -> Any:
+    """The nodes execute a motion; what `DemoRecorder` recorded."""
+    from ..nodes.demo_recorder import DemoRecorder
+
+    namespace = f"/rbd_demo_{os.getpid()}"
+    with NodeProcesses(folder / "logs" / step, namespace) as processes:
+        processes.start("simulator", {"robot_description_file": str(robot_file.resolve())} | _plant(motion, namespace))
+        processes.start("feedforward", {"robot_description_file": str(urdf.resolve()), "feedforward": feedforward}
+                        | _controller(truth, namespace))
+        with DemoRecorder(namespace, truth.joint_names, processes.check, HISTORY) as recorder:
+            recorder.wait_until_ready(60.0)
+            recording = recorder.play(motion, progress.at)
+        processes.close_after(recording.report)
+    off = recording.q - np.column_stack([np.interp(recording.t, motion[0], column) for column in motion[1].T])
+    if np.abs(off).max() > LOST:
+        j = int(np.argmax(np.abs(off).max(axis=0)))
+        raise RbdError(f"the arm lost the motion ({truth.joint_names[j]} is off by {np.abs(off).max():.2f} rad): did "
+                       f"the machine pause? {processes.last_words('feedforward')}")
+    return recording
+
+
+def _plant(motion: Points, namespace: str) -> dict[str, Any]:
+    return {"initial_position": motion[1][0].tolist(), "brakes_until": 1e12, "publish_rate": RATE,
+            "step": 1.0 / (RATE * math.ceil(1000.0 / RATE)), "command_timeout": 0.5, "wait_for_command": PATIENCE,
+            f"qos_overrides.{namespace}/joint_states.publisher.depth": HISTORY}
+
+
+def _controller(truth: RobotModel, namespace: str) -> dict[str, Any]:
+    inertia = _felt(truth, points()[1])
+    return {"gains.kp": (inertia * BANDWIDTH**2).tolist(), "gains.kd": (2.0 * DAMPING * inertia * BANDWIDTH).tolist(),
+            "adapters": ["joint_state"], "joint_state.topic": f"{namespace}/simulator/effort_commands",
+            "state_rate": RATE, "feedback.max_age": math.inf, "state_timeout": 2.0 * PATIENCE,
+            "ramp_in": RAMP, "ramp_out": RAMP}
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RbdError(f"cannot write {path}: {error.strerror}") from None
