@@ -42,7 +42,7 @@ from .core.dynamics.kinematics import body_accelerations, body_velocities, forwa
 from .core.dynamics.mass_matrix import mass_matrix
 from .core.errors import RbdError, RbdWarning
 from .core.identification.base_parameters import BaseParameters, base_parameters
-from .core.identification.excitation import Excitation, excitation
+from .core.identification.excited.excitation import Excitation, excitation
 from .core.identification.fit import identify
 from .core.identification.identified import Estimate, Identification
 from .core.identification.recorded.recording import Recording

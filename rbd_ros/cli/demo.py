@@ -24,8 +24,9 @@ from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample_path
 from ..runtime.robot import check_model
 from ..signals import interruptible
-from . import demo_elastic, demo_identify, demo_lift, demo_motion, demo_report
+from . import demo_elastic, demo_lift, demo_motion, demo_report
 from .compile import import_kernels
+from .identification import demo_identify
 from .processes import NodeProcesses
 
 # key in summary.json → (title, parameter `feedforward` of the node)

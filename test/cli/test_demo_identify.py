@@ -12,10 +12,10 @@ import pytest
 from support.domains import private_domain_id
 
 import rbd_ros as rbd
-from rbd_ros.cli import demo_identify
+from rbd_ros.cli.identification import demo_identify
 from rbd_ros.cli.main import main
 from rbd_ros.core.identification.consistency import is_consistent
-from rbd_ros.core.identification.urdf_writer import rewritten
+from rbd_ros.core.identification.written.urdf_writer import rewritten
 
 ROOT = Path(__file__).parents[2]
 

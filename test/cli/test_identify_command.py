@@ -80,7 +80,7 @@ def test_files_for_nodes_and_further_options(recording, tmp_path, capsys):
     tree = yaml.safe_load(files["parameters"].read_text())
     assert len(tree["/**"]["ros__parameters"]["rotor_inertia"]) == 7
     assert rbd.load_actuation(files["actuation"], rbd.sample("iiwa")).nm == 7
-    assert main(["identify", recording, "--urdf", URDF, "--delay", "0", "--ur-friction", str(files["ur-friction"])]) == 1
+    assert main(["identify", recording, "--urdf", URDF, "--ur-friction", str(files["ur-friction"])]) == 1
     assert "is not a UR" in capsys.readouterr().err
     for wrong, words in ((["--lock", "joint_7=x"], "--lock"), (["--prior", "0"], "prior"),
                          (["--constraints", "four_bar"], "do not fit")):

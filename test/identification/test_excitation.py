@@ -10,7 +10,7 @@ from support.recordings import perturbed, record
 
 import rbd_ros as rbd
 from rbd_ros.core.identification.base_parameters import structural_base
-from rbd_ros.core.identification.excitation_cost import Information, Penalty, Series
+from rbd_ros.core.identification.excited.excitation_cost import Information, Penalty, Series
 from rbd_ros.core.identification.regressor_columns import parameter_names
 from rbd_ros.core.motion.places.plane_limit import Planes
 from rbd_ros.core.motion.periodic_motion import PeriodicMotion

@@ -12,7 +12,7 @@ from support.robots import urdf_paths
 
 import rbd_ros as rbd
 from rbd_ros.core.actuation.friction import Friction
-from rbd_ros.core.identification.node_files import actuation_text, parameters_text, ur_friction_text
+from rbd_ros.core.identification.written.node_files import actuation_text, parameters_text, ur_friction_text
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE
 from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.plant.simulator_settings import SIMULATOR_TABLE

@@ -11,7 +11,7 @@ from support.robots import urdf_paths
 
 import rbd_ros as rbd
 from rbd_ros.cli.doctor import examine
-from rbd_ros.core.identification.urdf_writer import rewritten
+from rbd_ros.core.identification.written.urdf_writer import rewritten
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 ROBOT = """<?xml version="1.0" encoding="utf-8"?>

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.dynamics.kinematics import forward_kinematics
 from ...core.errors import RbdError
-from ...core.identification.excitation import excitation
+from ...core.identification.excited.excitation import excitation
 from ...core.model.files.urdf import load_urdf
 from ...core.model.robot_model import RobotModel
 from ...core.motion.optimal.limits import MotionLimits

@@ -13,7 +13,7 @@ from ...core.identification.fit import SOLVERS, identify
 from ...core.identification.identified import Identification
 from ...core.identification.recorded.reading import JOINT_STATES
 from ...core.identification.recorded.recording import Recording
-from ...core.identification.report import joint_table, summary, write_report
+from ...core.identification.written.report import joint_table, summary, write_report
 from ...core.identification.unknowns import MODES
 from ...core.model.files.urdf import load_urdf
 from ...core.model.robot_model import RobotModel

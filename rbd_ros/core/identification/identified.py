@@ -13,11 +13,11 @@ from ..dynamics.inverse import inverse_dynamics
 from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
 from .base_parameters import BaseParameters
-from .node_files import actuation_text, parameters_text, ur_friction_text, write_text
+from .written.node_files import actuation_text, parameters_text, ur_friction_text, write_text
 from .regressor_columns import columns_of, follower_rotors, inertia_of
 from .stribeck import StribeckTerms
 from .unknowns import Unknowns
-from .urdf_writer import rewritten
+from .written.urdf_writer import rewritten
 
 Array = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.identification.identified import Identification
-from .demo_report import COLORS, Result, points
+from ...core.identification.identified import Identification
+from ..demo_report import COLORS, Result, points
 
 Array = NDArray[np.float64]
 

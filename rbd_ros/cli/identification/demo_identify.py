@@ -19,24 +19,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.dynamics.inverse import inverse_dynamics
-from ..core.dynamics.mass_matrix import mass_matrix
-from ..core.errors import RbdError
-from ..core.identification.excitation import excitation
-from ..core.identification.fit import identify
-from ..core.identification.identified import Identification
-from ..core.identification.recorded.recording import Recording
-from ..core.identification.report import joint_table, summary, write_report
-from ..core.identification.urdf_writer import rewritten
-from ..core.model.files.urdf import load_urdf
-from ..core.model.inertia import Inertia
-from ..core.model.robot_model import RobotModel
-from ..core.model.samples import sample, sample_path
-from ..core.motion.optimal.limits import MotionLimits
+from ...core.dynamics.inverse import inverse_dynamics
+from ...core.dynamics.mass_matrix import mass_matrix
+from ...core.errors import RbdError
+from ...core.identification.excited.excitation import excitation
+from ...core.identification.fit import identify
+from ...core.identification.identified import Identification
+from ...core.identification.recorded.recording import Recording
+from ...core.identification.written.report import joint_table, summary, write_report
+from ...core.identification.written.urdf_writer import rewritten
+from ...core.model.files.urdf import load_urdf
+from ...core.model.inertia import Inertia
+from ...core.model.robot_model import RobotModel
+from ...core.model.samples import sample, sample_path
+from ...core.motion.optimal.limits import MotionLimits
 from . import demo_identify_report as report
-from .demo_motion import BANDWIDTH, DAMPING, ROTORS, published_motion
-from .demo_report import Result, summary as tracked, write_summary
-from .processes import NodeProcesses
+from ..demo_motion import BANDWIDTH, DAMPING, ROTORS, published_motion
+from ..demo_report import Result, summary as tracked, write_summary
+from ..processes import NodeProcesses
 
 Array = NDArray[np.float64]
 Points = tuple[Array, Array, Array, Array]
@@ -110,7 +110,7 @@ def run(namespace: argparse.Namespace, progress_of: Callable[[str], Any]) -> int
     joints = model.joint_names
     print(f"{model.name}: the simulated robot has masses and inertias that are up to {100 * MASS:.0f} % other than in "
           f"its\ndescription, centres of mass up to {1000 * PLACE:.0f} mm off, and rotors and friction that this does "
-          "not have.\n")
+          "not have.\n", flush=True)
     progress = progress_of(EXCITE)
     motion = excitation(model, EXCITATION, seconds=SECONDS, limits=MotionLimits(
         velocity=SPEED * model.velocity_limit, acceleration=FASTEST))
@@ -162,7 +162,7 @@ def _files(namespace: argparse.Namespace, results: dict[str, Result], found: Ide
 def _played(step: str, truth: RobotModel, robot_file: Path, urdf: Path, feedforward: str, motion: Points,
             folder: Path, progress: Any) -> Any:
     """The nodes execute a motion; what `DemoRecorder` recorded."""
-    from ..nodes.demo_recorder import DemoRecorder
+    from ...nodes.demo_recorder import DemoRecorder
 
     namespace = f"/rbd_demo_{os.getpid()}"
     with NodeProcesses(folder / "logs" / step, namespace) as processes:

@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import RbdError, shown
-from ..model.robot_model import RobotModel
-from ..model.scalars import positive
-from ..motion.optimal.certificate import Usage
-from ..motion.places.plane_limit import PlaneLimit, Planes
-from ..motion.optimal.limits import CheckedLimits, MotionLimits, checked_limits
-from ..motion.trajectory import Reference
-from .base_parameters import structural_base
+from ...errors import RbdError, shown
+from ...model.robot_model import RobotModel
+from ...model.scalars import positive
+from ...motion.optimal.certificate import Usage
+from ...motion.places.plane_limit import PlaneLimit, Planes
+from ...motion.optimal.limits import CheckedLimits, MotionLimits, checked_limits
+from ...motion.trajectory import Reference
+from ..base_parameters import structural_base
 from .excitation_cost import Information, Penalty, Series
-from ..motion.periodic_motion import PeriodicMotion
-from .regressor_columns import columns_of, parameter_names
+from ...motion.periodic_motion import PeriodicMotion
+from ..regressor_columns import columns_of, parameter_names
 
 Array = NDArray[np.float64]
 Progress = Callable[[str], None]
@@ -208,9 +208,9 @@ def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
 def certified(model: RobotModel, motion: PeriodicMotion, limits: CheckedLimits, planes: Planes,
               rate: float = RATE) -> dict[str, Usage]:
     """The largest share of each limit at this rate (Hz); of "clearance", 1 less the smallest one (m)."""
-    from ..actuation.friction import friction_effort
-    from ..dynamics.inverse import inverse_dynamics
-    from ..motion.optimal.certificate import ratio_to_limits
+    from ...actuation.friction import friction_effort
+    from ...dynamics.inverse import inverse_dynamics
+    from ...motion.optimal.certificate import ratio_to_limits
 
     t = np.linspace(0.0, motion.period, max(int(np.ceil(motion.period * rate)), 100) + 1)
     q, v, a = motion(t)[:3]

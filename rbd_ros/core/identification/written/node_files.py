@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..actuation.friction import Friction
-from ..errors import RbdError
-from ..model.robot_model import RobotModel
+from ...actuation.friction import Friction
+from ...errors import RbdError
+from ...model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
 UR_JOINTS = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint",

@@ -4,15 +4,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..actuation.friction import friction_of
-from ..derivatives.inverse import inverse_dynamics_derivatives
-from ..derivatives.regressor import PARAMETERS, inertial_regressor
-from ..dynamics.inverse import inverse_dynamics
-from ..model.robot_model import RobotModel
-from ..motion.optimal.limits import CheckedLimits
-from ..motion.places.plane_limit import Planes
-from ..motion.periodic_motion import fourier
-from .regressor_columns import columns_of, full_regressor
+from ...actuation.friction import friction_of
+from ...derivatives.inverse import inverse_dynamics_derivatives
+from ...derivatives.regressor import PARAMETERS, inertial_regressor
+from ...dynamics.inverse import inverse_dynamics
+from ...model.robot_model import RobotModel
+from ...motion.optimal.limits import CheckedLimits
+from ...motion.places.plane_limit import Planes
+from ...motion.periodic_motion import fourier
+from ..regressor_columns import columns_of, full_regressor
 
 Array = NDArray[np.float64]
 STEP = 1e-6          # of differences; the regressor is linear in a and quadratic in v

@@ -11,12 +11,12 @@ from xml.parsers import expat
 
 import numpy as np
 
-from ..errors import RbdError
-from ..model.files.rotors import INERTIA, RATIO
-from ..model.files.xml_tree import parse_xml, read_text
-from ..model.inertia import Inertia
-from ..model.joints import JointSpec
-from ..model.robot_model import RobotModel
+from ...errors import RbdError
+from ...model.files.rotors import INERTIA, RATIO
+from ...model.files.xml_tree import parse_xml, read_text
+from ...model.inertia import Inertia
+from ...model.joints import JointSpec
+from ...model.robot_model import RobotModel
 
 DIGITS = 10
 OTHER_TEXT = re.compile(rb"<\?xml[^>]*encoding=[\"'](?!utf-8|us-ascii)", re.IGNORECASE)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import RbdError
-from .identified import Identification
-from .regressor_columns import felt_rotors
+from ...errors import RbdError
+from ..identified import Identification
+from ..regressor_columns import felt_rotors
 
 Array = NDArray[np.float64]
 POINTS = 1500        # of a curve

@@ -1,0 +1,1 @@
+"""Motions that show the parameters."""

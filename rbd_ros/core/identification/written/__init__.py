@@ -1,0 +1,1 @@
+"""What identification writes: a report, a description, files for nodes."""
