@@ -46,6 +46,7 @@ from .core.identification.excitation import Excitation, excitation
 from .core.identification.fit import identify
 from .core.identification.identified import Estimate, Identification
 from .core.identification.recorded.recording import Recording
+from .core.identification.transmission import Transmission
 from .core.model.assembly import Description
 from .core.model.constraints import ConstraintSet, FixedContact, JointCoupling, LoopClosure, UserConstraint
 from .core.model.coordinates import Joint, Mimic
@@ -78,8 +79,8 @@ __all__ = [
     "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits",
     "Motor", "MotorReference", "OptimalMotion", "PlaneLimit", "Primitive", "RbdError", "RbdWarning", "Recording",
     "Reference", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator",
-    "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "TimedPath", "Usage", "UserConstraint",
-    "VariableDrive", "anchored", "base_parameters", "bias_effort", "body_accelerations", "body_velocities", "c_source",
+    "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "TimedPath", "Transmission", "Usage",
+    "UserConstraint", "VariableDrive", "anchored", "base_parameters", "bias_effort", "body_accelerations", "body_velocities", "c_source",
     "center_of_mass", "centroidal_momentum", "compile_all", "constrained_forward_dynamics",
     "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics", "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives", "constraint_bias", "constraint_jacobian", "constraint_values",

@@ -34,8 +34,9 @@ CUTOFF_FACTOR, LOWEST_CUTOFF, HIGHEST_CUTOFF = 4.0, 4.0, 40.0    # Hz
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Even samples of one stretch of motion: t (N,), q, v, a, tau (N, nv), all filtered alike. slip (N, nv): what
-    Coulomb friction is proportional to, `tanh(v / s)`; it jumps, so it is filtered as the efforts are, at full rate.
+    """Even samples of one stretch of motion: t (N,), q, v, a, tau (N, nv), all filtered alike. slip (N, nv + k): what
+    Coulomb friction is proportional to, `tanh(v / s)`, of the joints and of k motors on more than one joint; it jumps,
+    so it is filtered as the efforts are, at full rate.
     """
 
     t: Array
@@ -67,9 +68,10 @@ class Prepared:
 
 
 def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None, delay: float = 0.0,
-            smoothing: float = SMOOTHING) -> Prepared:
+            smoothing: float = SMOOTHING, motors: Array | None = None) -> Prepared:
     """The recording in the model's order, cleaned, filtered below `cutoff` (Hz; None: chosen from the positions) and
     differentiated; efforts are read `delay` (s) later than states. smoothing (rad/s, m/s): of the Coulomb friction.
+    motors (k, nv): motors on more than one joint, speeds per joint speed.
     `RbdError` where nothing of use is left.
     """
     if not isinstance(recording, Recording):
@@ -97,7 +99,7 @@ def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None
         raise RbdError(f"{recording.source}: no piece is as long as {FEWEST} samples and the delay")
     chosen = _cutoff(even, rate) if cutoff is None else positive(cutoff, "cutoff", "frequency")
     chosen = min(chosen, 0.4 * rate)
-    pieces = tuple(_filtered(piece, rate, chosen, smoothing) for piece in even)
+    pieces = tuple(_filtered(piece, rate, chosen, smoothing, motors) for piece in even)
     _compare_velocities(model, even, pieces, notes)
     moving = tuple(run for piece in pieces for run in _moving(piece))
     rest = sum(len(piece.t) / piece.rate for piece in pieces) - sum(len(run.t) / run.rate for run in moving)
@@ -225,7 +227,7 @@ def low_pass(signal: Array, rate: float, cutoff: float) -> Array:
     return filtered
 
 
-def _filtered(piece: Piece, rate: float, cutoff: float, smoothing: float) -> Piece:
+def _filtered(piece: Piece, rate: float, cutoff: float, smoothing: float, motors: Array | None) -> Piece:
     """Filtered and differentiated."""
     from scipy.interpolate import make_interp_spline
 
@@ -235,7 +237,8 @@ def _filtered(piece: Piece, rate: float, cutoff: float, smoothing: float) -> Pie
     rows = slice(0, len(q), step)
     t = piece.t[rows]
     v = spline(piece.t, nu=1)
-    slip = low_pass(np.tanh(v / smoothing), rate, cutoff)
+    speeds = v if motors is None else np.concatenate([v, v @ motors.T], axis=1)
+    slip = low_pass(np.tanh(speeds / smoothing), rate, cutoff)
     return Piece(t, q[rows], v[rows], spline(t, nu=2), tau[rows], slip[rows])
 
 
