@@ -1,0 +1,30 @@
+"""The cutoff frequency of the filter, from the positions: a few times what the motion has, not what the noise has."""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+SHARE = 0.9995       # of the power of velocities, below the frequency that the cutoff is chosen from
+CUTOFF_FACTOR, LOWEST_CUTOFF, HIGHEST_CUTOFF = 4.0, 4.0, 40.0    # Hz
+NOISY = 10.0         # medians of the power of noise alone, which is never all white: what is above is motion
+NEIGHBOURS = 17      # frequencies, of which the average is compared
+BANDS = ((0.05, 0.25), (0.25, 0.5))    # of the rate: noise alone, white or not
+
+
+def chosen_cutoff(q: Array, rate: float) -> float:
+    """Hz, four times the frequency below which almost all power of the velocities is; q (N, n): positions of joints
+    that move, at this rate. Noise of positions counts with f² in velocities, so it is told from the motion first.
+    """
+    from scipy.ndimage import uniform_filter1d
+
+    power = np.abs(np.fft.rfft((q - q.mean(axis=0)) * np.hanning(len(q))[:, None], axis=0)) ** 2
+    f = np.fft.rfftfreq(len(q), 1.0 / rate)
+    floor = np.max([np.median(power[(f > low * rate) & (f <= high * rate)], axis=0) for low, high in BANDS], axis=0)
+    below = f < BANDS[0][1] * rate
+    motion = uniform_filter1d(power, NEIGHBOURS, axis=0, mode="nearest") > NOISY * floor
+    speed = (np.where(motion, power, 0.0) * f[:, None] ** 2)[below]
+    total = speed.sum(axis=0)
+    share = np.cumsum(speed, axis=0) / np.where(total > 0.0, total, 1.0)
+    each = [float(f[below][np.searchsorted(column, SHARE)]) for column in share.T if column[-1] > 0.5]
+    return float(np.clip(CUTOFF_FACTOR * max(each, default=1.0), LOWEST_CUTOFF, HIGHEST_CUTOFF))
