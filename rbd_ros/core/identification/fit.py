@@ -32,7 +32,8 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
              validation: Recording | None = None, holdout: float = 0.2, rotors: bool = True, friction: bool = True,
              cutoff: float | None = None, smoothing: float = SMOOTHING, delay: float | str = "estimate",
              gains: ArrayLike | dict[str, float] | str | None = None, prior: float = 0.1, robust: bool = True,
-             slowest: float = REST, transmission: Transmission | None = None, progress: Progress | None = None) -> Identification:
+             slowest: float = REST, transmission: Transmission | None = None,
+             progress: Progress | None = None) -> Identification:
     """The model whose efforts are those of the recording, physically consistent by construction.
 
     mode: "full" (inertias of all bodies, rotors, friction, offsets), "payload" (the ten numbers of a load on `body`,
@@ -42,8 +43,9 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     or "estimate". gains: factors from what was recorded to N m or N, per joint, names → factors, or "estimate" (against
     the description). prior: weight of the description along what the recording does not show, see `consistent_fit`.
     robust: outliers count less. slowest (rad/s, m/s): slower joints stick, and their efforts are left out meanwhile,
-    unless `friction` is False; 0 for joints without dry friction, whose torque is measured at the link. transmission: of a coupled wrist; rotors and friction of motors on more than one joint
-    are unknown, too. progress: called with a line at each step. `RbdError` says what is wrong with data.
+    unless `friction` is False; 0 where torque is measured at the link. transmission: of a coupled wrist;
+    rotors and friction of its motors on more than one joint are unknown, too. progress: called with a line at each
+    step. `RbdError` says what is wrong with data.
     """
     smoothing = positive(smoothing, "smoothing", "speed")
     weight = positive(prior, "prior", "weight")
@@ -166,7 +168,7 @@ def _left_out(model: RobotModel, rows: Rows) -> list[str]:
     """Joints that stand for a while."""
     shares = 1.0 - rows.measured.mean(axis=0)
     stuck = [f"{name} {100.0 * share:.0f} %" for name, share in zip(model.velocity_names, shares, strict=True)
-             if 0.02 < share < 1.0]
+             if 0.05 < share < 1.0]
     return [f"efforts of joints while they stand, left out, for they may be anything: {', '.join(stuck)} of the time"
             ] if stuck else []
 

@@ -146,7 +146,8 @@ def _covariance(rows: Rows, residual: Array, weights: Array, inverse: Array) -> 
         wx = rows.X[:, j] * (level * told)[:, None]
         r = residual[:, j] * huber    # the scores of a robust estimate
         inner, total = inner + float(np.sum(huber >= 1.0 - 1e-9)), total + float(np.sum(huber))
-        taken = min(band * float(np.sum(inverse @ inverse.T * (wx.T @ (wx * huber[:, None]))) / level), 0.7 * told.sum())
+        taken = min(band * float(np.sum(inverse @ inverse.T * (wx.T @ (wx * huber[:, None]))) / level),
+                    0.7 * float(told.sum()))
         variance = float(r @ r) / (float(told.sum()) - taken)
         own = _autocovariance(r, told, spans)
         for part, gamma in zip(B, (variance * white, own), strict=True):

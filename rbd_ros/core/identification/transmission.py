@@ -6,6 +6,7 @@ largest entry of ±1, `τ = rᵀ (I_r (r a) + d (r v) + c tanh(r v / s))`. No nu
 """
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.friction import SMOOTHING
 from ..errors import RbdError, shown, unknown_name
+from ..model.files.yaml_text import read_yaml
 from ..model.inertia import read_only
 from ..model.robot_model import RobotModel
 from .recorded.recording import Recording
@@ -80,6 +82,15 @@ class Transmission:
         nothing = np.zeros((3, len(rows)))
         self._set(joints, tuple(rows), matrix, nothing)
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Transmission:
+        """From YAML, `joint_6: {joint_5: 32, joint_6: 32}`."""
+        tree, source = read_yaml(path, "transmission")
+        try:
+            return cls(tree)
+        except RbdError as error:
+            raise RbdError(f"{source}: {error}") from None
+
     def _set(self, joints: tuple[str, ...], motors: tuple[str, ...], matrix: Array, values: Array) -> None:
         for name, value in (("joints", joints), ("motors", motors), ("matrix", read_only(matrix)),
                             *zip(PER_MOTOR, map(read_only, values), strict=True)):
@@ -94,8 +105,8 @@ class Transmission:
         """The same with these numbers per motor, one or (m,); those of motors with one joint count as zero."""
         values = np.zeros((3, len(self.motors)))
         for k, (name, value) in enumerate(zip(PER_MOTOR, (rotor, viscous, coulomb), strict=True)):
-            array = np.asarray(value, dtype=np.float64)
-            if array.shape not in ((), (len(self.motors),)) or not (array >= 0.0).all() or np.isinf(array).any():
+            array = _numbers(value)
+            if array.shape not in ((), (len(self.motors),)) or not (array >= 0.0).all():
                 raise RbdError(f"{name} must be a number from 0, or one per motor, got {shown(value)}")
             values[k] = np.where(self._coupled, array, 0.0)
         found = object.__new__(Transmission)
@@ -153,13 +164,19 @@ class Transmission:
                 if name not in self.joints:
                     raise unknown_name("joint", name, self.joints, "zero")
             zero = [zero.get(name, 0.0) for name in self.joints]
-        try:
-            found = np.asarray(zero, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            found = np.full(1, np.nan)
-        if found.shape not in ((), (len(self.joints),)) or not np.isfinite(found).all():
+        found = _numbers(zero)
+        if found.shape not in ((), (len(self.joints),)) or np.isnan(found).any():
             raise RbdError(f"zero must be {len(self.joints)} finite numbers, or joint → number, got {shown(zero)}")
         return found
+
+
+def _numbers(value: object) -> Array:
+    """NaN for what is no finite number."""
+    try:
+        found = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        found = np.full((), np.nan)
+    return np.where(np.isfinite(found), found, np.nan)
 
 
 def _ratio(value: object, motor: str) -> float:

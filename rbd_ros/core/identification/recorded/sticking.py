@@ -23,7 +23,7 @@ def sticking(piece: Piece, cutoff: float, slowest: float, motors: Array) -> NDAr
     found = np.zeros((len(piece.v), nv), dtype=bool)
     if slowest <= 0.0:
         return found
-    width, smear = (int(round(periods * piece.rate / cutoff)) for periods in (STANDING, SMEARED))
+    width, smear = (round(periods * piece.rate / cutoff) for periods in (STANDING, SMEARED))
     for j in range(nv):
         slow = np.abs(piece.v[:, j]) < slowest
         found[:, j] = slow | _widened(_stretches(np.abs(piece.v[:, j]) < min(slowest, REST), width), smear)
