@@ -6,7 +6,7 @@ import pytest
 from support.recordings import efforts, periodic, perturbed, record, rest_to_rest
 
 import rbd_ros as rbd
-from rbd_ros.core.identification.recorded.signals import Piece, prepare
+from rbd_ros.core.identification.recorded.signals import Piece
 from rbd_ros.core.identification.recorded.sticking import sticking
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
@@ -72,12 +72,3 @@ def test_what_is_left_out_is_rest_and_not_reversal():
     assert both[:, 0].all() and not both[:, 1:].any()
     together = Piece(t, v, np.column_stack([np.cos(t), -np.cos(t)]), v, v, v)
     assert sticking(together, 5.0, 2e-3, np.array([[1.0, 1.0]])).all()    # both joints move, their motor does not
-
-
-def test_stamps_that_jitter_are_no_motion(truth):
-    """A driver stamps what it reads when it reads it: 0.1 ms of jitter at 1 kHz."""
-    rng = np.random.default_rng(0)
-    exact = record(truth, periodic(IIWA, 1, period=20.0, periods=1), rate=1000.0)
-    t = exact.t + 1e-4 * rng.normal(size=len(exact.t))
-    wavering = rbd.Recording(t, exact.q, tau=exact.tau, joints=exact.joints)
-    assert prepare(IIWA, wavering).cutoff < 6.0

@@ -94,7 +94,7 @@ def test_motors_tell_where_joints_are():
     motors = rbd.Recording(t, q @ R.T, v @ R.T, a @ R.T, tau=tau)
     joints = drive.joint_recording(motors, zero={"b": 0.25})
     assert joints.joints == ("a", "b")
-    np.testing.assert_allclose(joints.q, q + [0.0, 0.25])
+    np.testing.assert_allclose(joints.q - q, np.tile([0.0, 0.25], (6, 1)), atol=1e-12)
     np.testing.assert_allclose(joints.v, v)
     np.testing.assert_allclose(joints.a, a)
     np.testing.assert_allclose(np.sum(joints.tau * joints.v, axis=1), np.sum(motors.tau * motors.v, axis=1))   # power
@@ -112,7 +112,7 @@ def test_a_file_says_the_same(tmp_path):
     assert loaded.motors == loaded.joints == ("j5", "j6")
     np.testing.assert_array_equal(loaded.matrix, [[45.0, 0.0], [32.0, 32.0]])
     path.write_text("j5: fast\n")
-    with pytest.raises(rbd.RbdError, match="wrist.yaml.*motor 'j5' has the ratio 'fast'"):
+    with pytest.raises(rbd.RbdError, match=r"wrist.yaml.*motor 'j5' has the ratio 'fast'"):
         rbd.Transmission.load(path)
 
 

@@ -9,7 +9,7 @@ SHARE = 0.9995       # of the power of velocities, below the frequency that the 
 CUTOFF_FACTOR, LOWEST_CUTOFF, HIGHEST_CUTOFF = 4.0, 4.0, 40.0    # Hz
 NOISY = 10.0         # medians of the power of noise alone, which is never all white: what is above is motion
 NEIGHBOURS = 17      # frequencies, of which the average is compared
-BANDS = ((0.05, 0.25), (0.25, 0.5))    # of the rate: noise alone, white or not
+NO_MOTION = 20.0     # Hz: the motion of an arm is slower; each octave from here on may have the most noise
 
 
 def chosen_cutoff(q: Array, rate: float) -> float:
@@ -20,8 +20,11 @@ def chosen_cutoff(q: Array, rate: float) -> float:
 
     power = np.abs(np.fft.rfft((q - q.mean(axis=0)) * np.hanning(len(q))[:, None], axis=0)) ** 2
     f = np.fft.rfftfreq(len(q), 1.0 / rate)
-    floor = np.max([np.median(power[(f > low * rate) & (f <= high * rate)], axis=0) for low, high in BANDS], axis=0)
-    below = f < BANDS[0][1] * rate
+    first = min(NO_MOTION, 0.25 * rate)
+    octave = np.floor(np.log2(np.maximum(f, first) / first))
+    floor = np.max([np.median(power[(octave == k) & (f > first)], axis=0) for k in range(int(octave[-1]) + 1)
+                    if np.sum((octave == k) & (f > first)) >= NEIGHBOURS], axis=0, initial=0.0)
+    below = f < 0.25 * rate
     motion = uniform_filter1d(power, NEIGHBOURS, axis=0, mode="nearest") > NOISY * floor
     speed = (np.where(motion, power, 0.0) * f[:, None] ** 2)[below]
     total = speed.sum(axis=0)
