@@ -144,7 +144,8 @@ class Transmission:
         """
         if len(self.motors) != len(self.joints) or np.linalg.matrix_rank(self.matrix) < len(self.joints):
             raise RbdError(f"transmission: {len(self.motors)} motors do not say where {len(self.joints)} joints are: "
-                           f"give each its ratio, got {self!r}")
+                           f"give each motor its ratio; motors: {', '.join(self.motors)}; joints: "
+                           f"{', '.join(self.joints)}")
         names = recording.joints if recording.joints is not None else self.motors
         if len(names) != len(self.motors) or recording.q.shape[1] != len(self.motors):
             raise RbdError(f"{recording.source}: {recording.q.shape[1]} columns, the transmission has "
