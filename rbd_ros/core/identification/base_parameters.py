@@ -19,6 +19,7 @@ from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
 from .closed_chain import closed_states
 from .regressor_columns import columns_of, full_regressor, parameter_names
+from .transmission import CoupledMotors
 
 Array = NDArray[np.float64]
 NEGLIGIBLE = 1e-9     # singular values of columns of length one: rounding gives 1e-14, parameters that are felt 1e-5
@@ -73,24 +74,32 @@ def base_parameters(model: RobotModel, *, constraints: ConstraintSet | None = No
 
 
 def structural_base(model: RobotModel, chosen: NDArray[np.int64],
-                    constraints: ConstraintSet | None = None) -> BaseParameters:
-    """The base of these columns of θ, the others being known."""
+                    constraints: ConstraintSet | None = None, coupled: CoupledMotors | None = None) -> BaseParameters:
+    """The base of these columns of θ, the others being known. coupled: motors on more than one joint."""
+    coupled = coupled or CoupledMotors.none(model.nv)
     if constraints is None:
-        return _structural_base(model, tuple(int(i) for i in chosen))
+        return _structural_base(model, tuple(int(i) for i in chosen), coupled.names, tuple(map(tuple, coupled.rows)))
     q, v, a, tangents = closed_states(model, constraints, max(2 * len(chosen), 20) + 10, SPEED, ACCELERATION)
-    Y = full_regressor(model, q, v, a, np.tanh(2.0 * v))[..., chosen]
-    names = parameter_names(model)
+    Y = _sliding_regressor(model, q, v, a, coupled)[..., chosen]
+    names = parameter_names(model, coupled.names)
     return base_of(np.concatenate([N.T @ rows for N, rows in zip(tangents, Y, strict=True)]),
                    tuple(names[i] for i in chosen))
 
 
 @lru_cache(maxsize=8)    # recordings of one arm are identified one after the other
-def _structural_base(model: RobotModel, columns: tuple[int, ...]) -> BaseParameters:
+def _structural_base(model: RobotModel, columns: tuple[int, ...], motors: tuple[str, ...],
+                     rows: tuple[tuple[float, ...], ...]) -> BaseParameters:
     chosen = np.array(columns, dtype=np.int64)
-    names = parameter_names(model)
+    names = parameter_names(model, motors)
+    coupled = CoupledMotors(motors, np.array(rows).reshape(-1, model.nv), np.zeros(3 * len(motors)))
     q, v, a = random_states(model, max(2 * len(chosen) // model.nv, 20) + 10)
-    W = full_regressor(model, q, v, a, np.tanh(2.0 * v))[..., chosen].reshape(-1, len(chosen))
+    W = _sliding_regressor(model, q, v, a, coupled)[..., chosen].reshape(-1, len(chosen))
     return base_of(W, tuple(names[i] for i in chosen))
+
+
+def _sliding_regressor(model: RobotModel, q: Array, v: Array, a: Array, coupled: CoupledMotors) -> Array:
+    """With Coulomb friction so wide that it is not constant."""
+    return full_regressor(model, q, v, a, np.tanh(2.0 * np.concatenate([v, v @ coupled.rows.T], axis=1)), coupled)
 
 
 def with_columns(base: BaseParameters, names: tuple[str, ...]) -> BaseParameters:

@@ -21,11 +21,12 @@ from .identified import Identification, StribeckVelocity, identified_model
 from .judging import estimates, residuals, verdict
 from .linear_fit import LinearFit, Rows, linear_fit
 from .recorded.recording import Recording
-from .recorded.signals import Prepared, prepare
-from .regressor_columns import parameters_of
+from .recorded.signals import REST, Prepared, prepare
+from .regressor_columns import columns_of
 from .semidefinite_fit import semidefinite_fit
 from .stacking import Equations, split
 from .stribeck import LawOf, Stribeck, find_stribeck
+from .transmission import CoupledMotors, Transmission
 from .unknowns import Unknowns, unknowns
 
 Array = NDArray[np.float64]
@@ -39,7 +40,8 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
              rotors: bool = True, friction: bool = True, stribeck: bool = False, cutoff: float | None = None,
              smoothing: float = SMOOTHING, delay: float | str = "estimate",
              gains: ArrayLike | dict[str, float] | str | None = None, prior: float = 0.1, solver: str = "newton",
-             robust: bool = True, progress: Progress | None = None) -> Identification:
+             robust: bool = True, slowest: float = REST, transmission: Transmission | None = None,
+             progress: Progress | None = None) -> Identification:
     """The model whose efforts are those of the recording, physically consistent by construction.
 
     mode: "full" (inertias of all bodies, rotors, friction, offsets), "payload" (the ten numbers of a load on `body`,
@@ -50,11 +52,14 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     positions. smoothing: speed (rad/s, m/s) of `friction_effort`. delay (s): of efforts behind states, or "estimate".
     gains: factors from what was recorded to N m or N, per joint, names → factors, or "estimate" (against the
     description). prior: weight of the description along what the recording does not show, see `consistent_fit`.
-    solver: "newton", or "semidefinite" for the same by the package Clarabel. robust: outliers count less. progress:
-    called with a line at each step. `RbdError` says what is wrong with data.
+    solver: "newton", or "semidefinite" for the same by the package Clarabel. robust: outliers count less. slowest
+    (rad/s, m/s): slower joints stick, and their efforts are left out meanwhile, unless `friction` is False; 0 where
+    torque is measured at the link. transmission: of a coupled wrist; rotors and friction of its motors on more than one
+    joint are unknown, too. progress: called with a line at each step. `RbdError` says what is wrong with data.
     """
     task = _Task(model, mode, body, rotors, friction, positive(smoothing, "smoothing", "speed"), robust,
-                 positive(prior, "prior", "weight"), _solver(solver), progress or (lambda line: None))
+                 positive(prior, "prior", "weight"), _solver(solver), progress or (lambda line: None),
+                 _slowest(slowest) if friction else 0.0, _transmission(transmission))
     share = _share(holdout) if validation is None else 0.0
     given_delay = None if isinstance(delay, str) and delay == "estimate" else _seconds(delay)
     if not model.nv:
@@ -68,7 +73,7 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     findings += notes
     rows = equations.rows()
     unknown, base = task.unknown(rows, equations)
-    findings += unknown.notes
+    findings += [*equations.left_out(rows), *unknown.notes]
     task.tell(f"{base.rank} base parameters of {len(unknown.columns)}, {split(rows, share)[0].y.size} efforts")
     lag = given_delay or 0.0
     if given_delay is None:
@@ -102,6 +107,13 @@ class _Task:
     weight: float
     solve: Callable[[Rows, Array, Unknowns, float], Array]
     tell: Progress
+    slowest: float
+    transmission: Transmission | None
+
+    @property
+    def coupled(self) -> CoupledMotors:
+        """Motors on more than one joint."""
+        return CoupledMotors.none(self.model.nv) if self.transmission is None else self.transmission.coupled(self.model)
 
     def closed(self, recording: Recording, constraints: ConstraintSet | None) -> tuple[ClosedChain | None, Recording,
                                                                                         list[str]]:
@@ -110,14 +122,19 @@ class _Task:
             return None, recording, []
         chain, whole = closed_chain(self.model, constraints, recording)
         passive = [name for j, name in enumerate(self.model.velocity_names) if j not in chain.motors]
+        for motor, row in zip(self.coupled.names, self.coupled.rows, strict=True):
+            if silent := [self.model.velocity_names[j] for j in np.setdiff1d(np.flatnonzero(row), chain.motors)]:
+                raise RbdError(f"transmission: motor '{motor}' moves {', '.join(silent)}, of which no effort was "
+                               "recorded: in closed loops these count as joints without motors")
         return chain, whole, [f"joints without efforts, taken as without motors: {', '.join(passive)}"] * bool(passive)
 
     def equations(self, recording: Recording, chain: ClosedChain | None, cutoff: float | None, delay: float,
                   gains: Any) -> tuple[Equations, list[str]]:
         """The recording as equations, with gains, and what was found in it."""
-        prepared = prepare(self.model, recording, cutoff, delay, self.smoothing)
+        coupled = self.coupled
+        prepared = prepare(self.model, recording, cutoff, delay, self.smoothing, coupled.rows)
         notes = [note for note in prepared.notes if chain is None or not note.startswith("efforts that are constant")]
-        unit = Equations(self.model, prepared, np.ones(self.model.nv), chain)
+        unit = Equations(self.model, prepared, np.ones(self.model.nv), coupled, self.slowest, chain)
         gain, said = checked_gains(self.model, gains, check_efforts(unit) if isinstance(gains, str) else None)
         equations = replace(unit, gain=gain)
         return equations, [*notes, *said, *check_efforts(equations).findings]
@@ -125,11 +142,12 @@ class _Task:
     def unknown(self, rows: Rows, equations: Equations) -> tuple[Unknowns, BaseParameters]:
         """What the fit may change, and the combinations of it that efforts depend on."""
         chain, still = equations.chain, equations.prepared.still
-        motors = None if chain is None else chain.motors
-        unknown = unknowns(self.model, rows, self.mode, self.body, self.rotors, self.friction, still, motors)
+        driven, constraints = (None, None) if chain is None else (chain.motors, chain.constraints)
+        unknown = unknowns(self.model, rows, self.mode, self.body, self.rotors, self.friction, still, driven,
+                           equations.coupled)
         if not len(unknown.columns):
             raise RbdError("nothing is unknown: no body, and rotors and friction are left out")
-        return unknown, structural_base(self.model, unknown.columns, None if chain is None else chain.constraints)
+        return unknown, structural_base(self.model, unknown.columns, constraints, equations.coupled)
 
     def aligned(self, equations: Equations, recording: Recording, base: BaseParameters,
                 unknown: Unknowns) -> tuple[Equations, float, list[str]]:
@@ -155,7 +173,7 @@ class _Task:
         return equations, lag, notes
 
     def _again(self, recording: Recording, prepared: Prepared, delay: float) -> Prepared:
-        return prepare(self.model, recording, prepared.cutoff, delay, self.smoothing)
+        return prepare(self.model, recording, prepared.cutoff, delay, self.smoothing, self.coupled.rows)
 
     def with_stribeck(self, equations: Equations, unknown: Unknowns, base: BaseParameters,
                       share: float) -> tuple[Equations, Unknowns, BaseParameters, Stribeck]:
@@ -163,7 +181,7 @@ class _Task:
         prepared, known = equations.prepared, _known(unknown)
         rows = split(equations.rows(), share)[0].columns(unknown.columns[base.independent], known)
         fastest = np.max([np.abs(piece.v).max(axis=0) for piece in prepared.pieces], axis=0)
-        joints = np.setdiff1d(np.flatnonzero(rows.measured), prepared.still)
+        joints = np.setdiff1d(np.flatnonzero(rows.measured.any(axis=0)), prepared.still)
         law = LawOf(prepared, self.smoothing, len(rows.y))
         found = find_stribeck(rows, law, fastest, joints, self.smoothing, self.robust)
         names = tuple(f"stribeck({self.model.velocity_names[j]})" for j in found.terms.joints)
@@ -189,7 +207,9 @@ class _Task:
             validation = completed(self.model, equations.chain.constraints, validation)
         prepared = self._again(validation, equations.prepared, lag)
         other = replace(equations, prepared=prepared)
-        return other.rows(), [f"validation: {note}" for note in (*prepared.notes, *check_efforts(other).findings)]
+        rows = other.rows()
+        return rows, [f"validation: {note}" for note in (*prepared.notes, *check_efforts(other).findings,
+                                                         *other.left_out(rows))]
 
     def result(self, equations: Equations, unknown: Unknowns, base: BaseParameters, found: Stribeck | None,
                linear: LinearFit, part: Array, rows: tuple[Rows, Rows | None], lag: float,
@@ -202,9 +222,7 @@ class _Task:
         free[unknown.columns[base.independent]] += linear.beta
         own = slice(10 if unknown.load else 0, None)    # the body that carries a load keeps its own
         theta[unknown.columns[own]] = part[own]
-        start = np.zeros_like(theta)
-        start[:len(parameters_of(model))] = parameters_of(model)
-        residual, shown_rows = residuals(*rows, start, predicted, free)
+        residual, shown_rows = residuals(*rows, unknown.theta, predicted, free)
         confidence = estimates(unknown, base, linear, part)
         unseen = [estimate.name for estimate in confidence if not estimate.seen]
         if self.mode != "payload" and self.friction:
@@ -214,13 +232,19 @@ class _Task:
             unseen += [f"stribeck({names[j]})" for j in found.unseen]
             velocities = tuple(StribeckVelocity(names[j], float(w), float(half)) for j, w, half in
                                zip(found.terms.joints, found.terms.velocities, found.half_width, strict=True))
+        transmission, coupled = self.transmission, equations.coupled
+        if transmission is not None and coupled.names:
+            at = columns_of(model, "offset").stop
+            transmission = transmission.identified(theta[at:at + coupled.parameters.size])
+            findings = [*findings, f"rotors and friction of motors on more than one joint ({', '.join(coupled.names)}) "
+                        "are in no file that is written: no node knows of them"]
         changed, load, offset, height = identified_model(model, theta, unknown, part, equations.stribeck)
         return Identification(
             model=changed, smoothing=self.smoothing, offset=offset, load=load, residual=residual, confidence=confidence,
             unidentifiable=tuple(unseen), findings=(*findings, *verdict(model, residual)), base=base,
             condition=linear.condition, delay=lag, gains=equations.gain, cutoff=prepared.cutoff,
             duration=prepared.duration, prior=model, mode=self.mode, validation=shown_rows, stribeck_height=height,
-            stribeck=velocities)
+            stribeck=velocities, transmission=transmission)
 
 
 def _share(value: Any) -> float:
@@ -237,6 +261,16 @@ def _seconds(value: Any) -> float:
     if not abs(number) <= 1.0:
         raise RbdError(f"delay must be \"estimate\" or seconds within ±1, got {shown(value)}")
     return number
+
+
+def _slowest(value: Any) -> float:
+    return 0.0 if isinstance(value, int | float) and value == 0.0 else positive(value, "slowest", "speed, or 0")
+
+
+def _transmission(given: Any) -> Transmission | None:
+    if given is not None and not isinstance(given, Transmission):
+        raise RbdError(f"transmission: expected rbd.Transmission, got {shown(given)}")
+    return given
 
 
 def _solver(name: str) -> Callable[[Rows, Array, Unknowns, float], Array]:

@@ -13,10 +13,11 @@ from ..dynamics.inverse import inverse_dynamics
 from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
 from .base_parameters import BaseParameters
-from .written.node_files import actuation_text, parameters_text, ur_friction_text, write_text
 from .regressor_columns import columns_of, follower_rotors, inertia_of
 from .stribeck import StribeckTerms
+from .transmission import Transmission
 from .unknowns import Unknowns
+from .written.node_files import actuation_text, parameters_text, ur_friction_text, write_text
 from .written.urdf_writer import rewritten
 
 Array = NDArray[np.float64]
@@ -80,6 +81,8 @@ class Identification:
     findings: what was found, left out and is doubtful, in words. delay (s), gains (nv,): applied to the efforts.
     cutoff: of the filter, Hz. prior: the model that it began with. stribeck_height (nv,): friction near rest above the
     Coulomb level, N m or N, zero where it was not asked for or is not shown; stribeck: the velocities of the others.
+    transmission: with the rotors and the friction of motors on more than one joint, where there are any; no URDF and no
+    node knows of them.
     """
 
     model: RobotModel
@@ -101,6 +104,7 @@ class Identification:
     validation: Validation
     stribeck_height: Array
     stribeck: tuple[StribeckVelocity, ...]
+    transmission: Transmission | None = None
 
     @property
     def friction(self) -> Friction:
@@ -123,7 +127,8 @@ class Identification:
         closed loops this is what its joints feel together: see `constrained_inverse_dynamics`.
         """
         tau: Array = inverse_dynamics(self.model, q, v, a)
-        return tau + self.friction.effort(np.asarray(v, dtype=np.float64)) + self.offset
+        tau = tau + self.friction.effort(np.asarray(v, dtype=np.float64)) + self.offset
+        return tau if self.transmission is None else tau + self.transmission.effort(self.model, v, a, self.smoothing)
 
     def write_urdf(self, path: str | os.PathLike[str], source: str | os.PathLike[str]) -> None:
         """The description `source` (file or XML text, that of the model identified) with the new inertials, damping,
@@ -172,5 +177,5 @@ def identified_model(model: RobotModel, theta: Array, unknown: Unknowns, part: A
         values["armature"] = np.maximum(values["armature"] - follower_rotors(model), 0.0)
     height = np.zeros(model.nv)
     if stribeck is not None:
-        height[stribeck.joints] = theta[columns_of(model, "offset").stop:]
+        height[stribeck.joints] = theta[len(theta) - len(stribeck.joints):]
     return (changed.with_(**values) if values else changed), load, np.array(theta[columns_of(model, "offset")]), height

@@ -27,14 +27,13 @@ def residuals(fitted: Rows, judged: Rows | None, start: Array, theta: Array,
 
 
 def _relative(rows: Rows, found: Array) -> Array:
-    """‖τ − τ̂‖ / ‖τ‖ per joint; NaN where it was not measured."""
-    size = np.linalg.norm(rows.y, axis=0)
-    off = np.linalg.norm(rows.y - found, axis=0)
-    return np.where(rows.measured & (size > 0.0), off / np.where(size > 0.0, size, 1.0), np.nan)
+    """‖τ − τ̂‖ / ‖τ‖ per joint; NaN where nothing was measured."""
+    off, size = (np.linalg.norm(x * rows.measured, axis=0) for x in (rows.y - found, rows.y))
+    return np.where(size > 0.0, off / np.where(size > 0.0, size, 1.0), np.nan)
 
 
 def _overall(rows: Rows, found: Array) -> float:
-    off, size = (np.linalg.norm(x[:, rows.measured]) for x in (rows.y - found, rows.y))
+    off, size = (np.linalg.norm(x[rows.measured]) for x in (rows.y - found, rows.y))
     return float(off / size) if size > 0.0 else float("nan")
 
 

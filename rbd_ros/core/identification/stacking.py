@@ -10,31 +10,38 @@ from ..model.robot_model import RobotModel
 from .closed_chain import ClosedChain
 from .linear_fit import Rows
 from .recorded.signals import Piece, Prepared, decimation, low_pass, noise_correlation, shifted
-from .regressor_columns import columns_of, full_regressor
+from .recorded.sticking import sticking
+from .regressor_columns import columns_of, full_regressor, motor_columns
 from .stribeck import StribeckTerms
+from .transmission import CoupledMotors
 
 Array = NDArray[np.float64]
 FEWEST = 10    # rows that are worth judging by
+FELT = 1e-6    # of a joint's effort in a row of closed loops: less is rounding
+OFTEN = 0.05   # share of the time that is worth telling
 
 
 @dataclass(frozen=True, eq=False)
 class Equations:
     """The rows of a prepared recording, at few samples per cycle of the cutoff frequency.
 
-    gain (nv,): factors of the recorded efforts. chain: of a robot with loops, whose rows are those of its independent
-    joints. stribeck: columns of θ behind those of `regressor_columns`, with the velocities that they belong to.
+    gain (nv,): factors of the recorded efforts. coupled: motors on more than one joint. slowest (rad/s, m/s): efforts
+    of slower joints say nothing. chain: of a robot with loops, whose rows are those of its independent joints.
+    stribeck: columns of θ behind those of `regressor_columns`, with the velocities that they belong to.
     """
 
     model: RobotModel
     prepared: Prepared
     gain: Array
+    coupled: CoupledMotors
+    slowest: float
     chain: ClosedChain | None = None
     stribeck: StribeckTerms | None = None
 
     def rows(self) -> Rows:
         """X, y and what belongs to them."""
-        measured = np.ones(self.model.nv, dtype=bool)
-        measured[list(self.prepared.unmeasured)] = False
+        measured = np.concatenate([self._moving(piece) for piece in self.prepared.pieces])
+        measured[:, list(self.prepared.unmeasured)] = False
         if self.chain is not None:
             measured &= self.chain.judged
         X = np.concatenate([self._regressor(piece) for piece in self.prepared.pieces])
@@ -46,6 +53,26 @@ class Equations:
         """y (N, nv) with efforts read so much later (s)."""
         return np.concatenate([self._efforts(shifted(piece, delay)) for piece in self.prepared.pieces])
 
+    def left_out(self, rows: Rows) -> list[str]:
+        """Joints that stand for a while, in words."""
+        shares = 1.0 - rows.measured.mean(axis=0)
+        stuck = [f"{name} {100.0 * share:.0f} %" for name, share in
+                 zip(self.model.velocity_names, shares, strict=True) if OFTEN < share < 1.0]
+        where = "while they stand," if self.chain is None else "while they stand, or joints that follow them,"
+        return [f"efforts of joints {where} left out, for they may be anything: {', '.join(stuck)} of the time"
+                ] if stuck else []
+
+    def _moving(self, piece: Piece) -> NDArray[np.bool_]:
+        """Which efforts (N, nv) say something: those of joints that move. In closed loops an effort is that of a joint
+        with all that follow it, so that each of them must move.
+        """
+        rows = decimation(self.prepared, piece)
+        stuck = sticking(piece, self.prepared.cutoff, self.slowest, self.coupled.rows)[rows]
+        if self.chain is not None:
+            each = self.chain.reduced(piece.q[rows], stuck[..., None] * np.eye(self.model.nv))
+            stuck = np.abs(each).max(axis=2) > FELT
+        return ~stuck
+
     def _efforts(self, piece: Piece) -> Array:
         rows = decimation(self.prepared, piece)
         tau = self.gain * piece.tau[rows]
@@ -53,13 +80,13 @@ class Equations:
 
     def _regressor(self, piece: Piece) -> Array:
         """Inertias, rotors and viscous friction are filtered here; slip is filtered already, at full rate."""
-        nv, coulomb = self.model.nv, columns_of(self.model, "coulomb").start
-        Y = full_regressor(self.model, piece.q, piece.v, piece.a, np.zeros_like(piece.slip))
+        nv, coupled = self.model.nv, self.coupled
+        Y = full_regressor(self.model, piece.q, piece.v, piece.a, np.zeros_like(piece.slip), coupled)
         if self.chain is not None:
             Y = self.chain.reduced(piece.q, Y)
         rows = decimation(self.prepared, piece)
         Y = low_pass(Y, piece.rate, self.prepared.cutoff)[rows]
-        slip = piece.slip[rows][..., None] * np.eye(nv)
+        slip = piece.slip[rows][:, None, :] * np.concatenate([np.eye(nv), coupled.rows.T], axis=1)
         if self.stribeck is not None:
             more = self.stribeck.columns(self.prepared, piece)[rows]
             own = np.zeros((len(more), nv, more.shape[1]))
@@ -67,8 +94,10 @@ class Equations:
             slip = np.concatenate([slip, own], axis=2)
         if self.chain is not None:
             slip = self.chain.reduced(piece.q[rows], slip)
-        Y[..., coulomb:coulomb + nv] = slip[..., :nv]
-        return np.concatenate([Y, slip[..., nv:]], axis=2) if self.stribeck is not None else Y
+        both = nv + len(coupled.names)
+        Y[..., columns_of(self.model, "coulomb")] = slip[..., :nv]
+        Y[..., motor_columns(self.model, len(coupled.names), "coulomb")] = slip[..., nv:both]
+        return np.concatenate([Y, slip[..., both:]], axis=2) if self.stribeck is not None else Y
 
 
 def split(rows: Rows, holdout: float) -> tuple[Rows, Rows | None]:
@@ -79,6 +108,6 @@ def split(rows: Rows, holdout: float) -> tuple[Rows, Rows | None]:
         return rows, None
     ends = np.minimum(np.cumsum(rows.lengths), cut)
     lengths = np.diff(np.concatenate([[0], ends]))
-    first = Rows(rows.X[:cut], rows.y[:cut], tuple(int(k) for k in lengths if k), rows.measured,
+    first = Rows(rows.X[:cut], rows.y[:cut], tuple(int(k) for k in lengths if k), rows.measured[:cut],
                  rows.correlation)
-    return first, Rows(rows.X[cut:], rows.y[cut:], (n - cut,), rows.measured, rows.correlation)
+    return first, Rows(rows.X[cut:], rows.y[cut:], (n - cut,), rows.measured[cut:], rows.correlation)

@@ -11,7 +11,8 @@ from ..errors import RbdError, unknown_name
 from ..model.robot_model import RobotModel
 from .consistency import IDENTITY, REACH, SIZE, body_map, parameters_of_pseudo_inertia, prior_factor
 from .linear_fit import Rows
-from .regressor_columns import PER_JOINT, columns_of, parameters_of, rigid_groups
+from .regressor_columns import PER_JOINT, columns_of, motor_columns, parameters_of, rigid_groups
+from .transmission import PER_MOTOR, CoupledMotors
 
 Array = NDArray[np.float64]
 MODES = ("full", "payload", "friction")
@@ -71,15 +72,18 @@ class Unknowns:
 
 
 def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors: bool, friction: bool,
-             still: tuple[int, ...] = (), motors: NDArray[np.int64] | None = None) -> Unknowns:
+             still: tuple[int, ...] = (), driven: NDArray[np.int64] | None = None,
+             coupled: CoupledMotors | None = None) -> Unknowns:
     """Of a mode; `RbdError` for one that is none, or a payload on no body. Of joints that stand still only the offset
-    is unknown; joints without motors (None: all have one) have neither rotor nor offset.
+    is unknown; joints that are not driven (None: all are) have neither rotor nor offset. coupled: motors on more than
+    one joint.
     """
     if mode not in MODES:
         raise unknown_name("mode", mode, MODES)
     if (mode == "payload") != (body is not None):
         raise RbdError("body: the mode \"payload\", and only this one, needs the body that carries the load")
-    theta = parameters_of(model)
+    coupled = coupled or CoupledMotors.none(model.nv)
+    theta = np.concatenate([parameters_of(model), coupled.parameters])
     notes: list[str] = []
     bodies: list[tuple[str, int, Array]] = []
     felt = np.abs(rows.X).reshape(-1, rows.X.shape[-1]).max(axis=0) > 0.0
@@ -93,18 +97,25 @@ def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors:
         bodies = _bodies(model, theta, felt, notes)
     wanted = [*(["rotor"] if rotors and mode == "full" else []),
               *(["viscous", "coulomb", "offset"] if friction else [])]
-    driven = np.arange(model.nv) if motors is None else motors
+    driven = np.arange(model.nv) if driven is None else driven
     moving = np.setdiff1d(np.arange(model.nv), still)
     joints = {"rotor": np.intersect1d(moving, driven), "viscous": moving, "coulomb": moving, "offset": driven}
-    scalars = np.concatenate([np.zeros(0, dtype=np.int64), *(columns_of(model, what).start + joints[what]
-                                                             for what in wanted)])
+    turning = np.flatnonzero(coupled.rows[:, moving].any(axis=1))
+    scalars = np.concatenate([
+        np.zeros(0), *(columns_of(model, what).start + joints[what] for what in wanted),
+        *(motor_columns(model, len(coupled.names), what).start + turning for what in wanted if what in PER_MOTOR)
+    ]).astype(np.int64)
     size = np.sqrt(np.mean(rows.y**2, axis=0))    # of each joint's effort
-    size = np.where(rows.measured, size, size.max())
+    size = np.where(rows.measured.any(axis=0), size, size.max())
     spread = []
     for what in PER_JOINT:
         column = np.sqrt(np.mean(np.stack([rows.X[:, j, columns_of(model, what).start + j] for j in range(model.nv)])
                                  ** 2, axis=1))
         spread.append(JOINT_SPREAD * np.maximum(size, 1e-9) / np.maximum(column, SLOWEST))
+    for what in PER_MOTOR:
+        column = np.sqrt(np.mean(rows.X[..., motor_columns(model, len(coupled.names), what)] ** 2, axis=0)).max(axis=0)
+        most = np.where(coupled.rows.T != 0.0, np.maximum(size, 1e-9)[:, None], 0.0).max(axis=0)
+        spread.append(JOINT_SPREAD * most / np.maximum(column, SLOWEST))
     per_joint = np.concatenate([np.zeros(PARAMETERS * len(model.body_names)), *spread])
     offsets = columns_of(model, "offset")
     lower = np.where((scalars >= offsets.start) & (scalars < offsets.stop), -np.inf, 0.0)
