@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,7 @@ from ...core.model.inertia import Array
 from ...core.model.scalars import positive
 from ...core.model.state import real
 
+Rows = Any    # five arrays (nv,): q, v, a, jerk, snap; or an array (5, nv)
 MODES = ("feed_forward", "feed_forward_pd", "feedback_linearization")
 
 
@@ -108,7 +109,7 @@ class ElasticLaw:
             raise RbdError(f"mode {self.settings.mode} needs the measured state")
         return self._commanded(motors, r, None if state is None else self._measured(state), stiffness, share)
 
-    def follow(self, reference: Sequence[Array], state: ElasticState, stiffness: Array, efforts: Sequence[Array],
+    def follow(self, reference: Rows, state: ElasticState, stiffness: Array, efforts: Sequence[Array],
                share: float = 1.0) -> ElasticCommand:
         """`command` for five arrays of the reference, three of the efforts, and stiffness (3, n), that are known to be
         finite; what it returns may not be finite.
@@ -117,7 +118,7 @@ class ElasticLaw:
         motors = flat_motors(self.actuation, Motion(*reference[:3]), Motion(*efforts), Motion(*stiffness), deflection)
         return self._commanded(motors, reference, state, stiffness, share)
 
-    def _commanded(self, motors: MotorReference, r: Sequence[Array], state: ElasticState | None,
+    def _commanded(self, motors: MotorReference, r: Rows, state: ElasticState | None,
                    stiffness: ArrayLike | None, share: float) -> ElasticCommand:
         mode = self.settings.mode
         if mode == "feed_forward" or state is None:
