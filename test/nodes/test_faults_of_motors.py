@@ -1,4 +1,4 @@
-"""Fault injection over DDS, continued: motor states, smooth trajectories, commands that are not finite; on both loops."""
+"""Fault injection over DDS, continued: motor states, smooth trajectories, what is not finite; on both loops."""
 from __future__ import annotations
 
 import itertools
@@ -44,7 +44,8 @@ class Arm(Peer):
 
     def motor_state(self) -> JointState:
         message = JointState(name=MOTORS, position=Z.tolist(), velocity=[0.0] * 3)
-        message.header.stamp = Time(**dict(zip(("sec", "nanosec"), divmod(next(self.motor_stamps), 10**9), strict=True)))
+        seconds, rest = divmod(next(self.motor_stamps), 10**9)
+        message.header.stamp = Time(sec=seconds, nanosec=rest)
         return message
 
     def until(self, wanted, what, disturb=lambda: None):
