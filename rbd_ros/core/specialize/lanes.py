@@ -7,28 +7,37 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compile import COMPILED, entry
-from .llvm import WIDTH
+from ..compile import COMPILED, entry, kernel
+from .llvm import GOOD, WIDTH
 from .machine import Code
 
 if COMPILED:
     from ..numba_inside import call_at
 
 Array = NDArray[np.float64]
-PIECE = 512    # states that a thread takes at least
+PIECE = 512            # states that a thread takes at least
+LARGE = 1_000_000      # numbers of a result that does not stay in the caches
+LINE = 8               # numbers of a line of the caches
 
 
-@entry("void(int64, float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], int64, "
-       "int64, int64, float64[:, ::1], boolean[::1])", nogil=True)
-def blocks_entry(address, x0, x1, x2, x3, x4, rows, start, end, out, good):
-    """States start … end − 1 in blocks; good[s]: whether the code was for that state. rows: of numbers the code fills,
-    results first, whether it was for the state next.
+@kernel
+def from_line(x):
+    """How many numbers come before the first that begins a line of the caches."""
+    return -(x.ctypes.data // 8) % LINE
+
+
+@entry("void(int64, int64, int64, float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], "
+       "float64[:, ::1], int64, int64, int64, int64, float64[:, ::1], boolean[::1])", nogil=True)
+def blocks_entry(address, rows_of, whole_rows, x0, x1, x2, x3, x4, rows, outputs, start, end, out, good):
+    """States start … end − 1 in blocks; good[s]: whether the code was for that state. address, rows_of, whole_rows:
+    where its functions begin, the last for blocks without lanes to spare; rows: of numbers that it fills.
     """
     sizes = (x0.shape[1], x1.shape[1], x2.shape[1], x3.shape[1], x4.shape[1])
-    inputs = sizes[0] + sizes[1] + sizes[2] + sizes[3] + sizes[4]
-    outputs = out.shape[1]
-    given = np.zeros((inputs, WIDTH))
-    found = np.zeros((rows, WIDTH))
+    given = np.zeros((sizes[0] + sizes[1] + sizes[2] + sizes[3] + sizes[4], WIDTH))
+    room = np.zeros(rows * WIDTH + LINE)
+    at = from_line(room)
+    found = room[at:at + rows * WIDTH].reshape(rows, WIDTH)
+    last = np.empty((WIDTH, outputs))
     for s in range(start, end, WIDTH):
         count = min(WIDTH, end - s)
         k = 0
@@ -39,34 +48,47 @@ def blocks_entry(address, x0, x1, x2, x3, x4, rows, start, end, out, good):
                     given[k, lane] = x[s + lane, j]
                 k += 1
         call_at(address, given.ctypes.data, found.ctypes.data)
+        if count == WIDTH:
+            call_at(whole_rows, found.ctypes.data, out[s:].ctypes.data)
+        else:
+            call_at(rows_of, found.ctypes.data, last.ctypes.data)
+            out[s:end, :outputs] = last[:count]
         for lane in range(count):
-            for j in range(outputs):
-                out[s + lane, j] = found[j, lane]
-            good[s + lane] = found[outputs, lane] == 1.0
+            good[s + lane] = found[GOOD, lane] == 1.0
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 
 
-def many_states(code: Code, inputs: Sequence[Array], out: Array, threads: int) -> NDArray[np.bool_]:
-    """Code for many states (N, …) each, to out (N, outputs); for which of them it was."""
-    states = len(out)
+def many_states(code: Code, inputs: Sequence[Array], sizes: Sequence[int], threads: int
+                ) -> tuple[Array, NDArray[np.bool_]]:
+    """Code for many states (N, …) each: results (N, sum of sizes), and for which states the code was.
+
+    Large ones of several arrays lie in rows that begin lines of the caches.
+    """
+    states, outputs = len(inputs[0]), sum(sizes)
     good = np.empty(states, dtype=np.bool_)
     given = [*inputs, *[np.empty((states, 0))] * (5 - len(inputs))]
     if len(given) > 5:
         given = [*given[:4], np.concatenate(given[4:], axis=1)]
+    if states * outputs < LARGE or (len(sizes) == 1 and outputs % LINE):
+        out, whole_rows = np.empty((states, outputs)), code.rows_of
+    else:
+        pitch = -(-outputs // LINE) * LINE
+        room = np.empty(states * pitch + LINE)
+        at = -(room.ctypes.data // 8) % LINE
+        out, whole_rows = room[at:at + states * pitch].reshape(states, pitch), code.rows_past
 
     def part(start: int, end: int) -> None:
-        blocks_entry.call(code.address, *given, code.rows, start, end, out, good)
+        blocks_entry.call(code.address, code.rows_of, whole_rows, *given, code.rows, outputs, start, end, out, good)
 
     threads = min(threads, max(1, states // PIECE))
     step = max(WIDTH, -(-states // threads // WIDTH) * WIDTH)
-    starts = range(step, states, step)
     waiting = []
-    if starts:
+    if step < states:
         pool = _pools.setdefault(threads, ThreadPoolExecutor(threads - 1, thread_name_prefix="lanes"))
-        waiting = [pool.submit(part, start, min(start + step, states)) for start in starts]
+        waiting = [pool.submit(part, start, min(start + step, states)) for start in range(step, states, step)]
     part(0, min(step, states))    # the caller's thread is one of them
     for each in waiting:
         each.result()
-    return good
+    return out[:, :outputs], good

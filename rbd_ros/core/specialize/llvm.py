@@ -1,25 +1,27 @@
-"""A program as LLVM code for `WIDTH` states at once: `void f(double* in, double* out)`, arrays [number][lane].
+"""A program as LLVM code for `WIDTH` states at once: `void f(double* in, double* out)`, arrays [row][lane].
 
-The number after the results is 1 where all guards hold and inputs and results are finite, 0 where the ordinary kernel
-is to compute the state. Results that are 0 for all states are not written: the caller's `out` is 0 there. Multiplications
-and additions may be contracted, as in the kernels. Sine and cosine are those of `lie.sincos`, without branches. The
-code is a function for each of `pieces`, called one after another.
+Row `GOOD` of `out` is 1 where all guards hold and inputs and results are finite, 0 where the ordinary kernel is to
+compute the state; row `NOTHING` is 0 and left alone; then come the results, each once, of which `rows_of` makes rows by
+state. Multiplications and additions may be contracted, as in the kernels. Sine and cosine are those of `lie.sincos`,
+without branches. The code is a function for each of `pieces`, called one after another.
 """
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..lie import sincos as reference
 from . import program as p
 from .pieces import Piece, pieces
 from .program import Node, Program
+from .rows import transposition
 
 WIDTH = 8          # states at once
 TYPE, TRUTH = f"<{WIDTH} x double>", f"<{WIDTH} x i1>"
 ALL = "<" + ", ".join(["i1 true"] * WIDTH) + ">"
 SUMS = 8
 ZERO = Node(p.CONSTANT, 0.0)
+GOOD, NOTHING, FIRST = 0, 1, 2    # rows of `out`: whether states are good, zeros, the first of the results
 _ROUND = 6755399441055744.0    # 1.5 · 2^52: adding and taking it away rounds to a whole number
 _BINARY = {p.ADD: "fadd contract", p.SUB: "fsub contract", p.MUL: "fmul contract", p.DIV: "fdiv"}
 _COMPARE = {p.GREATER: "ogt", p.AT_LEAST: "oge", p.EQUAL: "oeq"}
@@ -132,21 +134,27 @@ def sine_and_cosine(f: _Printer, x: str) -> tuple[str, str, str]:
 
 
 def printed(program: Program) -> str:
-    """The text of a module with the function `f`, and in `rows` and `operations` how many numbers `out` has room for
-    (what the pieces share follows the results) and how many operations it takes.
+    """The text of a module with the function `f`, `rows_of` for what it gives out, and in `rows` and `operations` how
+    many rows `out` takes (those that pieces share come last) and how many operations it has.
     """
     parts, slots = pieces(program)
-    texts = ["\n".join(_piece(program, piece, k)) for k, piece in enumerate(parts)]
+    given = (i for i in dict.fromkeys(program.outputs) if program.nodes[i] != ZERO)
+    place = {i: FIRST + k for k, i in enumerate(given)}
+    rows = FIRST + len(place)
+    texts = ["\n".join(_piece(program, piece, k, place, rows)) for k, piece in enumerate(parts)]
     called = [f"  call void @piece{k}(ptr %in, ptr %out)" for k in range(len(parts))]
     return "\n".join([*(f"declare {TYPE} @llvm.{each}.v{WIDTH}f64({TYPE})" for each in ("fabs", "sqrt")),
-                      f"@rows = constant i64 {len(program.outputs) + 1 + slots}",
-                      f"@operations = constant i64 {program.operations}", *texts,
-                      "define void @f(ptr noalias %in, ptr noalias %out) {", *called, "  ret void", "}"])
+                      f"@rows = constant i64 {rows + slots}", f"@operations = constant i64 {program.operations}",
+                      *texts, "define void @f(ptr noalias %in, ptr noalias %out) {", *called, "  ret void", "}",
+                      *transposition([place.get(i, NOTHING) for i in program.outputs], WIDTH, NOTHING)])
 
 
-def _piece(program: Program, piece: Piece, k: int) -> list[str]:
-    """The lines of a piece: what it takes, computes, leaves and gives out; whether all that it saw was good."""
-    f, nodes, rows = _Printer(), program.nodes, len(program.outputs)
+def _piece(program: Program, piece: Piece, k: int, place: Mapping[int, int], slots: int) -> list[str]:
+    """The lines of piece k: what it takes, computes, leaves and gives out; whether all that it saw was good.
+
+    place: rows of outputs by node; slots: the first row of what pieces share.
+    """
+    f, nodes = _Printer(), program.nodes
     value: dict[int, str] = {}
     angles: dict[int, tuple[str, str]] = {}
     good: list[str] = []
@@ -156,7 +164,7 @@ def _piece(program: Program, piece: Piece, k: int) -> list[str]:
         if i not in value:
             op, a, _ = nodes[i]
             value[i] = (f.constant(a) if op == p.CONSTANT else f.load("%in", a) if op == p.INPUT
-                        else f.load("%out", rows + 1 + piece.taken[i]))
+                        else f.load("%out", slots + piece.taken[i]))
         return value[i]
 
     for i in piece.taken:
@@ -178,16 +186,16 @@ def _piece(program: Program, piece: Piece, k: int) -> list[str]:
     for guard in piece.guards:
         held = f.compare(_COMPARE[guard.comparison], at(guard.left), at(guard.right))
         good.append(held if guard.outcome else f.put(f"xor {TRUTH} {held}, {ALL}"))
-    seen = [at(i) for _, i in piece.outputs if nodes[i].op != p.CONSTANT]
+    seen = [at(i) for i in piece.outputs if nodes[i].op != p.CONSTANT]
     good += f.finite([*seen, *(at(x.index) for x in program.inputs)] if k == 0 else seen)
     for i, slot in piece.left.items():
-        f.store(value[i], "%out", rows + 1 + slot)
-    for place, i in piece.outputs:
-        if nodes[i] != ZERO:
-            f.store(at(i), "%out", place)
-    ok = f.constant(1.0) if k == 0 else f.load("%out", rows)
+        f.store(value[i], "%out", slots + slot)
+    for i in piece.outputs:
+        if i in place:
+            f.store(at(i), "%out", place[i])
+    ok = f.constant(1.0) if k == 0 else f.load("%out", GOOD)
     for condition in good:
         ok = f.select(condition, ok, f.constant(0.0))
-    f.store(ok, "%out", rows)
+    f.store(ok, "%out", GOOD)
     return [f"define internal void @piece{k}(ptr noalias %in, ptr noalias %out) noinline {{",
             *(f"  {line}" for line in f.lines), "  ret void", "}"]

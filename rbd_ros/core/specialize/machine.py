@@ -18,9 +18,11 @@ _engines: dict[str, Any] = {}    # by key; they own the code
 
 
 class Code(NamedTuple):
-    """Where a function begins in memory; how many rows of numbers its `out` takes; its operations."""
+    """Where `f`, `rows_of` and `rows_past` begin in memory; how many rows of numbers `f` fills; the operations."""
 
     address: int
+    rows_of: int
+    rows_past: int
     rows: int
     operations: int
 
@@ -47,7 +49,8 @@ def code_of(key: str, text: Callable[[], str]) -> Code:
     engine = _engines[hashed]
     rows, operations = (ctypes.c_int64.from_address(engine.get_global_value_address(name)).value
                         for name in ("rows", "operations"))
-    return Code(int(engine.get_function_address("f")), rows, operations)
+    addresses = (int(engine.get_function_address(name)) for name in ("f", "rows_of", "rows_past"))
+    return Code(*addresses, rows, operations)
 
 
 def _translated(machine: Any, refusal: Path, text: Callable[[], str]) -> bytes:

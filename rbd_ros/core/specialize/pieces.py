@@ -12,13 +12,13 @@ LONGEST = 1000    # operations of a piece
 
 
 class Piece(NamedTuple):
-    """Nodes in order; slots by node: of earlier nodes it uses, and of its own that later pieces use; its guards."""
+    """Nodes in order; slots by node: of earlier nodes it uses, of its own that later pieces use; guards; outputs."""
 
     nodes: list[int]
     taken: dict[int, int]
     left: dict[int, int]
     guards: list[Guard]
-    outputs: list[tuple[int, int]]    # place, node
+    outputs: list[int]    # each once
 
 
 def pieces(program: Program, longest: int = LONGEST) -> tuple[list[Piece], int]:
@@ -44,8 +44,8 @@ def pieces(program: Program, longest: int = LONGEST) -> tuple[list[Piece], int]:
     found = [Piece(part, {}, {}, [], []) for part in parts]
     for guard in program.guards:
         found[max(piece_of.get(guard.left, 0), piece_of.get(guard.right, 0))].guards.append(guard)
-    for place, i in enumerate(program.outputs):
-        found[piece_of.get(i, 0)].outputs.append((place, i))
+    for i in dict.fromkeys(program.outputs):
+        found[piece_of.get(i, 0)].outputs.append(i)
     for at, piece in enumerate(found):    # what guards compare
         for i in (i for guard in piece.guards for i in (guard.left, guard.right) if i in piece_of):
             last[i] = max(last[i], at)

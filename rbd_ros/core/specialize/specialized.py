@@ -72,8 +72,7 @@ class _Code:
         """The result; of states for which it is not made by `ordinary` of their arrays; None where that refuses one."""
         given = [np.ascontiguousarray(x) for x in arrays]
         count = len(given[0])
-        out = np.empty((count, sum(self._sizes)))
-        good = many_states(self._code, given, out, threads)
+        out, good = many_states(self._code, given, self._sizes, threads)
         if not good.all():
             try:
                 rest = ordinary([x[~good] for x in given])
