@@ -1,4 +1,4 @@
-"""Functions whose code depends on more than the robot: Jacobians of a link, dynamics for a mask, derivatives to an order.
+"""Functions whose code depends on more than the robot: Jacobians of links, dynamics for masks, orders of derivatives.
 
 Such code is asked for by name and parameters, `"jacobian:tool0:world"`, `"hybrid_dynamics:joint1,joint3"`,
 `"inverse_dynamics_time_derivatives:3"`; a call has them as arguments.
@@ -99,6 +99,7 @@ def _order_of_call(model: RobotModel, q: Any, v: Any, a: Any, higher: Sequence[A
 
 
 def _order_of_text(model: RobotModel, text: str) -> Parameters:
+    text = text or "2"
     if not re.fullmatch(r"\d{1,2}", text, flags=re.ASCII):
         raise RbdError(f"time derivatives: expected the order of the highest, 0, 1, 2, …, got '{text}'")
     return (int(text),)
@@ -110,9 +111,8 @@ def _inverse_series_of(model: RobotModel, parameters: Parameters) -> Function:
     def run(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
         q, nv = x[0], len(x[1])
         if top <= 2 and not plain(has_varying)(B):
-            rates = [*x[1:], *[symbols([0.0] * nv)] * (2 - top)]
             found = symbols([0.0] * 3 * nv).reshape(3, nv)
-            plain(second_order_recursion)(B, q, 0, rates, (0, 0, 0, 0), W, found)
+            plain(second_order_recursion)(B, q, 0, (*x[1:], *[symbols([0.0] * nv)] * (2 - top)), (0, 0, 0, 0), W, found)
             out[:] = found.reshape(-1)[:len(out)]
             return True
         rates = symbols([rate / factorial(m) for m, each in enumerate(x[1:]) for rate in each])
@@ -141,9 +141,9 @@ def _forward_series_of(model: RobotModel, parameters: Parameters) -> Function:
         series = symbols([0.0] * plain(workspace_size)(B, top))
         plain(taylor_start)(B, q, 0, rates, top, series)
         for m in range(top + 1):
-            rest, found = symbols([0.0] * nv), symbols([0.0] * nv)
-            plain(taylor_order)(B, q, 0, rates, B[:0], 0, 0, m, top, series, rest)
-            rest = x[2 + m] / float(factorial(m)) - rest
+            below, found = symbols([0.0] * nv), symbols([0.0] * nv)
+            plain(taylor_order)(B, q, 0, rates, B[:0], 0, 0, m, top, series, below)
+            rest = symbols(x[2 + m] / float(factorial(m)) - below)
             if B[SHARED] > 0.0:
                 H = symbols([0.0] * nv * nv)
                 plain(mass_matrix_recursion)(B, q, 0, W, H, 0)
@@ -155,7 +155,7 @@ def _forward_series_of(model: RobotModel, parameters: Parameters) -> Function:
             rates[(m + 1) * nv:(m + 2) * nv] = found / (m + 1.0)
             out[m * nv:(m + 1) * nv] = float(factorial(m)) * found
             if m < top:
-                plain(taylor_order)(B, q, 0, rates, B[:0], 0, 0, m, top, series, rest)
+                plain(taylor_order)(B, q, 0, rates, B[:0], 0, 0, m, top, series, below)
         return True
 
     return Function("qvv" + "v" * top, lambda model: ((top + 1, model.nv),), run)

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from ..derivatives.forward import ForwardDerivatives, forward_dynamics_derivatives, hybrid_derivatives_entry
 from ..derivatives.inverse import InverseDerivatives, inverse_derivatives_entry, inverse_dynamics_derivatives
 from ..derivatives.regressor import inertial_regressor, regressor_entry
+from ..derivatives.time_derivatives import cholesky_solve
 from ..dynamics.coriolis import coriolis_entry, coriolis_matrix
 from ..dynamics.forward import forward_dynamics, forward_dynamics_entry
 from ..dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics, inverse_dynamics_entry
 from ..dynamics.kinematics import forward_kinematics, poses_entry
-from ..dynamics.mass_matrix import mass_matrix, mass_matrix_entry
-from ..model.block import size_v
+from ..dynamics.mass_matrix import mass_matrix, mass_matrix_entry, mass_matrix_recursion
+from ..model.block import SHARED, size_v
 from ..model.robot_model import RobotModel
 from .plain import Plain
 from .program import NoProgram, Program, Symbols, sincos, symbols
@@ -63,11 +64,22 @@ def _of_forward_derivatives(plain: Plain, B: Symbols, x: Sequence[Symbols], W: S
     return plain(hybrid_derivatives_entry)(B, q, v, v, tau, nothing, W, *thirds(out, len(v))) == 0
 
 
+def _forward(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
+    if not B[SHARED] > 0.0:
+        return plain(forward_dynamics_entry)(B, *x, W, out) == 0
+    q, v, tau = x    # mimic joints: M a = tau - b, as `solve_dense`
+    nv = len(v)
+    H, bias = symbols([0.0] * nv * nv), symbols([0.0] * nv)
+    plain(mass_matrix_recursion)(B, q, 0, W, H, 0)
+    accepted = plain(inverse_dynamics_entry)(B, q, v, symbols([0.0] * nv), W, bias)
+    out[:] = tau - bias
+    return accepted and plain(cholesky_solve)(H, nv, out)
+
+
 FUNCTIONS: dict[str, Function] = {
     "inverse_dynamics": Function("qvv", _vector, lambda plain, B, x, W, out: plain(inverse_dynamics_entry)(
         B, *x, W, out)),
-    "forward_dynamics": Function("qvv", _vector, lambda plain, B, x, W, out: plain(forward_dynamics_entry)(
-        B, *x, W, out) == 0),
+    "forward_dynamics": Function("qvv", _vector, _forward),
     "mass_matrix": Function("q", _matrix, lambda plain, B, x, W, out: plain(mass_matrix_entry)(
         B, *x, W, out.reshape(-1, plain(size_v)(B)))),
     "coriolis_matrix": Function("qv", _matrix, lambda plain, B, x, W, out: plain(coriolis_entry)(

@@ -47,10 +47,10 @@ def code_of(key: str, text: Callable[[], str]) -> Code:
         engine.finalize_object()
         _engines[hashed] = engine
     engine = _engines[hashed]
+    f, rows_of, rows_past = (int(engine.get_function_address(name)) for name in ("f", "rows_of", "rows_past"))
     rows, operations = (ctypes.c_int64.from_address(engine.get_global_value_address(name)).value
                         for name in ("rows", "operations"))
-    addresses = (int(engine.get_function_address(name)) for name in ("f", "rows_of", "rows_past"))
-    return Code(*addresses, rows, operations)
+    return Code(f, rows_of, rows_past, rows, operations)
 
 
 def _translated(machine: Any, refusal: Path, text: Callable[[], str]) -> bytes:
@@ -73,8 +73,9 @@ def _machine() -> Any:
     with contextlib.suppress(RuntimeError):    # where it goes without
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+    # opt: 2 and 3 take longer, and make no faster code of straight lines
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1, jit=True)    # 2 and 3: longer, no faster code
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1, jit=True)
 
 
 def _hash(key: str, machine: Any) -> str:
