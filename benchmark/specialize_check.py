@@ -1,0 +1,97 @@
+"""All robots of example-robot-data, fixed and floating: own code against the ordinary kernels, in every lane."""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rbd_ros as rbd
+
+SIZES = (0, 1, 7, 8, 9, 10_001)
+TOLERANCE = 1e-12    # relative to a result's largest number; where M(q) is solved with, times 1e-2 of its condition
+LARGEST = 2e7        # numbers of a result: of larger ones, batches are shorter
+
+
+def robots() -> Iterator[tuple[str, Path]]:
+    """Name and file of each description."""
+    for file in sorted(metadata.files("example-robot-data") or []):
+        if file.suffix == ".urdf":
+            yield "/".join(file.parts[-3:]), Path(str(file.locate()))
+
+
+def calls(model: rbd.RobotModel) -> dict[str, tuple[Callable[..., Any], int, bool]]:
+    """By name: the call of a model and q, v, a; numbers of its result; whether it solves with M(q)."""
+    mask = np.arange(model.nv) % 2 == 0
+    body = model.body_names[-1]
+    n = model.nv
+    return {
+        "inverse_dynamics": (rbd.inverse_dynamics, n, False),
+        "forward_dynamics": (rbd.forward_dynamics, n, True),
+        "mass_matrix": (lambda m, q, v, a: rbd.mass_matrix(m, q), n * n, False),
+        "jacobian": (lambda m, q, v, a: rbd.jacobian(m, q, body, "world"), 6 * n, False),
+        "hybrid_dynamics": (lambda m, q, v, a: rbd.hybrid_dynamics(m, q, v, a, a, mask), 2 * n, True),
+        "inverse_dynamics_derivatives": (rbd.inverse_dynamics_derivatives, 3 * n * n, False),
+        "inverse_dynamics_time_derivatives": (
+            lambda m, q, v, a: rbd.inverse_dynamics_time_derivatives(m, q, v, a, a), 2 * n, False)}
+
+
+def run(names: str = "") -> dict[str, Any]:
+    """Print the largest error per robot; names: only robots whose name has this in it."""
+    worst, violations, without = 0.0, 0, 0
+    for name, file in robots():
+        if names not in name:
+            continue
+        for root in ("fixed", "floating"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", rbd.RbdWarning)
+                try:
+                    model = rbd.load_urdf(file, root=root, mimic="independent")
+                    errors = check(model)
+                except rbd.RbdError as error:
+                    print(f"{name} {root}: {error}")
+                    continue
+            wrong = [each for each, error in errors.items() if not error <= TOLERANCE]
+            missing = sum(not np.isfinite(error) for error in errors.values())
+            worst = max([worst, *(error for error in errors.values() if np.isfinite(error))])
+            violations, without = violations + len(wrong), without + missing
+            print(f"{name} {root}, nv {model.nv}: " + ", ".join(f"{each} {error:.0e}" for each, error in errors.items())
+                  + (f"  WRONG: {', '.join(wrong)}" if wrong else ""), flush=True)
+    print(f"largest error {worst:.1e}, beyond {TOLERANCE}: {violations}")
+    return {"largest error": worst, "violations": violations}
+
+
+def check(model: rbd.RobotModel) -> dict[str, float]:
+    """Largest relative error of each function that has code of its own."""
+    fast = rbd.specialize(model)
+    rng = np.random.default_rng(0)
+    q = np.array([model.random_configuration(rng) for _ in range(max(SIZES))]).reshape(-1, model.nq)
+    v, a = rng.normal(size=(2, len(q), model.nv))
+    condition = np.linalg.cond(rbd.mass_matrix(model, q[:9])).max(initial=0.0) if model.nv else 0.0
+    errors: dict[str, float] = {}
+    for name, (call, size, solves) in calls(model).items():
+        for count in SIZES:
+            if count * size > LARGEST:
+                count = int(LARGEST / size)
+            given = (q[:count], v[:count], a[:count])
+            try:
+                expected = call(model, *given)
+            except rbd.RbdError as error:    # a robot without inertia somewhere: the same error
+                try:
+                    call(fast, *given)
+                except rbd.RbdError as own:
+                    errors[name] = 0.0 if str(own) == str(error) else np.inf
+                continue
+            found = call(fast, *given)
+            for x, y in zip(_parts(expected), _parts(found), strict=True):
+                error = np.abs(x - y).max(initial=0.0) / np.abs(x).max(initial=1e-300)
+                error /= max(1.0, 1e-2 * condition) if solves else 1.0
+                errors[name] = max(errors.get(name, 0.0), float(error)) if x.shape == y.shape else np.inf
+    return {name: error for name, error in errors.items() if fast.has_code(name)}
+
+
+def _parts(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)
