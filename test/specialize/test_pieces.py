@@ -25,7 +25,8 @@ def random_program(seed, count=200):
         if not isinstance(a, Scalar):
             a, b = b, a
         new = [lambda a, b: a + b, lambda a, b: 0.5 * a, lambda a, b: a * (b * 0.3), lambda a, b: a - b,
-               lambda a, b: np.sin(a), lambda a, b: np.cos(a), lambda a, b: abs(a), lambda a, b: -a][rng.integers(8)](a, b)
+               lambda a, b: np.sin(a), lambda a, b: np.cos(a), lambda a, b: abs(a),
+               lambda a, b: -a][rng.integers(8)](a, b)
         if isinstance(new, Scalar):
             values.append(new)
             if rng.random() < 0.1:

@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compile import COMPILED, entry, kernel
-from .llvm import GOOD, WIDTH
+from .llvm import GOOD, NOTHING, WIDTH
 from .machine import Code
 
 if COMPILED:
     from ..numba_inside import call_at
 
 Array = NDArray[np.float64]
-PIECE = 512            # states that a thread takes at least
+PIECES = 4             # of a batch, per thread
+LEAST = 1_000_000      # operations of all states of a piece at least: some 40 µs
 LARGE = 1_000_000      # numbers of a result that does not stay in the caches
 LINE = 8               # numbers of a line of the caches
 
@@ -34,9 +35,10 @@ def blocks_entry(address, rows_of, whole_rows, x0, x1, x2, x3, x4, rows, outputs
     """
     sizes = (x0.shape[1], x1.shape[1], x2.shape[1], x3.shape[1], x4.shape[1])
     given = np.zeros((sizes[0] + sizes[1] + sizes[2] + sizes[3] + sizes[4], WIDTH))
-    room = np.zeros(rows * WIDTH + LINE)
+    room = np.empty(rows * WIDTH + LINE)
     at = from_line(room)
     found = room[at:at + rows * WIDTH].reshape(rows, WIDTH)
+    found[NOTHING] = 0.0
     last = np.empty((WIDTH, outputs))
     for s in range(start, end, WIDTH):
         count = min(WIDTH, end - s)
@@ -79,16 +81,22 @@ def many_states(code: Code, inputs: Sequence[Array], sizes: Sequence[int], threa
         at = -(room.ctypes.data // 8) % LINE
         out, whole_rows = room[at:at + states * pitch].reshape(states, pitch), code.rows_past
 
-    def part(start: int, end: int) -> None:
-        blocks_entry.call(code.address, code.rows_of, whole_rows, *given, code.rows, outputs, start, end, out, good)
+    pieces = min(PIECES * threads, states * code.operations // LEAST) if threads > 1 else 1
+    pieces -= pieces % threads if pieces > threads else 0
+    step = max(WIDTH, -(-states // max(1, pieces) // WIDTH) * WIDTH)
+    starts = iter(range(0, states, step))    # of which each thread takes the next, so none waits for one that is late
 
-    threads = min(threads, max(1, states // PIECE))
-    step = max(WIDTH, -(-states // threads // WIDTH) * WIDTH)
-    waiting = []
-    if step < states:
+    def work() -> None:
+        for start in starts:
+            blocks_entry.call(code.address, code.rows_of, whole_rows, *given, code.rows, outputs, start,
+                              min(start + step, states), out, good)
+
+    others = []
+    if pieces > 1:
         pool = _pools.setdefault(threads, ThreadPoolExecutor(threads - 1, thread_name_prefix="lanes"))
-        waiting = [pool.submit(part, start, min(start + step, states)) for start in range(step, states, step)]
-    part(0, min(step, states))    # the caller's thread is one of them
-    for each in waiting:
-        each.result()
+        others = [pool.submit(work) for _ in range(threads - 1)]
+    work()
+    for each in others:
+        if not each.cancel():
+            each.result()
     return out[:, :outputs], good
