@@ -131,7 +131,9 @@ def test_wrong_input_has_the_same_error_or_result(wrong):
 
 @pytest.mark.parametrize("wrong", [lambda v: "text", lambda v: v.astype(complex), lambda v: v.astype(object),
                                    lambda v: v.astype(str), lambda v: [v[0], v[1, :2]], lambda v: None,
-                                   lambda v: v.astype(int), lambda v: v[:, ::-1], lambda v: v[..., None]])
+                                   lambda v: v.astype(int), lambda v: v[:, ::-1], lambda v: v[..., None],
+                                   lambda v: np.broadcast_to(v[0], v.shape), lambda v: v[::-1],
+                                   lambda v: np.frombuffer(v.tobytes()).reshape(v.shape)])
 def test_other_kinds_of_batches_have_the_same_error_or_result(wrong):
     model = rbd.sample("iiwa")
     q, v, a = states(model, "qvv", 9)

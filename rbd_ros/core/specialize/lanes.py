@@ -27,11 +27,13 @@ def from_line(x):
     return -(x.ctypes.data // 8) % LINE
 
 
-@entry("void(int64, int64, int64, float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], "
-       "float64[:, ::1], int64, int64, int64, int64, float64[:, ::1], boolean[::1])", nogil=True)
-def blocks_entry(address, rows_of, whole_rows, x0, x1, x2, x3, x4, rows, outputs, start, end, out, good):
-    """States start … end − 1 in blocks; good[s]: whether the code was for that state. address, rows_of, whole_rows:
-    where its functions begin, the last for blocks without lanes to spare; rows: of numbers that it fills.
+@entry("int64(int64[::1], int64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], "
+       "float64[:, ::1], int64, int64, int64, float64[:, ::1], boolean[::1])", nogil=True)
+def blocks_entry(code, taken, x0, x1, x2, x3, x4, step, rows, outputs, out, good):
+    """Takes pieces of `step` states until all are taken, by this thread and others; returns how many it took.
+
+    code: where its functions begin: `f`, `rows_of`, which of both serves whole blocks, and `take`; taken (1): how many
+    pieces are. rows: of numbers that `f` fills; good[s]: whether the code was for that state.
     """
     sizes = (x0.shape[1], x1.shape[1], x2.shape[1], x3.shape[1], x4.shape[1])
     given = np.zeros((sizes[0] + sizes[1] + sizes[2] + sizes[3] + sizes[4], WIDTH))
@@ -40,23 +42,33 @@ def blocks_entry(address, rows_of, whole_rows, x0, x1, x2, x3, x4, rows, outputs
     found = room[at:at + rows * WIDTH].reshape(rows, WIDTH)
     found[NOTHING] = 0.0
     last = np.empty((WIDTH, outputs))
-    for s in range(start, end, WIDTH):
-        count = min(WIDTH, end - s)
-        k = 0
-        for i in range(5):
-            x = (x0, x1, x2, x3, x4)[i]
-            for j in range(sizes[i]):
-                for lane in range(count):
-                    given[k, lane] = x[s + lane, j]
-                k += 1
-        call_at(address, given.ctypes.data, found.ctypes.data)
-        if count == WIDTH:
-            call_at(whole_rows, found.ctypes.data, out[s:].ctypes.data)
-        else:
-            call_at(rows_of, found.ctypes.data, last.ctypes.data)
-            out[s:end, :outputs] = last[:count]
-        for lane in range(count):
-            good[s + lane] = found[GOOD, lane] == 1.0
+    ticket = np.zeros(1, np.int64)
+    states = len(good)
+    pieces = 0
+    while True:
+        call_at(code[3], taken.ctypes.data, ticket.ctypes.data)
+        start = ticket[0] * step
+        if start >= states:
+            return pieces
+        pieces += 1
+        end = min(start + step, states)
+        for s in range(start, end, WIDTH):
+            count = min(WIDTH, end - s)
+            k = 0
+            for i in range(5):
+                x = (x0, x1, x2, x3, x4)[i]
+                for j in range(sizes[i]):
+                    for lane in range(count):
+                        given[k, lane] = x[s + lane, j]
+                    k += 1
+            call_at(code[0], given.ctypes.data, found.ctypes.data)
+            if count == WIDTH:
+                call_at(code[2], found.ctypes.data, out[s:].ctypes.data)
+            else:
+                call_at(code[1], found.ctypes.data, last.ctypes.data)
+                out[s:end, :outputs] = last[:count]
+            for lane in range(count):
+                good[s + lane] = found[GOOD, lane] == 1.0
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -84,19 +96,17 @@ def many_states(code: Code, inputs: Sequence[Array], sizes: Sequence[int], threa
     pieces = min(PIECES * threads, states * code.operations // LEAST) if threads > 1 else 1
     pieces -= pieces % threads if pieces > threads else 0
     step = max(WIDTH, -(-states // max(1, pieces) // WIDTH) * WIDTH)
-    starts = iter(range(0, states, step))    # of which each thread takes the next, so none waits for one that is late
+    functions = np.array([code.f, code.rows_of, whole_rows, code.take])
+    taken = np.zeros(1, dtype=np.int64)
 
-    def work() -> None:
-        for start in starts:
-            blocks_entry.call(code.address, code.rows_of, whole_rows, *given, code.rows, outputs, start,
-                              min(start + step, states), out, good)
+    def work() -> int:
+        return int(blocks_entry.call(functions, taken, *given, step, code.rows, outputs, out, good))
 
     others = []
     if pieces > 1:
         pool = _pools.setdefault(threads, ThreadPoolExecutor(threads - 1, thread_name_prefix="lanes"))
         others = [pool.submit(work) for _ in range(threads - 1)]
-    work()
-    for each in others:
-        if not each.cancel():
+    if work() * step < states:    # else the others are too late, and find nothing to do
+        for each in others:
             each.result()
     return out[:, :outputs], good

@@ -134,8 +134,9 @@ def sine_and_cosine(f: _Printer, x: str) -> tuple[str, str, str]:
 
 
 def printed(program: Program) -> str:
-    """The text of a module with the function `f`, `rows_of` for what it gives out, and in `rows` and `operations` how
-    many rows `out` takes (those that pieces share come last) and how many operations it has.
+    """The text of a module: the function `f`; `rows_of` and `rows_past` for what it gives out; `take`, which counts up
+    for all threads; in `rows` and `operations` how many rows `out` takes, those that pieces share last, and how many
+    operations it has.
     """
     parts, slots = pieces(program)
     given = (i for i in dict.fromkeys(program.outputs) if program.nodes[i] != ZERO)
@@ -146,6 +147,8 @@ def printed(program: Program) -> str:
     return "\n".join([*(f"declare {TYPE} @llvm.{each}.v{WIDTH}f64({TYPE})" for each in ("fabs", "sqrt")),
                       f"@rows = constant i64 {rows + slots}", f"@operations = constant i64 {program.operations}",
                       *texts, "define void @f(ptr noalias %in, ptr noalias %out) {", *called, "  ret void", "}",
+                      "define void @take(ptr %in, ptr %out) {    ; counts up, whichever thread asks",
+                      "  %k = atomicrmw add ptr %in, i64 1 seq_cst", "  store i64 %k, ptr %out", "  ret void", "}",
                       *transposition([place.get(i, NOTHING) for i in program.outputs], WIDTH, NOTHING)])
 
 

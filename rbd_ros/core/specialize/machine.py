@@ -18,11 +18,12 @@ _engines: dict[str, Any] = {}    # by key; they own the code
 
 
 class Code(NamedTuple):
-    """Where `f`, `rows_of` and `rows_past` begin in memory; how many rows of numbers `f` fills; the operations."""
+    """Where `f`, `rows_of`, `rows_past` and `take` begin in memory; how many rows `f` fills; its operations."""
 
-    address: int
+    f: int
     rows_of: int
     rows_past: int
+    take: int
     rows: int
     operations: int
 
@@ -47,10 +48,11 @@ def code_of(key: str, text: Callable[[], str]) -> Code:
         engine.finalize_object()
         _engines[hashed] = engine
     engine = _engines[hashed]
-    f, rows_of, rows_past = (int(engine.get_function_address(name)) for name in ("f", "rows_of", "rows_past"))
+    f, rows_of, rows_past, take = (int(engine.get_function_address(name))
+                                   for name in ("f", "rows_of", "rows_past", "take"))
     rows, operations = (ctypes.c_int64.from_address(engine.get_global_value_address(name)).value
                         for name in ("rows", "operations"))
-    return Code(f, rows_of, rows_past, rows, operations)
+    return Code(f, rows_of, rows_past, take, rows, operations)
 
 
 def _translated(machine: Any, refusal: Path, text: Callable[[], str]) -> bytes:

@@ -70,7 +70,7 @@ class _Code:
 
     def __call__(self, arrays: Sequence[Array], threads: int, ordinary: Any) -> Any:
         """The result; of states for which it is not made by `ordinary` of their arrays; None where that refuses one."""
-        given = [np.ascontiguousarray(x) for x in arrays]
+        given = [np.require(x, requirements="CW") for x in arrays]    # kernels take what one can write to
         count = len(given[0])
         out, good = many_states(self._code, given, self._sizes, threads)
         if not good.all():
