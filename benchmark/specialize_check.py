@@ -12,8 +12,9 @@ import numpy as np
 import rbd_ros as rbd
 
 SIZES = (0, 1, 7, 8, 9, 10_001)
-TOLERANCE = 1e-12    # relative to a result's largest number; where M(q) is solved with, times 1e-2 of its condition
-LARGEST = 2e7        # numbers of a result: of larger ones, batches are shorter
+TOLERANCE = 1e-12    # relative to each state's largest number; where M(q) is solved with, times 1e-2 of its condition
+DIFFERENT = 1009     # configurations among them
+LARGEST = 3e6        # numbers of a result: of larger ones, batches are shorter
 
 
 def robots() -> Iterator[tuple[str, Path]]:
@@ -69,8 +70,10 @@ def check(model: rbd.RobotModel) -> dict[str, tuple[float, float]]:
     """Largest relative error of each function that has code of its own, and how many times `TOLERANCE` it may have."""
     fast = rbd.specialize(model)
     rng = np.random.default_rng(0)
-    q = np.array([model.random_configuration(rng) for _ in range(max(SIZES))]).reshape(-1, model.nq)
-    v, a = rng.normal(size=(2, len(q), model.nv))
+    count = max(SIZES)
+    q = np.array([model.random_configuration(rng) for _ in range(DIFFERENT)]).reshape(-1, model.nq)
+    q = q[np.arange(count) % DIFFERENT]
+    v, a = rng.normal(size=(2, count, model.nv))
     condition = np.linalg.cond(rbd.mass_matrix(model, q[:9])).max(initial=0.0) if model.nv else 0.0
     errors: dict[str, float] = {}
     for name, (call, size, _) in calls(model).items():
@@ -88,10 +91,18 @@ def check(model: rbd.RobotModel) -> dict[str, tuple[float, float]]:
                 continue
             found = call(fast, *given)
             for x, y in zip(_parts(expected), _parts(found), strict=True):
-                error = np.abs(x - y).max(initial=0.0) / np.abs(x).max(initial=1e-300)
-                errors[name] = max(errors.get(name, 0.0), float(error)) if x.shape == y.shape else np.inf
+                same = x.shape == y.shape
+                errors[name] = max(errors.get(name, 0.0), _error(x, y)) if same else np.inf
     scale = {name: max(1.0, 1e-2 * condition) if solves else 1.0 for name, (_, _, solves) in calls(model).items()}
     return {name: (error, scale[name]) for name, error in errors.items() if fast.has_code(name)}
+
+
+def _error(x: np.ndarray, y: np.ndarray) -> float:
+    """The largest of all states, each relative to its own largest number."""
+    if not x.size:
+        return 0.0
+    x, y = x.reshape(len(x), -1), y.reshape(len(y), -1)
+    return float((np.abs(x - y).max(axis=1) / np.maximum(np.abs(x).max(axis=1), 1e-300)).max())
 
 
 def _parts(result: Any) -> tuple[Any, ...]:

@@ -17,9 +17,12 @@ from rbd_ros.core.specialize.families import FAMILIES
 BRANCHES = "spherical_exponential"
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"]
 PARAMETERS = ["jacobian:link_7:world", "jacobian:link_4", "hybrid_dynamics:joint_1,joint_3",
-              "hybrid_dynamics_derivatives:joint_2", "inverse_dynamics_time_derivatives:1",
-              "forward_dynamics_time_derivatives:1"]
-MODELS = {"iiwa": (lambda: rbd.sample("iiwa"), [*(name for name in ARGUMENTS if name not in FAMILIES), *PARAMETERS]),
+              "inverse_dynamics_time_derivatives:1", "forward_dynamics_time_derivatives:1"]
+MODELS = {"iiwa": (lambda: rbd.sample("iiwa"), [name for name in ARGUMENTS if name not in FAMILIES]),
+          "parameters": (lambda: chain("revolute", "prismatic", "revolute"), [
+              "jacobian:l3:world", "jacobian:l2", "jacobian:l3:aligned", "hybrid_dynamics:j0,j2",
+              "hybrid_dynamics_derivatives:j1", "inverse_dynamics_time_derivatives",
+              "inverse_dynamics_time_derivatives:3", "forward_dynamics_time_derivatives:1"]),
           "floating": (lambda: rbd.sample("biped", root="floating"), ["inverse_dynamics", "forward_dynamics"]),
           "every joint": (lambda: random_tree(4, [kind for kind in TYPES if kind != BRANCHES]),
                           ["inverse_dynamics", "gravity_effort", "inverse_dynamics_time_derivatives:0"]),
