@@ -90,9 +90,8 @@ def check(model: rbd.RobotModel) -> dict[str, tuple[float, float]]:
                     errors[name] = 0.0 if str(own) == str(error) else np.inf
                 continue
             found = call(fast, *given)
-            for x, y in zip(_parts(expected), _parts(found), strict=True):
-                same = x.shape == y.shape
-                errors[name] = max(errors.get(name, 0.0), _error(x, y)) if same else np.inf
+            same = all(x.shape == y.shape for x, y in zip(_parts(expected), _parts(found), strict=True))
+            errors[name] = max(errors.get(name, 0.0), _error(_rows(expected), _rows(found))) if same else np.inf
     scale = {name: max(1.0, 1e-2 * condition) if solves else 1.0 for name, (_, _, solves) in calls(model).items()}
     return {name: (error, scale[name]) for name, error in errors.items() if fast.has_code(name)}
 
@@ -101,8 +100,12 @@ def _error(x: np.ndarray, y: np.ndarray) -> float:
     """The largest of all states, each relative to its own largest number."""
     if not x.size:
         return 0.0
-    x, y = x.reshape(len(x), -1), y.reshape(len(y), -1)
     return float((np.abs(x - y).max(axis=1) / np.maximum(np.abs(x).max(axis=1), 1e-300)).max())
+
+
+def _rows(result: Any) -> np.ndarray:
+    """All numbers of each state."""
+    return np.concatenate([np.reshape(x, (len(x), int(np.prod(x.shape[1:])))) for x in _parts(result)], axis=1)
 
 
 def _parts(result: Any) -> tuple[Any, ...]:

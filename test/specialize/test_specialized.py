@@ -191,6 +191,9 @@ def test_what_is_too_long_runs_the_ordinary_kernels(monkeypatch):
     with pytest.warns(rbd.RbdWarning, match=r"forward_dynamics: [\d,]+ operations, more than 500; the") as said:
         for _ in range(3):
             np.testing.assert_array_equal(rbd.forward_dynamics(model, *given), rbd.forward_dynamics(fast, *given))
+    with pytest.warns(rbd.RbdWarning, match="the ordinary kernels") as asked:
+        rbd.specialize(model, ["forward_dynamics"])
+    assert {each.filename for each in (*said, *asked)} == {__file__}
     assert len(said) == 1 and not fast.has_code("forward_dynamics")
     assert "operations, more than 500" in fast.functions["forward_dynamics"]
     fast = rbd.specialize(model)    # from disk

@@ -70,7 +70,7 @@ class _Code:
 
     def __call__(self, arrays: Sequence[Array], threads: int, ordinary: Any) -> Any:
         """The result; of states for which it is not made by `ordinary` of their arrays; None where that refuses one."""
-        given = [np.require(x, requirements="CW") for x in arrays]    # kernels take what one can write to
+        given = [np.require(x, requirements=["C", "W"]) for x in arrays]    # kernels take what one can write to
         count = len(given[0])
         out, good = many_states(self._code, given, self._sizes, threads)
         if not good.all():
@@ -107,7 +107,7 @@ class _Calls:
         if code is None:
             try:
                 code = self.make(parameters, FUNCTIONS[self._name] if family is None
-                                 else family.function(self._model, parameters))
+                                 else family.function(self._model, parameters), 4)
             except RbdError:    # of the parameters
                 return None
         if isinstance(code, str):
@@ -122,8 +122,11 @@ class _Calls:
         return all(isinstance(x, np.ndarray) and x.dtype == np.float64 and x.shape == (len(arrays[0]), size)
                    for x, size in zip(arrays, columns, strict=True))
 
-    def make(self, parameters: Parameters, function: Function) -> _Code | str:
-        """Make or load the code; without a program, which is said once, the ordinary kernels compute."""
+    def make(self, parameters: Parameters, function: Function, below: int) -> _Code | str:
+        """Make or load the code; without a program, which is said once, the ordinary kernels compute.
+
+        below: how far the user's call is below this one, for the warning.
+        """
         if len(self.codes) >= VARIANTS:
             return "too many variants"
         try:
@@ -132,7 +135,7 @@ class _Calls:
             self.codes[parameters] = str(reason)
             if self._model.nv:
                 warnings.warn(f"model '{self._model.name}': {reason}; the ordinary kernels compute it", RbdWarning,
-                              stacklevel=5)
+                              stacklevel=below + 1)
         return self.codes[parameters]
 
 
@@ -158,7 +161,7 @@ def specialize(model: RobotModel, functions: Sequence[str] = (), threads: int = 
     made.__dict__.update(threads=step_count(threads), _specialized=calls, _ordinary=ordinary, _work=made._new_work())
     for each in [functions] if isinstance(functions, str) else functions:
         name, parameters, function = asked(made, each)
-        calls[name].make(parameters, function)
+        calls[name].make(parameters, function, 2)
     return made
 
 
