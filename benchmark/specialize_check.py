@@ -71,7 +71,7 @@ def check(model: rbd.RobotModel) -> dict[str, tuple[float, float]]:
     fast = rbd.specialize(model)
     rng = np.random.default_rng(0)
     count = max(SIZES)
-    q = np.array([model.random_configuration(rng) for _ in range(DIFFERENT)]).reshape(-1, model.nq)
+    q = np.array([model.random_configuration(rng) for _ in range(DIFFERENT)]).reshape(DIFFERENT, model.nq)
     q = q[np.arange(count) % DIFFERENT]
     v, a = rng.normal(size=(2, count, model.nv))
     condition = np.linalg.cond(rbd.mass_matrix(model, q[:9])).max(initial=0.0) if model.nv else 0.0
