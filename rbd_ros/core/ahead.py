@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import os
 import signal
@@ -90,7 +89,6 @@ def _without_interrupts() -> Iterator[None]:
 def _compile_job(keys: list[tuple[str, str]]) -> list[tuple[tuple[str, str], float]]:
     importlib.import_module(keys[0][0])
     known = {(item.module, item.name): item for item in ENTRIES}
-    gc.disable()    # what the compiler makes lives to the end of the process anyway
     return [(key, _compile(known[key])) for key in keys]
 
 
