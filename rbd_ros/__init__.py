@@ -14,7 +14,8 @@ from .core.actuation.motor import Motor
 from .core.actuation.poles import FeedbackGains
 from .core.actuation.series_elastic import SeriesSpring
 from .core.actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
-from .core.compile import COMPILED, compile_all
+from .core.ahead import compile_all
+from .core.compile import COMPILED
 from .core.derivatives.constrained import (
     ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
     constrained_inverse_dynamics_derivatives,
