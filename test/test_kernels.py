@@ -4,6 +4,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
 

@@ -9,7 +9,7 @@ pytest.importorskip("mujoco")
 if not urdf_paths():
     pytest.skip("example-robot-data is not installed", allow_module_level=True)
 
-from support.mujoco_peer import Peer, stripped  # noqa: E402
+from support.mujoco_peer import Peer, stripped
 
 ROBOTS = ["panda_description/panda", "ur_description/ur5_robot", "kinova_description/kinova", "solo_description/solo12",
           "z1_description/z1", "a1_description/a1", "xarm_description/xarm7",

@@ -165,7 +165,7 @@ def test_effective_inertia_of_what_one_knows():
 
 @pytest.mark.parametrize("near", [1e-1, 1e-2, 1e-3, 1e-4, 0.0])
 def test_near_a_singular_pose(near):
-    """The elbow of an arm nearly stretched: J M⁻¹ Jᵀ stays as exact, its inverse as its condition allows, or says so."""
+    """The elbow of an arm nearly stretched: J M⁻¹ Jᵀ stays exact, its inverse as its condition allows, or says so."""
     model = rbd.sample("iiwa")
     q = np.array([0.3, 0.4, 0.2, near, -0.3, 0.6, 0.1])
     found = rbd.inverse_operational_space_inertia(model, q, "link_7")
