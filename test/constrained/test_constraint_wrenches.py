@@ -26,7 +26,7 @@ def test_their_power_is_that_of_the_multipliers(name, off):
     rng = np.random.default_rng(1)
     q = consistent_states(name, 4)[0]
     q = np.array([model.integrate(x, off * rng.normal(size=model.nv)) for x in q])
-    lam, v, rows = rng.normal(size=(4, constraints.size)), rng.normal(size=q.shape[:1] + (model.nv,)), loops_of(
+    lam, v, rows = rng.normal(size=(4, constraints.size)), rng.normal(size=(len(q), model.nv)), loops_of(
         model, constraints)
     W = rbd.constraint_wrenches(model, constraints, q, lam)
     A = rbd.constraint_jacobian(model, constraints, q)[:, rows]
@@ -125,7 +125,7 @@ def test_a_cut_joint_carries_its_multipliers():
     rate, drive = 0.7, 2.5
     ground = posed("ground", rate)
     top = posed("top", rate, joint_at(ground[0], ground[2]))
-    np.testing.assert_allclose(joint_at(ground[0], ground[2]), joint_at(top[0], top[2]), atol=1e-9)    # the same pose, as far as `project` goes
+    np.testing.assert_allclose(joint_at(ground[0], ground[2]), joint_at(top[0], top[2]), atol=1e-9)
     found = [rbd.constrained_forward_dynamics(model, constraints, q, v, [drive, 0.0, 0.0], joint_wrenches=True)
              for model, constraints, q, v in (ground, top)]
     np.testing.assert_allclose(found[0].acceleration[0], found[1].acceleration[0], rtol=1e-7)
