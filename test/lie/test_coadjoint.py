@@ -34,8 +34,8 @@ def test_rates(value, rate):
     np.testing.assert_allclose(rate(T, XI), difference, rtol=0.0, atol=1e-9)
 
 
-def test_81_as_printed_and_88_not():
-    """K eq. 81 has `Ṫ T⁻¹`; K eq. 88 prints the rate of Ad*_{T⁻¹} for Ad*_T."""
+def test_81_as_printed_and_88_with_its_inverse():
+    """K eq. 81 has `Ṫ T⁻¹`; K eq. 88 is the rate of Ad*_{T⁻¹}, not of Ad*_T, as one scan has it."""
     spatial = (se3.Ad(T) @ XI[..., None])[..., 0]
     np.testing.assert_allclose(se3.ad(spatial) @ se3.Ad(T), coadjoint.Ad_dot(T, XI), rtol=1e-11, atol=1e-12)
     printed = -coadjoint.Ad_star(T) @ coadjoint.ad_star(XI)

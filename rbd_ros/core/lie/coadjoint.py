@@ -60,5 +60,5 @@ def Ad_star_dot(T: ArrayLike, xi: ArrayLike) -> Array:
 
 
 def Ad_star_inv_dot(T: ArrayLike, xi: ArrayLike) -> Array:
-    """d/dt Ad*_{T⁻¹} = −Ad*_{T⁻¹} ad*_ξ (…, 6, 6): K eq. 88, which prints it for Ad*_T."""
+    """d/dt Ad*_{T⁻¹} = −Ad*_{T⁻¹} ad*_ξ (…, 6, 6): K eq. 88, of which one scan prints Ad*_T."""
     return np.asarray(-Ad_star_inv(T) @ ad_star(xi))
