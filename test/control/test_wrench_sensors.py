@@ -61,9 +61,17 @@ def test_names_are_checked():
 def test_nothing_that_is_not_finite_is_shown():
     zero = np.zeros(2)
     sensors = wrench_sensors(ALL, MODEL)
-    for huge in (1e200, np.nan, np.inf):
+    for huge in (1e200, 1e308, np.nan, np.inf):
         assert readings(MODEL, sensors, zero, zero + huge, zero, None) is None
-        assert readings(MODEL, sensors, zero, zero, zero, {"hand": np.full(6, huge)}) is None or huge == 1e200
+        shown = readings(MODEL, sensors, zero, zero, zero, {"hand": np.full(6, huge)})
+        assert shown is None or np.isfinite(shown).all()
+    for push in (1e100, 1e200, 1e308):    # until the simulation fails
+        robot = plant()
+        robot.on_wrenches([("hand", np.full(6, push))])
+        for _ in range(5):
+            robot.advance(1)
+            shown = robot.sensed()
+            assert shown is None or np.isfinite(shown).all()
 
 
 def test_a_simulated_one_shows_the_motion_of_the_last_step():
@@ -89,6 +97,24 @@ def test_brakes_and_friction_that_hold_are_seen_in_it():
     stuck = plant(**{"friction.coulomb": 1000.0})
     stuck.advance(3)
     np.testing.assert_allclose(stuck.sensed(), weight, atol=1e-9)
+
+
+def test_behind_elastic_joints_it_shows_the_motion_of_the_links():
+    from support.elastic_arm import DRIVES
+
+    from rbd_ros.core.simulation.elastic_simulator import ElasticSimulator
+    from rbd_ros.runtime.plant.elastic_plant import ElasticPlant
+    model = rbd.sample("two_link")
+    settings = SimulatorSettings.from_values({"wrench_joints": ["elbow"], "step": 1e-4, "publish_rate": 1000.0,
+                                              "initial_velocity": [0.5, -0.3], "command_timeout": 0.0}, model)
+    robot = ElasticPlant(model, settings, rbd.load_actuation(DRIVES, model).drives)
+    assert isinstance(robot.simulator, ElasticSimulator)
+    robot.advance(3)
+    before = np.array(robot.simulator.v)
+    robot.advance(1)
+    q, v = robot.simulator.q, np.array(robot.simulator.v)
+    expected = -rbd.joint_wrenches(model, q, v, (v - before) / 1e-4)[model.body_index(model.joint("elbow").child)]
+    np.testing.assert_allclose(robot.sensed()[0], expected, rtol=1e-12)
 
 
 def test_in_a_loop_it_shows_the_forces_of_the_loop():
