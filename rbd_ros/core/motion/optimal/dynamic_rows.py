@@ -17,7 +17,7 @@ from .curvature import EffortCurvature
 from .task import Task
 
 Array = NDArray[np.float64]
-MOVED = 0.2    # rad or m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
+MOVED = 0.4    # rad or m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
 
 
 def rows_of(task: Task) -> DynamicRows | ClosedRows:
