@@ -52,6 +52,20 @@ def test_a_specialised_model_finds_the_same_motion():
         assert abs(costs[0] / costs[1] - 1.0) < 1e-6
 
 
+def test_effort_rates_under_a_wrench_keep_their_limits():
+    """Against differences of efforts by time; without the wrench the motion is another one."""
+    wrench = {IIWA.body_names[-1]: [0.0, 1.0, 0.0, 10.0, 0.0, -30.0]}
+    q0 = np.array([0.0, 0.5, 0.0, -1.2, 0.0, 0.8, 0.0])
+    q1 = np.array([1.2, -0.3, 0.5, -0.5, 0.6, -0.4, 1.0])
+    limits = rbd.MotionLimits(effort_rate=220.0)
+    motion = rbd.optimize_motion(IIWA, q0, q1, 1.5, external_wrenches=wrench, limits=limits, time_limit=60.0).check()
+    t = np.linspace(1e-4, 1.5 - 1e-4, 1501)
+    tau = [rbd.inverse_dynamics(IIWA, *motion(x)[:3], wrench) for x in (t - 1e-5, t + 1e-5)]
+    rate = np.abs(tau[1] - tau[0]).max() / 2e-5
+    assert 0.9 * 220.0 < rate <= 220.0 * (1.0 + 1e-6)
+    np.testing.assert_allclose(rate, 220.0 * motion.usage["effort_rate"].ratio, rtol=1e-3)
+
+
 def test_outside_a_motion_that_ends_moving_efforts_are_those_of_rest():
     model = rbd.sample("five_bar")
     constraints = rbd.sample_constraints("five_bar", model)
