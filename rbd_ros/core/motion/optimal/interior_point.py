@@ -32,7 +32,8 @@ NEAR = 30.0               # times µ: a residual below it lets µ fall
 FALL, FALL_POWER = 0.2, 1.2
 PENALTY, LARGEST_PENALTY = 100.0, 1e6
 EQUATION_PENALTY = 1e3
-NEWTON_BARRIER = 1e-4     # curvature is looked at below this µ
+NEWTON_BARRIER = 1e-4     # curvature is looked at below this µ,
+PATIENCE = 8              # or after so many iterations without a fall of µ
 ARMIJO, HALVINGS = 1e-4, 25
 MOST = 400                # iterations
 MOST_DAMPING = 1e-2
@@ -98,7 +99,7 @@ class _Search:
         if before is not None:    # no more than before for new rows that are not kept: else they push with all of ρ
             self.y = np.minimum(self.y, max(2.0 * float(before.y.max(initial=0.0)), 10.0 * self.mu))
         self.nu = np.zeros(len(self.at.equations))
-        self.damping, self.count, self.stalled = 0.0, 0, 0
+        self.damping, self.count, self.stalled, self.since = 0.0, 0, 0, 0
         self.residual, self.violation, self.gap = np.inf, float(self.at.rows.max(initial=-1.0)), np.inf
         self.linear: Linear
         self.A: Array
@@ -163,7 +164,7 @@ class _Search:
                 self.slack.e, self.slack.s, self.y, self.mu, self.rho)) <= NEAR * self.mu:
             if self.mu <= until:
                 return "inside"
-            self.mu = max(least, min(FALL * self.mu, self.mu**FALL_POWER))
+            self.mu, self.since = max(least, min(FALL * self.mu, self.mu**FALL_POWER)), 0
             self.slack = best_slack(self.at.rows, self.mu, self.rho)
         return ""
 
@@ -183,6 +184,7 @@ class _Search:
         slope = float(gradient @ dx) - EQUATION_PENALTY * float(np.abs(self.at.equations).sum())
         self.y = moved
         self.count += 1
+        self.since += 1
         if self._search(dx, alpha, slope):
             self.stalled = 0
         else:
@@ -194,7 +196,7 @@ class _Search:
                 damping: float) -> tuple[Array, Array, float] | None:
         """dx, multipliers of the equations, damping; by Newton's matrix near the optimum, where it is convex enough."""
         problem, at = self.problem, self.linear
-        curvature = problem.curvature(at, y) if self.mu < NEWTON_BARRIER else None
+        curvature = problem.curvature(at, y) if self.mu < NEWTON_BARRIER or self.since > PATIENCE else None
         if curvature is not None:
             step = newton_step(problem.step_matrix(at, D, self.nu, curvature, y), gradient, self.A, equations, damping,
                                MOST_DAMPING)
