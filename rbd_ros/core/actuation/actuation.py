@@ -21,6 +21,7 @@ from .series_elastic import SeriesSpring
 from .variable_stiffness import VariableSpring, check_spring
 
 Index = NDArray[np.intp]
+TOLERANCE = 1e-9    # relative, of ranges of springs: what rounding makes of their ends
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,10 @@ class Actuation:
         self.series_spring = SeriesSpring.stacked([drive.spring for drive in series])
         self.spring_damping: Array = read_only(np.array([drive.damping for drive in series]))
         self.damped: Index = np.flatnonzero(self.spring_damping > 0.0)    # of the joints in `series`
+        self.spring_reach: Array = self.series_spring.max_torque * (1.0 + TOLERANCE)
+        self.quick = not self.damped.size    # springs without a state
+        friction = self.friction
+        self.motors_rub = bool(np.any(friction.damping) or np.any(friction.coulomb) or np.any(friction.breakaway))
         self.groups = _groups([drive for drive in listed if isinstance(drive, VariableDrive)])
         self.stiffness: Array = read_only(np.array([drive.stiffness for drive in listed
                                                     if isinstance(drive, VariableDrive)], dtype=float))

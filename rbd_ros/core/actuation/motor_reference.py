@@ -25,7 +25,7 @@ from ..model.inertia import Array
 from ..model.state import real, states
 from .actuation import Actuation
 from .friction import friction_effort, friction_effort_derivatives
-from .spring_motion import Motion, series_motion, variable_motion
+from .spring_motion import Motion, series_motion, series_motion_of_one, variable_motion
 
 
 class MotorReference(NamedTuple):
@@ -90,7 +90,9 @@ def flat_motors(actuation: Actuation, links: Motion, tau: Motion, k: Motion,
     for motor, link in zip(motors, links, strict=True):
         motor[..., :nv] = link
     load[..., :nv] = tau.value
-    if series.size:
+    if series.size and deflection is None and actuation.quick and tau.value.ndim == 1 and kind == np.float64:
+        series_motion_of_one(actuation, tau, Motion(*motors), stiffness)
+    elif series.size:
         phi = series_motion(actuation, Motion(*(x[..., series] for x in tau)), deflection)
         for motor, part in zip(motors, phi, strict=True):
             motor[..., series] += part
@@ -107,7 +109,9 @@ def flat_motors(actuation: Actuation, links: Motion, tau: Motion, k: Motion,
             for motor in motors:
                 motor[..., first], motor[..., second] = spring.to_motors(motor[..., first], motor[..., second])
         stiffness[..., variable] = k.value
-    effort = load + actuation.friction.effort(motors[1]) + actuation.inertia_behind_springs * motors[2]
+    effort = load + actuation.inertia_behind_springs * motors[2]
+    if actuation.motors_rub:
+        effort += actuation.friction.effort(motors[1])
     return MotorReference(motors[0], motors[1], motors[2], effort, stiffness, tau.value)
 
 

@@ -14,9 +14,7 @@ import numpy as np
 from ..errors import RbdError, shown
 from ..kept import kept
 from ..model.inertia import Array
-
-_ITERATIONS = 60
-
+from .spring_kernels import deflections_entry
 
 @dataclass(frozen=True, eq=False)
 class SeriesSpring:
@@ -30,7 +28,7 @@ class SeriesSpring:
     max_deflection: Array | float = np.inf
 
     def __post_init__(self) -> None:
-        c = np.asarray(self.coefficients, dtype=float)
+        c = np.array(self.coefficients, dtype=float, order="C")
         limit = np.asarray(self.max_deflection, dtype=float)
         if c.ndim not in (1, 2) or c.shape[-1] == 0 or not np.isfinite(c).all():
             raise RbdError(f"spring: expected at least one finite coefficient, got {shown(self.coefficients)}")
@@ -88,35 +86,15 @@ class SeriesSpring:
         first = self.coefficients[..., 0]
         if self.coefficients.shape[-1] == 1:
             return tau / first
-        t = np.real(tau)
-        # odd and increasing: the root lies between 0 and `high` (of |φ|); Newton's method, kept in there by bisection
-        size = np.abs(t)
-        high = np.broadcast_to(self.max_deflection, size.shape).copy()
-        unlimited = np.isinf(high)
-        if unlimited.any():    # no coefficient is negative then
-            high[unlimited] = self._bound(size)[unlimited]
-        low = np.zeros_like(size)
-        phi = np.minimum(size / np.where(first > 0.0, first, np.inf), high)
-        for _ in range(_ITERATIONS):
-            error = self.torque(phi) - size
-            low, high = np.where(error <= 0.0, phi, low), np.where(error >= 0.0, phi, high)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                new = phi - error / self.stiffness(phi)
-            new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
-            done = np.abs(new - phi) <= 4e-16 * np.abs(new)
-            phi = new
-            if done.all():
-                break
-        phi = np.copysign(phi, t)
-        # one more step with the true argument: the last digits, and its imaginary part
-        return phi - (self.torque(phi) - tau) / self.stiffness(phi)
-
-    def _bound(self, size: Array) -> Array:
-        """Some φ at which no τ of this size is left, for springs without a negative coefficient."""
-        powers = 2 * np.arange(self.coefficients.shape[-1]) + 1
-        with np.errstate(divide="ignore", invalid="ignore"):
-            each = (size[..., None] / self.coefficients) ** (1.0 / powers)
-        return np.min(np.where(self.coefficients > 0.0, each, np.inf), axis=-1)
+        t = np.array(np.broadcast_to(np.real(tau), np.broadcast_shapes(np.shape(tau), first.shape)), dtype=float,
+                     order="C")
+        rows, shape = np.atleast_2d(self.coefficients), (-1, first.size)
+        limit = np.array(np.broadcast_to(self.max_deflection, first.shape)).reshape(-1)
+        phi = np.empty_like(t)
+        deflections_entry(rows, limit, t.reshape(shape), phi.reshape(shape))
+        if not np.iscomplexobj(tau):
+            return phi
+        return phi - (self.torque(phi) - tau) / self.stiffness(phi)    # a step with the imaginary part
 
     @staticmethod
     def _polynomial(x: Array, c: Array) -> Array:

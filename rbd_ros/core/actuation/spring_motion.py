@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from ..errors import RbdError
 from ..model.inertia import Array
-from .actuation import Actuation
+from .actuation import TOLERANCE, Actuation
+from .spring_kernels import series_motion_entry
 from .variable_stiffness import Partials
 
-_TOLERANCE = 1e-9    # relative, of ranges: what rounding makes of their ends
+
 
 
 class Motion(NamedTuple):
@@ -39,7 +40,7 @@ def series_motion(actuation: Actuation, tau: Motion, deflection: Array | None = 
     """
     spring = actuation.series_spring
     reach = spring.max_torque
-    if np.any(np.abs(tau.value) > reach * (1.0 + _TOLERANCE)):
+    if np.any(np.abs(tau.value) > actuation.spring_reach):
         i = _worst(np.abs(np.real(tau.value)) / reach)
         name = actuation.joint_names[actuation.series[i[-1]]]
         raise RbdError(f"joint '{name}': torque {np.real(tau.value[i]):.6g} N m is more than its spring transmits at "
@@ -60,6 +61,17 @@ def series_motion(actuation: Actuation, tau: Motion, deflection: Array | None = 
     rate[..., damped] = ((tau.value - f) / np.where(D > 0.0, D, 1.0))[..., damped]
     acceleration[..., damped] = ((tau.rate - k * rate) / np.where(D > 0.0, D, 1.0))[..., damped]
     return Motion(phi, rate, acceleration)
+
+
+def series_motion_of_one(actuation: Actuation, tau: Motion, motors: Motion, stiffness: Array) -> None:
+    """Add `series_motion` of springs without damping to one motion of the motors (nm,), and set their stiffness (nv,);
+    tau (nv,).
+    """
+    spring = actuation.series_spring
+    given = (x if x.flags.carray else x.copy() for x in tau)
+    if not series_motion_entry.call(spring.coefficients, spring.max_deflection, actuation.spring_reach,
+                                    actuation.series, *given, *motors, stiffness):
+        series_motion(actuation, Motion(*(x[actuation.series] for x in tau)))    # says which
 
 
 def variable_motion(actuation: Actuation, tau: Motion, k: Motion) -> tuple[Motion, Motion]:
@@ -104,7 +116,7 @@ def check_stiffness(actuation: Actuation, tau: Array, k: Array) -> None:
     """Raise `RbdError` naming the joint whose spring does not reach stiffness k (…, n) under τ (…, n)."""
     tau, k = np.broadcast_arrays(np.real(tau), np.real(k))
     low, high = stiffness_range(actuation, tau)
-    wrong = ~((k >= low * (1.0 - _TOLERANCE)) & (k <= high * (1.0 + _TOLERANCE)))
+    wrong = ~((k >= low * (1.0 - TOLERANCE)) & (k <= high * (1.0 + TOLERANCE)))
     if wrong.any():
         i = _worst(wrong)
         where = f"joint '{actuation.variable_name(i[-1])}': "

@@ -119,6 +119,7 @@ class DirectLoop(ControlLoop):
         self.active, self._period = active, period
         self._watch, self.watch_period = watch, watch_period
         self._patience = min(PATIENCE, watch_period)
+        self._last = 0.0    # when a message came
         self._stopped = False
 
     def start(self) -> None:
@@ -127,16 +128,13 @@ class DirectLoop(ControlLoop):
         super().start()
 
     def _execute(self) -> None:
-        waiting, last, looked, watched = self._waiting, 0.0, 0.0, time.monotonic()
+        waiting, looked, watched = self._waiting, 0.0, time.monotonic()
         with waiting:
             while not self._stopped:
                 try:
-                    if self.active > 0.0 and last:
-                        last = self._wait_actively(waiting, last)
-                    else:
+                    if not (self.active > 0.0 and self._wait_actively(waiting)):
                         waiting.wait(self._patience)
-                        if self._take(waiting):
-                            last = time.monotonic()
+                        self._take(waiting)
                     if (now := time.monotonic()) - watched >= self.watch_period:
                         watched = now
                         self._watch()
@@ -151,34 +149,33 @@ class DirectLoop(ControlLoop):
 
     def _take(self, waiting: Any) -> bool:
         """Call the callback of what has come, one message of each subscription; whether there was any."""
-        found = False
+        found, now = False, time.monotonic()
         for each in waiting.subscriptions:
             taken = waiting.take(each)
             if taken is not None:
                 each.callback(*taken)
-                found = True
+                found, self._last = True, now
         return found
 
-    def _wait_actively(self, waiting: Any, last: float) -> float:
-        """Until there was a message, or patience is over; when the last one came."""
-        expected, margin = last + self._period(), self.active
+    def _wait_actively(self, waiting: Any) -> bool:
+        """Look for the next message around the time at which it is expected; whether it came."""
+        expected, margin = self._last + self._period(), self.active
         asleep = expected - margin - time.monotonic()
+        if not self._last or asleep > self._patience:
+            return False
         if asleep > 0.0:
-            waiting.wait(min(asleep, self._patience))
+            waiting.wait(asleep)
             if self._take(waiting):
-                return time.monotonic()
-            if asleep > self._patience:
-                return last
-        begin = now = time.monotonic()
-        while now < expected + margin and not self._stopped:
-            if self._take(waiting):
-                self.active_s += now - begin
-                return time.monotonic()
-            time.sleep(0.0)    # other threads want the interpreter
-            now = time.monotonic()
+                return True
+        found, begin = False, time.monotonic()
+        now = begin
+        while now < expected + margin and not (found or self._stopped):
+            found = self._take(waiting)
+            if not found:
+                time.sleep(0.0)    # other threads want the interpreter
+                now = time.monotonic()
         self.active_s += now - begin
-        waiting.wait(self._patience)
-        return time.monotonic() if self._take(waiting) else last
+        return found
 
     def _end(self) -> None:
         self._stopped = True    # seen within PATIENCE

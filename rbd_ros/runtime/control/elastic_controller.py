@@ -157,8 +157,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         effort, rates = laws.feedforward(reference, self.fresh_wrenches(now))
         if rates is None:
             return self._refuse("impossible", "the time derivatives of the effort are not finite", newest)
-        found = laws.motors.follow(np.stack([reference.q, reference.v, reference.a, reference.jerk, reference.snap]),
-                                    state, self._stiffness.value, np.vstack([effort, rates]), self.loop.share)
+        found = laws.motors.follow(reference, state, self._stiffness.value, (effort, *rates), self.loop.share)
         if not (all_finite(found.effort) and _finite(found.reference)):
             return self._refuse("impossible", "the motor reference is not finite", newest)
         motors = None
@@ -176,7 +175,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         elif duration > 0.0 and jumps:
             self._ramp.jump(time, wanted, duration)
         found = self._ramp.follow(time, wanted)
-        if not _finite(found):
+        if found is not wanted and not _finite(found):
             raise RbdError("the ramp of the motors to their reference is not finite")
         return found
 

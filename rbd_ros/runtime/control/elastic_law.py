@@ -11,9 +11,9 @@ linearisation replaces the modes of the springs by poles of its own, that costs 
 """
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,7 @@ from ...core.model.inertia import Array
 from ...core.model.scalars import positive
 from ...core.model.state import real
 
+Rows = Any    # five arrays (nv,): q, v, a, jerk, snap; or an array (5, nv)
 MODES = ("feed_forward", "feed_forward_pd", "feedback_linearization")
 
 
@@ -108,24 +109,23 @@ class ElasticLaw:
             raise RbdError(f"mode {self.settings.mode} needs the measured state")
         return self._commanded(motors, r, None if state is None else self._measured(state), stiffness, share)
 
-    def follow(self, reference: Array, state: ElasticState, stiffness: Array, efforts: Array,
+    def follow(self, reference: Rows, state: ElasticState, stiffness: Array, efforts: Sequence[Array],
                share: float = 1.0) -> ElasticCommand:
-        """`command` for arrays of these shapes, stiffness (3, n), that are known to be finite; what it returns may not
-        be finite.
+        """`command` for five arrays of the reference, three of the efforts, and stiffness (3, n), that are known to be
+        finite; what it returns may not be finite.
         """
-        links, torque = Motion(reference[0], reference[1], reference[2]), Motion(efforts[0], efforts[1], efforts[2])
-        motors = flat_motors(self.actuation, links, torque, Motion(stiffness[0], stiffness[1], stiffness[2]),
-                             self._advanced(efforts))
+        deflection = self._advanced(np.stack(efforts)) if self.actuation.damped.size else None
+        motors = flat_motors(self.actuation, Motion(*reference[:3]), Motion(*efforts), Motion(*stiffness), deflection)
         return self._commanded(motors, reference, state, stiffness, share)
 
-    def _commanded(self, motors: MotorReference, r: Array, state: ElasticState | None, stiffness: ArrayLike | None,
-                   share: float) -> ElasticCommand:
+    def _commanded(self, motors: MotorReference, r: Rows, state: ElasticState | None,
+                   stiffness: ArrayLike | None, share: float) -> ElasticCommand:
         mode = self.settings.mode
         if mode == "feed_forward" or state is None:
             return ElasticCommand(motors.effort, motors)
         if mode == "feed_forward_pd":
             return ElasticCommand(motors.effort + share * self.feedback(motors, state), motors)
-        return ElasticCommand(self._linearizing(r, state, stiffness), motors)
+        return ElasticCommand(self._linearizing(np.stack(r), state, stiffness), motors)
 
     def _measured(self, state: ElasticState) -> ElasticState:
         nv, nm = self.actuation.nv, self.actuation.nm
