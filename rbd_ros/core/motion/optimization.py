@@ -209,6 +209,8 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     problem = Problem(first, Nodes.of(task.basis, count, task.orders, more))
     x = problem.unknowns(control, T)
     unit = problem.unit = max(problem.values(x).cost, 1e-12)
+    if not np.isfinite(unit):
+        raise RbdError("start and goal are beyond what can be planned: the cost of a first guess is not finite")
     begin = time.perf_counter()
     problem.values(x)    # once more: the first call may have compiled
     now = time.perf_counter()

@@ -15,7 +15,7 @@ from ..model.robot_model import RobotModel
 from ..model.scalars import positive, whole_number
 from .optimal.certificate import Usage, ratio_to_limits
 from .optimal.limits import CheckedLimits, MotionLimits, checked_limits
-from .optimal.path_speed import path_speed
+from .path_speed import path_speed
 from .optimal.asked import check_model
 from .optimal.task import ROUNDING
 from .optimization import OptimalMotion
