@@ -100,3 +100,20 @@ def test_numba_looks_for_other_packages_without_importing_them():
             "import numba, numpy as np; print(numba.njit(lambda a: np.dot(a, a))(np.eye(2))[1, 1])")
     said = subprocess.run([sys.executable, "-c", code], check=True, text=True, stdout=subprocess.PIPE).stdout
     assert said.split() == ["[]", "1.0"]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_callees_of_a_numba_that_is_not_known(known, monkeypatch):
+    """Another version may lack what is changed inside: then it compiles in its own way."""
+    import numba
+
+    from rbd_ros.core import numba_inside
+
+    monkeypatch.setattr(numba_inside, "KNOWN", known)
+
+    def twice(x):
+        return 2.0 * x
+
+    called = numba_inside.Callee(twice, {})
+    assert numba.njit(lambda x: called(x) + 1.0)(3.0) == 7.0
+    assert (called._linked is called._called) is not known

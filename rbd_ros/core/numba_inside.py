@@ -31,6 +31,12 @@ UNTYPED: type[Exception] = errors.NumbaError
 BARE: dict[str, Any] = {"_nrt": False} if hasattr(cpu.CPUTargetOptions, "_nrt") else {}
 
 
+# What `Callee` changes is there; otherwise kernels are compiled as numba does, which takes twice as long.
+KNOWN = hasattr(compiler.Compiler, "define_pipelines") and all(
+    hasattr(codegen.JITCodeLibrary, name) for name in (
+        "_finalize_final_module", "_finalize_dynamic_globals", "_ensure_finalized", "get_pointer_to_function"))
+
+
 class Callee:
     """A function for compiled callers: optimised as numba does, but only what these contain of it becomes machine code.
 
@@ -50,6 +56,8 @@ class Callee:
 
     @functools.cached_property
     def _linked(self) -> Any:
+        if not KNOWN:
+            return self._called
         options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **self._options}
         return numba.njit(pipeline_class=_WithoutMachineCode, **options)(self.py_func)
 
