@@ -15,6 +15,8 @@ from .functions import BATCH, batches, single_calls
 from .robots import pairs
 from .timing import interleaved, table
 
+SINGLE = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias_effort", "gravity_effort", "forward_kinematics",
+          "body_velocities", "kinetic_energy", "potential_energy", "centroidal_momentum")
 MADE = ("inverse_dynamics", "forward_dynamics", "inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 
 
@@ -31,7 +33,7 @@ def run(quick: bool = False) -> dict[str, Any]:
                 print(f"{ordinary.name}: {name}: {reason}; the ordinary kernels compute it")
                 continue
             begin = time.perf_counter()
-            fast.ours._make(name)
+            fast.ours._specialized.make(name)
             rows.append([name, str(operations), f"{time.perf_counter() - begin:.2f}"])
         table(f"{ordinary.name}: code of its own (seconds; a second time it comes from disk)",
               ["function", "operations", "s"], rows)
@@ -48,8 +50,7 @@ def run(quick: bool = False) -> dict[str, Any]:
 
 
 def _singles(p: Any) -> dict[str, Any]:
-    calls = {name: pair for name, pair in single_calls(p).items()
-             if name in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "forward_kinematics")}
+    calls = {name: pair for name, pair in single_calls(p).items() if name in SINGLE}
     m, w, d = p.ours, p.theirs, p.theirs.createData()
     q, v, a = p.q[0].copy(), p.v[0].copy(), p.a[0].copy()
     x, y, z = p.q_pin[0].copy(), p.v_pin[0].copy(), p.a_pin[0].copy()

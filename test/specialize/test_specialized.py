@@ -178,7 +178,7 @@ def test_other_kinds_of_batches_have_the_same_error_or_result(wrong):
 def test_a_robot_without_joints():
     model = build([rbd.JointSpec("j", "fixed", "l0", "l1")])
     fast = rbd.specialize(model, list(FUNCTIONS))
-    for name in FUNCTIONS:
+    for name in FUNCTIONS.keys() - {"center_of_mass"}:    # nothing that moves has one
         given = states(model, FUNCTIONS[name].inputs, 3)
         check_equal(getattr(rbd, name)(model, *given), getattr(rbd, name)(fast, *given), 0.0)
 

@@ -6,13 +6,13 @@ additions may be contracted, as in the kernels. Sine and cosine are those of `li
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+
 from ..lie import sincos as reference
 from . import program as p
 from .program import Program
 
 WIDTH = 8          # states at once
-TYPE, TRUTH = f"<{WIDTH} x double>", f"<{WIDTH} x i1>"
-ALL = "<" + ", ".join(["i1 true"] * WIDTH) + ">"
 _ROUND = 6755399441055744.0    # 1.5 · 2^52: adding and taking it away rounds to a whole number
 _BINARY = {p.ADD: "fadd contract", p.SUB: "fsub contract", p.MUL: "fmul contract", p.DIV: "fdiv"}
 _COMPARE = {p.GREATER: "ogt", p.AT_LEAST: "oge", p.EQUAL: "oeq"}
@@ -22,14 +22,21 @@ def _bits(x: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
 
 
-class _Printer:
-    """Lines of one function."""
+class Printer:
+    """Lines of one function for so many states at once."""
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
+    def __init__(self, width: int = WIDTH) -> None:
+        self.width, self.lines = width, list[str]()
+        self.type, self.truth = (f"<{width} x double>", f"<{width} x i1>") if width > 1 else ("double", "i1")
+        self.good: list[str] = []    # conditions under which the code is for a state
+        self._angles: dict[int, tuple[str, str]] = {}
+
+    def each(self, x: str) -> str:
+        """A constant, in each lane."""
+        return "<" + ", ".join([x] * self.width) + ">" if self.width > 1 else x.split()[1]
 
     def constant(self, x: float) -> str:
-        return "<" + ", ".join([f"double {_bits(x)}"] * WIDTH) + ">"
+        return self.each(f"double {_bits(x)}")
 
     def name(self) -> str:
         return f"%x{len(self.lines)}"
@@ -41,34 +48,61 @@ class _Printer:
         return name
 
     def do(self, operation: str, a: str, b: str) -> str:
-        return self.put(f"{operation} {TYPE} {a}, {b}")
+        return self.put(f"{operation} {self.type} {a}, {b}")
 
     def call(self, function: str, a: str) -> str:
-        return self.put(f"call {TYPE} @llvm.{function}.v{WIDTH}f64({TYPE} {a})")
+        kind = f"v{self.width}f64" if self.width > 1 else "f64"
+        return self.put(f"call {self.type} @llvm.{function}.{kind}({self.type} {a})")
 
     def compare(self, how: str, a: str, b: str) -> str:
-        return self.put(f"fcmp {how} {TYPE} {a}, {b}")
+        return self.put(f"fcmp {how} {self.type} {a}, {b}")
 
     def both(self, a: str, b: str) -> str:
-        return self.put(f"and {TRUTH} {a}, {b}")
+        return self.put(f"and {self.truth} {a}, {b}")
 
     def select(self, condition: str, a: str, b: str) -> str:
-        return self.put(f"select {TRUTH} {condition}, {TYPE} {a}, {TYPE} {b}")
+        return self.put(f"select {self.truth} {condition}, {self.type} {a}, {self.type} {b}")
 
     def at(self, array: str, k: int) -> str:
         """Where number k of an array begins."""
-        return self.put(f"getelementptr inbounds double, ptr {array}, i64 {k * WIDTH}")
+        return self.put(f"getelementptr inbounds double, ptr {array}, i64 {k * self.width}")
 
     def load(self, array: str, k: int) -> str:
         place = self.at(array, k)
-        return self.put(f"load {TYPE}, ptr {place}, align 8")
+        return self.put(f"load {self.type}, ptr {place}, align 8")
 
     def store(self, value: str, array: str, k: int) -> None:
         place = self.at(array, k)
-        self.lines.append(f"store {TYPE} {value}, ptr {place}, align 8")
+        self.lines.append(f"store {self.type} {value}, ptr {place}, align 8")
+
+    def operation(self, node: p.Node, value: Mapping[int, str]) -> str:
+        """What a node of a program computes from the values of others; its name."""
+        if node.op == p.CONSTANT:
+            return self.constant(node.a)
+        if node.op in _BINARY:
+            return self.do(_BINARY[node.op], value[node.a], value[node.b])
+        if node.op == p.NEG:
+            return self.put(f"fneg {self.type} {value[node.a]}")
+        if node.op in (p.SQRT, p.ABS):
+            return self.call("sqrt" if node.op == p.SQRT else "fabs", value[node.a])
+        if node.a not in self._angles:
+            sine, cosine, exact = sine_and_cosine(self, value[node.a])
+            self._angles[node.a] = sine, cosine
+            self.good.append(exact)
+        return self._angles[node.a][node.op == p.COS]
+
+    def guard(self, guard: p.Guard, value: Mapping[int, str]) -> None:
+        """The code is for states for which this comparison turns out so."""
+        held = self.compare(_COMPARE[guard.comparison], value[guard.left], value[guard.right])
+        self.good.append(held if guard.outcome else self.put(f"xor {self.truth} {held}, {self.each('i1 true')}"))
+
+    def declared(self) -> list[str]:
+        """Declarations of the functions of LLVM that the lines call."""
+        called = sorted({line.split(" @")[1].split("(")[0] for line in self.lines if " @llvm." in line})
+        return [f"declare {self.type} @{each}({self.type})" for each in called]
 
 
-def sine_and_cosine(f: _Printer, x: str) -> tuple[str, str, str]:
+def sine_and_cosine(f: Printer, x: str) -> tuple[str, str, str]:
     """Names of sin x, cos x, and of whether x is within what they are exact for: `lie.sincos.sincos`, line by line."""
     c = f.constant
 
@@ -110,49 +144,31 @@ def sine_and_cosine(f: _Printer, x: str) -> tuple[str, str, str]:
     quarter = whole(f.do("fsub", f.do("fmul", count, c(0.25)), c(0.375)))
     quadrant = f.do("fsub", count, f.do("fmul", c(4.0), quarter))
     one, two, three = (f.compare("oeq", quadrant, c(k)) for k in (1.0, 2.0, 3.0))
-    odd, back = f.put(f"or {TRUTH} {one}, {three}"), f.put(f"or {TRUTH} {two}, {three}")
-    negative = f.put(f"or {TRUTH} {one}, {two}")
+    odd, back = f.put(f"or {f.truth} {one}, {three}"), f.put(f"or {f.truth} {two}, {three}")
+    negative = f.put(f"or {f.truth} {one}, {two}")
     found = []
     for value, other, sign in ((s, o, back), (o, s, negative)):
         size = f.select(odd, other, value)
-        found.append(f.select(sign, f.put(f"fneg {TYPE} {size}"), size))
+        found.append(f.select(sign, f.put(f"fneg {f.type} {size}"), size))
     return found[0], found[1], good
 
 
 def printed(program: Program, name: str) -> str:
     """The text of a module with this one function."""
-    f = _Printer()
+    f = Printer()
     value: dict[int, str] = {}
-    angles: dict[int, tuple[str, str]] = {}
-    good: list[str] = []
     for k in range(len(program.inputs)):
         value[program.inputs[k].index] = f.load("%in", k)
     for i, node in enumerate(program.nodes):
-        if node.op == p.CONSTANT:
-            value[i] = f.constant(node.a)
-        elif node.op in _BINARY:
-            value[i] = f.do(_BINARY[node.op], value[node.a], value[node.b])
-        elif node.op == p.NEG:
-            value[i] = f.put(f"fneg {TYPE} {value[node.a]}")
-        elif node.op in (p.SQRT, p.ABS):
-            value[i] = f.call("sqrt" if node.op == p.SQRT else "fabs", value[node.a])
-        elif node.op in (p.SIN, p.COS):
-            if node.a not in angles:
-                sine, cosine, exact = sine_and_cosine(f, value[node.a])
-                angles[node.a] = sine, cosine
-                good.append(exact)
-            value[i] = angles[node.a][node.op == p.COS]
+        if node.op != p.INPUT:
+            value[i] = f.operation(node, value)
     for guard in program.guards:
-        how = _COMPARE[guard.comparison]
-        held = f.compare(how, value[guard.left], value[guard.right])
-        good.append(held if guard.outcome else f.put(f"xor {TRUTH} {held}, {ALL}"))
+        f.guard(guard, value)
     for k, i in enumerate(program.outputs):
         f.store(value[i], "%out", k)
     ok = f.constant(1.0)
-    for condition in good:
+    for condition in f.good:
         ok = f.select(condition, ok, f.constant(0.0))
     f.store(ok, "%out", len(program.outputs))
-    declared = sorted({line.split(" @")[1].split("(")[0] for line in f.lines if " @llvm." in line})
-    heads = [f"declare {TYPE} @{each}({TYPE})" for each in declared]
-    return "\n".join([*heads, f"define void @{name}(ptr noalias %in, ptr noalias %out) {{",
+    return "\n".join([*f.declared(), f"define void @{name}(ptr noalias %in, ptr noalias %out) {{",
                       *("  " + line for line in f.lines), "  ret void", "}"])
