@@ -48,8 +48,15 @@ def read_only(v):
     return out
 
 
+def unaligned(v):
+    out = np.zeros(8 * len(v) + 1, np.uint8)[1:].view(np.float64)
+    out[:] = v
+    assert not out.flags.aligned
+    return out
+
+
 TAKEN = [read_only, memoryview, lambda v: array.array("d", v)]
-LEFT = [list, tuple, lambda v: v.astype(np.float32), lambda v: v.astype(int), lambda v: v.astype(">f8"),
+LEFT = [list, tuple, unaligned, lambda v: v.astype(np.float32), lambda v: v.astype(int), lambda v: v.astype(">f8"),
         lambda v: np.repeat(v, 2)[::2], lambda v: v[::-1], lambda v: v[:, None], lambda v: v[None], lambda v: v[:-1],
         lambda v: np.append(v, 0.0), lambda v: v[:0], lambda v: v.astype(complex), lambda v: v.astype(object),
         lambda v: v.view(np.int64), lambda v: v.tobytes(), lambda v: None, lambda v: "text", lambda v: 1.0,

@@ -8,6 +8,8 @@ may share it. Where an argument is not what it takes, or the code is not for the
 from __future__ import annotations
 
 import ctypes
+import importlib
+import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,9 +24,10 @@ from .program import NoProgram, Program
 Shape = tuple[int, ...]
 LONGEST = 15_000    # operations: of more, translating takes minutes
 _SIZE = f"i{8 * struct.calcsize('n')}"    # Py_ssize_t
-_FORMAT, _ND, _WRITABLE, _FASTCALL = 4, 8, 1, 0x80    # PyBUF_…, METH_FASTCALL
+_FORMAT, _ND, _FASTCALL, _DOUBLE = 4, 8, 0x80, 12    # PyBUF_…, METH_FASTCALL, NPY_DOUBLE
 _API = ("PyBuffer_Release", "PyErr_Clear", "PyFloat_FromDouble", "PyObject_CallObject", "PyObject_GetBuffer",
         "PyTuple_GetItem", "PyTuple_Pack", "Py_BuildValue", "Py_DecRef")
+_NUMPY_API = {"PyArray_Type": 2, "PyArray_New": 93, "PyArray_GetPtr": 160}    # places in NumPy's table of its C API
 
 # Py_buffer: buf, obj, len, itemsize, readonly, ndim, format, shape, strides, suboffsets, internal
 _HELPERS = f"""
@@ -39,7 +42,9 @@ declare ptr @PyTuple_GetItem(ptr, {_SIZE})
 declare ptr @PyTuple_Pack({_SIZE}, ...)
 declare ptr @Py_BuildValue(ptr, ...)
 declare void @Py_DecRef(ptr)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare ptr @PyArray_New(ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)
+declare ptr @PyArray_GetPtr(ptr, ptr)
+@PyArray_Type = external global i8
 
 ; where the numbers of a one-dimensional contiguous array of this many doubles are; null for all else
 define internal ptr @numbers(ptr %object, ptr %view, {_SIZE} %size) {{
@@ -79,45 +84,23 @@ refuse:
   call void @PyBuffer_Release(ptr %view)
   ret ptr null
 }}
-
-; a new array, which `empty` makes of these arguments, with so many bytes from there; null where memory is short
-define internal ptr @array(ptr %empty, ptr %arguments, ptr %from, i64 %bytes) {{
-  %view = alloca %view
-  %made = call ptr @PyObject_CallObject(ptr %empty, ptr %arguments)
-  %none = icmp eq ptr %made, null
-  br i1 %none, label %clear, label %look
-look:
-  %failed = call i32 @PyObject_GetBuffer(ptr %made, ptr %view, i32 {_WRITABLE})
-  %no = icmp ne i32 %failed, 0
-  br i1 %no, label %drop, label %copy
-copy:
-  %to = load ptr, ptr %view
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
-  call void @PyBuffer_Release(ptr %view)
-  ret ptr %made
-drop:
-  call void @Py_DecRef(ptr %made)
-  br label %clear
-clear:
-  call void @PyErr_Clear()
-  ret ptr null
-}}
 """
 
 
-def printed_for_one(program: Program, sizes: Sequence[int], counts: Sequence[int], number: bool) -> str:
-    """The text of a module with the entry `call`. sizes: of the inputs; counts: of the arrays of the result.
-
-    number: the result is one number. The entry's `self` is a tuple: what makes arrays (or the number) and a tuple of
-    arguments for each of these, then, for several arrays, what makes one of them, and its first argument.
+def printed_for_one(program: Program, sizes: Sequence[int], shapes: Sequence[Shape]) -> str:
+    """The text of a module with the entry `call`. sizes: of the inputs; shapes: of the arrays of the result, () for a
+    number. The entry's `self` is a tuple: what makes the result of a number, or of a class and a tuple of several
+    arrays, then that class.
     """
     if program.operations > LONGEST:
         raise NoProgram(f"more than {LONGEST} operations")
     f = Printer(1)
     value: dict[int, str] = {}
-    places: dict[int, list[int]] = {}
-    for k, i in enumerate(program.outputs):
-        places.setdefault(i, []).append(k)
+    places: dict[int, list[tuple[str, int]]] = {}
+    outputs = iter(program.outputs)
+    for array, shape in enumerate(shapes):
+        for k in range(math.prod(shape)):
+            places.setdefault(next(outputs), []).append((f"%out{array}", k))
     k = 0
     for array, size in enumerate(sizes):
         for j in range(size):
@@ -127,7 +110,7 @@ def printed_for_one(program: Program, sizes: Sequence[int], counts: Sequence[int
         if node.op != p.INPUT:
             value[i] = f.operation(node, value)
         for place in places.get(i, ()):    # as soon as it is known: it need not be kept
-            f.store(value[i], "%out", place)
+            f.store(value[i], *place)
     for guard in program.guards:
         f.guard(guard, value)
     looked_at = [value[i] for i in sorted({x.index for x in program.inputs} | set(program.outputs))
@@ -139,34 +122,50 @@ def printed_for_one(program: Program, sizes: Sequence[int], counts: Sequence[int
     ok = f.good[0]
     for condition in f.good[1:]:
         ok = f.both(ok, condition)
-    inputs = ", ".join(f"ptr noalias %in{k}" for k in range(len(sizes)))
-    return "\n".join([_HELPERS, *f.declared(), f"define internal i1 @one({inputs}, ptr noalias %out) {{",
-                      *("  " + line for line in f.lines), f"  ret i1 {ok}", "}", *_entry(sizes, counts, number)])
+    arguments = ", ".join([*(f"ptr noalias %in{k}" for k in range(len(sizes))),
+                           *(f"ptr noalias %out{k}" for k in range(len(shapes)))])
+    return "\n".join([_HELPERS, *f.declared(), f"define internal i1 @one({arguments}) {{",
+                      *("  " + line for line in f.lines), f"  ret i1 {ok}", "}", *_entry(sizes, shapes)])
 
 
-def _entry(sizes: Sequence[int], counts: Sequence[int], number: bool) -> list[str]:
+def _entry(sizes: Sequence[int], shapes: Sequence[Shape]) -> list[str]:
     """`PyObject *call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)`."""
-    given = range(len(sizes))
-    lines = [f"define ptr @call(ptr %self, ptr %arguments, {_SIZE} %count) {{",
-             f"  %out = alloca [{sum(counts)} x double]", "  %good = alloca i1", "  store i1 false, ptr %good",
+    given, found, number = range(len(sizes)), range(len(shapes)), tuple(shapes) == ((),)
+    lines = [*(f"@shape{k} = private constant [{len(shape)} x {_SIZE}] [{', '.join(f'{_SIZE} {n}' for n in shape)}]"
+               for k, shape in enumerate(shapes)),
+             f"@origin = private constant [{max(map(len, shapes))} x {_SIZE}] zeroinitializer",
+             f"define ptr @call(ptr %self, ptr %arguments, {_SIZE} %count) {{",
+             "  %good = alloca i1", "  store i1 false, ptr %good", *(["  %out0 = alloca double"] if number else []),
              *(f"  %view{k} = alloca %view" for k in given),
-             f"  %enough = icmp eq {_SIZE} %count, {len(sizes)}",
-             "  br i1 %enough, label %take0, label %release0"]
+             *(f"  %made{k} = alloca ptr\n  store ptr null, ptr %made{k}" for k in found),
+             f"  %enough = icmp eq {_SIZE} %count, {len(sizes)}", "  br i1 %enough, label %take0, label %release0"]
     for k, size in enumerate(sizes):
         lines += [f"take{k}:", f"  %at{k} = getelementptr ptr, ptr %arguments, i32 {k}",
                   f"  %object{k} = load ptr, ptr %at{k}",
                   f"  %in{k} = call ptr @numbers(ptr %object{k}, ptr %view{k}, {_SIZE} {size})",
                   f"  %none{k} = icmp eq ptr %in{k}, null",
                   f"  br i1 %none{k}, label %release{k}, label %take{k + 1}"]
-    lines += [f"take{len(sizes)}:",
-              f"  %found = call i1 @one({', '.join(f'ptr %in{k}' for k in given)}, ptr %out)",
-              "  store i1 %found, ptr %good", f"  br label %release{len(sizes)}"]
+    last = len(sizes)
+    lines += [f"take{last}:", "  br label %make0"]
+    for k, shape in enumerate(shapes):
+        lines += [f"make{k}:"]
+        lines += ["  br label %compute"] if number else [
+            f"  %array{k} = call ptr @PyArray_New(ptr @PyArray_Type, i32 {len(shape)}, ptr @shape{k}, i32 {_DOUBLE}, "
+            "ptr null, ptr null, i32 0, i32 0, ptr null)", f"  store ptr %array{k}, ptr %made{k}",
+            *_unless_null(f"array{k}", f"place{k}", f"release{last}"),
+            f"place{k}:", f"  %out{k} = call ptr @PyArray_GetPtr(ptr %array{k}, ptr @origin)",
+            f"  br label %{f'make{k + 1}' if k + 1 < len(shapes) else 'compute'}"]
+    pointers = ", ".join([*(f"ptr %in{k}" for k in given), *(f"ptr %out{k}" for k in found)])
+    lines += ["compute:", f"  %found = call i1 @one({pointers})", "  store i1 %found, ptr %good",
+              f"  br label %release{last}"]
     for k in reversed(given):
         lines += [f"release{k + 1}:", f"  call void @PyBuffer_Release(ptr %view{k})", f"  br label %release{k}"]
-    lines += ["release0:", "  %is_good = load i1, ptr %good", "  br i1 %is_good, label %make0, label %refuse",
-              *(_number() if number else _arrays(counts)),
-              "failed:", "  call void @PyErr_Clear()", "  br label %refuse",
-              "refuse:", "  %nothing = call ptr (ptr, ...) @Py_BuildValue(ptr @nothing)", "  ret ptr %nothing", "}"]
+    lines += ["release0:", "  %is_good = load i1, ptr %good", "  br i1 %is_good, label %finish, label %drop",
+              "finish:", *(_number() if number else _arrays(len(shapes))),
+              "drop:", *(f"  %left{k} = load ptr, ptr %made{k}\n  call void @Py_DecRef(ptr %left{k})" for k in found),
+              "  br label %refuse",
+              "refuse:", "  call void @PyErr_Clear()",
+              "  %nothing = call ptr (ptr, ...) @Py_BuildValue(ptr @nothing)", "  ret ptr %nothing", "}"]
     return lines
 
 
@@ -183,39 +182,30 @@ def _unless_null(name: str, to: str, otherwise: str) -> list[str]:
     return [f"  %no.{name} = icmp eq ptr %{name}, null", f"  br i1 %no.{name}, label %{otherwise}, label %{to}"]
 
 
+def _made(*items: str) -> list[str]:
+    """Return what the first of `self` makes of these items, of which the last is not needed any more."""
+    return [_item("make", 0), _pack("packed", items), f"  call void @Py_DecRef(ptr %{items[-1]})",
+            *_unless_null("packed", "convert", "refuse"),
+            "convert:", "  %result = call ptr @PyObject_CallObject(ptr %make, ptr %packed)",
+            "  call void @Py_DecRef(ptr %packed)", *_unless_null("result", "done", "refuse"),
+            "done:", "  ret ptr %result"]
+
+
 def _number() -> list[str]:
-    return ["make0:", "  %x = load double, ptr %out", "  %float = call ptr @PyFloat_FromDouble(double %x)",
-            *_unless_null("float", "pack", "failed"),
-            "pack:", _pack("packed", ["float"]), "  call void @Py_DecRef(ptr %float)",
-            *_unless_null("packed", "convert", "failed"),
-            "convert:", _item("type", 0), "  %number = call ptr @PyObject_CallObject(ptr %type, ptr %packed)",
-            "  call void @Py_DecRef(ptr %packed)", *_unless_null("number", "done", "failed"),
-            "done:", "  ret ptr %number"]
+    return ["  %x = load double, ptr %out0", "  %float = call ptr @PyFloat_FromDouble(double %x)",
+            *_unless_null("float", "pack", "refuse"),
+            "pack:", *_made("float")]
 
 
-def _arrays(counts: Sequence[int]) -> list[str]:
-    """Each array of the result; of several, what `self` makes of them."""
-    last, at, lines = len(counts), 0, list[str]()
-    for k, count in enumerate(counts):
-        lines += [f"make{k}:", _item(f"empty{k}", 0), _item(f"shape{k}", k + 1),
-                  f"  %from{k} = getelementptr double, ptr %out, i64 {at}",
-                  f"  %array{k} = call ptr @array(ptr %empty{k}, ptr %shape{k}, ptr %from{k}, i64 {8 * count})",
-                  *_unless_null(f"array{k}", f"make{k + 1}", f"drop{k}")]
-        at += count
-    each = [f"array{k}" for k in range(last)]
-    if last == 1:
-        return [*lines, "make1:", "  ret ptr %array0", "drop0:", "  br label %refuse"]
-    lines += [f"make{last}:", _pack("inner", each), *(f"  call void @Py_DecRef(ptr %{name})" for name in each),
-              *_unless_null("inner", "outer", "failed"),
-              "outer:", _item("make", last + 1), _item("of", last + 2), _pack("packed", ["of", "inner"]),
-              "  call void @Py_DecRef(ptr %inner)", *_unless_null("packed", "convert", "failed"),
-              "convert:", "  %result = call ptr @PyObject_CallObject(ptr %make, ptr %packed)",
-              "  call void @Py_DecRef(ptr %packed)", *_unless_null("result", "done", "failed"),
-              "done:", "  ret ptr %result"]
-    for k in reversed(range(last)):
-        lines += [f"drop{k}:", *([f"  call void @Py_DecRef(ptr %array{k - 1})", f"  br label %drop{k - 1}"] if k else
-                                 ["  br label %refuse"])]
-    return lines
+def _arrays(count: int) -> list[str]:
+    """One as it is; of several, what `self` makes of them."""
+    arrays = [f"result{k}" for k in range(count)]
+    lines = [f"  %{name} = load ptr, ptr %made{k}" for k, name in enumerate(arrays)]
+    if count == 1:
+        return [*lines, "  ret ptr %result0"]
+    return [*lines, _pack("inner", arrays), *(f"  call void @Py_DecRef(ptr %{name})" for name in arrays),
+            *_unless_null("inner", "outer", "refuse"),
+            "outer:", _item("class", 1), *_made("class", "inner")]
 
 
 class _Method(ctypes.Structure):    # PyMethodDef
@@ -223,7 +213,8 @@ class _Method(ctypes.Structure):    # PyMethodDef
                 ("doc", ctypes.c_char_p)]
 
 
-_made: dict[tuple[str, Any], tuple[Callable[..., Any], _Method]] = {}    # functions, and what CPython reads of them
+# functions, and what CPython reads of them
+_functions: dict[tuple[str, Any], tuple[Callable[..., Any], _Method]] = {}
 
 
 def function_of(key: str, program: Callable[[], Program], sizes: Sequence[int], shapes: Sequence[Shape],
@@ -231,24 +222,32 @@ def function_of(key: str, program: Callable[[], Program], sizes: Sequence[int], 
     """The function of inputs of these sizes. key: of all that its code depends on; shapes: of the arrays of the result,
     () for a number; result: the tuple that several arrays make.
     """
-    if (key, result) in _made:
-        return _made[key, result][0]
-    number = tuple(shapes) == ((),)
-    counts = [int(np.prod(shape)) for shape in shapes]
-    _name_functions_of_python()
-    address = address_of("call", key, lambda: printed_for_one(program(), sizes, counts, number))
+    if (key, result) in _functions:
+        return _functions[key, result][0]
+    _name_functions()
+    address = address_of("call", key, lambda: printed_for_one(program(), sizes, shapes))
     method = _Method(b"own_code", address, _FASTCALL, None)
-    self = (np.float64,) if number else (np.empty, *((shape,) for shape in shapes), tuple.__new__, result)
+    self = (np.float64,) if tuple(shapes) == ((),) else (tuple.__new__, result)
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)(
         ("PyCFunction_NewEx", ctypes.pythonapi))
     function: Callable[..., Any] = make(ctypes.addressof(method), self, None)
-    _made[key, result] = function, method    # which has to live as long
+    _functions[key, result] = function, method    # which has to live as long
     return function
 
 
-def _name_functions_of_python() -> None:
-    """For the linker."""
+def _name_functions() -> None:
+    """Of Python and NumPy, for the linker: those of NumPy as its header `import_array` finds them."""
     import llvmlite.binding as llvm
 
     for name in _API:
         llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+    table = ctypes.PYFUNCTYPE(ctypes.POINTER(ctypes.c_void_p), ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi))(_array_api(), None)
+    for name, place in _NUMPY_API.items():
+        llvm.add_symbol(name, table[place])
+
+
+def _array_api() -> Any:
+    core = importlib.import_module("numpy._core._multiarray_umath" if np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+                                   else "numpy.core._multiarray_umath")
+    return core._ARRAY_API
