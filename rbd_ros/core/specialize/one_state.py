@@ -1,8 +1,8 @@
 """A robot's own code for one state, as a function of CPython: what calling it takes is a third of numba's way.
 
 The LLVM text of a program for one state is followed by an entry in the form that CPython calls (`METH_FASTCALL`). It
-reads its arguments through the buffer protocol and uses functions of the stable C API alone, so it knows nothing of how
-objects of CPython or NumPy lie in memory. It holds the interpreter's lock and keeps its numbers on the stack: threads
+reads its arguments through the buffer protocol, and makes arrays, by functions of the C APIs of Python (the stable one)
+and NumPy alone, so it knows nothing of how their objects lie in memory. It holds the interpreter's lock and keeps its numbers on the stack: threads
 may share it. Where an argument is not what it takes, or the code is not for the state, it returns None.
 """
 from __future__ import annotations
@@ -106,19 +106,17 @@ def printed_for_one(program: Program, sizes: Sequence[int], shapes: Sequence[Sha
         for j in range(size):
             value[program.inputs[k].index] = f.put(f"load double, ptr {f.at(f'%in{array}', j)}, align 1")
             k += 1
+    total = f.constant(0.0)    # finite only if all inputs and results are
     for i, node in enumerate(program.nodes):
         if node.op != p.INPUT:
             value[i] = f.operation(node, value)
         for place in places.get(i, ()):    # as soon as it is known: it need not be kept
             f.store(value[i], *place)
+        if node.op == p.INPUT or (i in places and node.op != p.CONSTANT):
+            total = f.do("fadd", total, value[i])
     for guard in program.guards:
         f.guard(guard, value)
-    looked_at = [value[i] for i in sorted({x.index for x in program.inputs} | set(program.outputs))
-                 if program.nodes[i].op != p.CONSTANT]
-    while len(looked_at) > 1:    # pairwise: a sum is finite only where all are
-        looked_at = [f.do("fadd", *pair) if len(pair) > 1 else pair[0]
-                     for pair in (looked_at[i:i + 2] for i in range(0, len(looked_at), 2))]
-    f.good.append(f.compare("oeq", f.do("fsub", looked_at[0], looked_at[0]), f.constant(0.0)))
+    f.good.append(f.compare("oeq", f.do("fsub", total, total), f.constant(0.0)))
     ok = f.good[0]
     for condition in f.good[1:]:
         ok = f.both(ok, condition)
