@@ -2,8 +2,9 @@
 
 The LLVM text of a program for one state is followed by an entry in the form that CPython calls (`METH_FASTCALL`). It
 reads its arguments through the buffer protocol, and makes arrays, by functions of the C APIs of Python (the stable one)
-and NumPy alone, so it knows nothing of how their objects lie in memory. It holds the interpreter's lock and keeps its numbers on the stack: threads
-may share it. Where an argument is not what it takes, or the code is not for the state, it returns None.
+and NumPy alone, so it knows nothing of how their objects lie in memory. It holds the interpreter's lock and keeps its
+numbers on the stack: threads may share it. Where an argument is not what it takes, or the code is not for the state,
+it returns None.
 """
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _SIZE = f"i{8 * struct.calcsize('n')}"    # Py_ssize_t
 _FORMAT, _ND, _FASTCALL, _DOUBLE = 4, 8, 0x80, 12    # PyBUF_…, METH_FASTCALL, NPY_DOUBLE
 _API = ("PyBuffer_Release", "PyErr_Clear", "PyFloat_FromDouble", "PyObject_CallObject", "PyObject_GetBuffer",
         "PyTuple_GetItem", "PyTuple_Pack", "Py_BuildValue", "Py_DecRef")
-_NUMPY_API = {"PyArray_Type": 2, "PyArray_New": 93, "PyArray_GetPtr": 160}    # places in NumPy's table of its C API
+# places in the table of NumPy's C API, the same in these versions
+_NUMPY_API, _NUMPY_VERSIONS = {"PyArray_Type": 2, "PyArray_New": 93, "PyArray_GetPtr": 160}, ("1", "2")
 
 # Py_buffer: buf, obj, len, itemsize, readonly, ndim, format, shape, strides, suboffsets, internal
 _HELPERS = f"""
@@ -222,6 +224,8 @@ def function_of(key: str, program: Callable[[], Program], sizes: Sequence[int], 
     """
     if (key, result) in _functions:
         return _functions[key, result][0]
+    if np.__version__.split(".")[0] not in _NUMPY_VERSIONS:
+        raise NoProgram(f"the C API of NumPy {np.__version__} is not known")
     _name_functions()
     address = address_of("call", key, lambda: printed_for_one(program(), sizes, shapes))
     method = _Method(b"own_code", address, _FASTCALL, None)
@@ -246,6 +250,5 @@ def _name_functions() -> None:
 
 
 def _array_api() -> Any:
-    core = importlib.import_module("numpy._core._multiarray_umath" if np.lib.NumpyVersion(np.__version__) >= "2.0.0"
-                                   else "numpy.core._multiarray_umath")
-    return core._ARRAY_API
+    core = "numpy.core" if np.__version__.startswith("1.") else "numpy._core"
+    return importlib.import_module(f"{core}._multiarray_umath")._ARRAY_API
