@@ -17,6 +17,8 @@ from .robots import pairs
 from .timing import interleaved, table
 
 DERIVATIVES = 500    # states: results of 17 MB for talos, memory that the system does not have to find anew each time
+SINGLE = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias_effort", "gravity_effort", "forward_kinematics",
+          "body_velocities", "kinetic_energy", "potential_energy", "centroidal_momentum")
 MADE = ("inverse_dynamics", "forward_dynamics", "inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 
 
@@ -66,8 +68,7 @@ def _threads(p: Any, repeats: int) -> dict[str, float]:
 
 
 def _singles(p: Any) -> dict[str, Any]:
-    calls = {name: pair for name, pair in single_calls(p).items()
-             if name in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "forward_kinematics")}
+    calls = {name: pair for name, pair in single_calls(p).items() if name in SINGLE}
     m, w, d = p.ours, p.theirs, p.theirs.createData()
     q, v, a = p.q[0].copy(), p.v[0].copy(), p.a[0].copy()
     x, y, z = p.q_pin[0].copy(), p.v_pin[0].copy(), p.a_pin[0].copy()

@@ -6,14 +6,16 @@ import importlib
 import pkgutil
 import sys
 import time
+import warnings
 
 from .. import core
 from ..core.ahead import compile_all
 from ..core.compile import COMPILED
-from ..core.errors import RbdError
+from ..core.errors import RbdError, RbdWarning
 from ..core.kernel_cache import cache_directory
 from ..core.model.files.urdf import load_urdf
 from ..core.model.samples import sample_names, sample_path
+from ..core.specialize.families import FAMILIES, asked
 from ..core.specialize.functions import FUNCTIONS
 from ..core.specialize.specialized import specialize
 from ..signals import interruptible
@@ -25,8 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--urdf", help="make the code of `rbd.specialize` for this robot, instead of the kernels: a "
                                        f"robot description, or a sample: {', '.join(sample_names())}")
     parser.add_argument("--root", choices=("fixed", "floating"), default="fixed", help="how its base link stands")
-    parser.add_argument("--functions", nargs="+", default=list(FUNCTIONS), choices=FUNCTIONS, metavar="FUNCTION",
-                        help=f"of {', '.join(FUNCTIONS)} (default: all)")
+    parser.add_argument("--functions", nargs="+", default=list(FUNCTIONS), metavar="FUNCTION",
+                        help=f"of {', '.join(FUNCTIONS)} (default: all of these), {', '.join(FAMILIES)}; the latter "
+                             "with parameters, as jacobian:tool0:world")
 
 
 def run(namespace: argparse.Namespace) -> int:
@@ -54,13 +57,17 @@ def _specialize(namespace: argparse.Namespace) -> None:
     """Make the code of one robot, function by function."""
     path = sample_path(namespace.urdf) if namespace.urdf in sample_names() else namespace.urdf
     model = load_urdf(path, root=namespace.root)
+    for name in namespace.functions:    # what is unknown is said before the first is made
+        asked(model, name)
     begin, made, count = time.perf_counter(), 0, len(namespace.functions)
     for number, name in enumerate(namespace.functions, 1):
         if not namespace.quiet and sys.stdout.isatty() and time.perf_counter() - begin > 1.0:
             print(f"[{number}/{count}] {name} …", flush=True)
-        has_code = specialize(model, functions=[name]).has_code(name)
-        made += has_code
-        if not has_code and not namespace.quiet:
-            print(f"{name}: no code of its own, the ordinary kernels compute it", flush=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RbdWarning)    # said below, on stdout
+            found, = specialize(model, functions=[name]).functions.values()
+        made += isinstance(found, int)
+        if not isinstance(found, int) and not namespace.quiet:
+            print(f"{found}; the ordinary kernels compute it", flush=True)
     print(f"'{model.name}', {model.nv} velocity coordinates: code of {made} of {count} functions ready in "
           f"{cache_directory() / 'specialize'} ({time.perf_counter() - begin:.1f} s)")

@@ -4,7 +4,8 @@ An entry takes float64 arrays of one state and checks them itself: to look at ty
 times as long as inverse dynamics does. What decides between the two is written here, once:
 
 * `at_once` calls the entry, and returns the result, or None where the entry refuses the input or the result;
-* a specialised model (`specialize`) has code of its own for batches, which is tried next;
+* a specialised model (`specialize`) has code of its own, for one state, which is tried instead, and for batches, which
+  is tried next;
 * the decorated function takes everything else: lists, batches, external wrenches, and whatever is wrong, by name.
 
 A parameter with the default None that `at_once` does not have, `external_wrenches` for one, is None where it is tried.
@@ -26,7 +27,8 @@ _SOURCE = """
 def {name}({parameters}):
     if {absent}:
         try:
-            found = at_once({tried})
+            own = {model}._specialized
+            found = at_once({tried}) if own is None else own.single["{name}"]({given})
             if found is not None:
                 return found
         except UNSUITED:
@@ -36,26 +38,34 @@ def {name}({parameters}):
             return found
     return looked_at({passed})
 """
+AT_ONCE: dict[str, Callable[..., Any]] = {}    # what is tried first, by the names of the functions that are decorated
 
 
 def by_own_code(name: str, model: Any, *inputs: Any) -> Any:
-    """What the code of a specialised model makes of a batch; None where there is none, or not for these inputs."""
+    """What a specialised model makes of a batch, or of a state that its code is not for; None where that is nothing."""
     own = getattr(model, "_specialized", None)
-    call = own.get(name) if own else None
-    return None if call is None else call(*inputs)
+    if own is None:
+        return None
+    found = own.batch[name](*inputs) if name in own.batch else None
+    try:
+        return AT_ONCE[name](model, *inputs) if found is None else found
+    except UNSUITED:
+        return None
 
 
 def trying(at_once: Callable[..., Any]) -> Callable[[F], F]:
     """Decorator for a public function that `at_once` answers where it can; signature and docstring stay."""
 
     def decorate(function: F) -> F:
+        AT_ONCE[function.__name__] = at_once
         parameters = list(signature(function).parameters.values())
         tried = list(signature(at_once).parameters)
         absent = [f"{parameter.name} is None" for parameter in parameters
                   if parameter.name not in tried and parameter.default is None]
         source = _SOURCE.format(
             name=function.__name__, parameters=_declared(parameters), absent=" and ".join(absent) or "True",
-            tried=", ".join(tried), passed=", ".join(map(_passed, parameters)))
+            model=tried[0], given=", ".join(tried[1:]), tried=", ".join(tried),
+            passed=", ".join(map(_passed, parameters)))
         scope: dict[str, Any] = {"at_once": at_once, "looked_at": function, "by_own_code": by_own_code,
                                  "UNSUITED": UNSUITED}
         exec(compile(source, f"<trying {at_once.__module__}.{at_once.__name__}>", "exec"), scope)

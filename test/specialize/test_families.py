@@ -1,6 +1,8 @@
 """Own code for functions with parameters: Jacobians of links, dynamics for masks, time derivatives to an order."""
 from __future__ import annotations
 
+from types import BuiltinFunctionType
+
 import numpy as np
 import pytest
 from support.own_code import check_equal, states
@@ -9,7 +11,9 @@ from support.trees import TYPES, mimic_tree, random_tree
 
 import rbd_ros as rbd
 from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.specialize import own_code
 from rbd_ros.core.specialize.families import FAMILIES, asked, label
+from rbd_ros.core.specialize.one_state import LONGEST
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning"),
               pytest.mark.skipif(not COMPILED, reason="needs numba")]
@@ -43,10 +47,17 @@ def test_equals_the_ordinary_kernels(name, kind):
     inputs, call = CALLS[name]
     condition = max(1.0, 1e-1 * np.linalg.cond(rbd.mass_matrix(model, states(model, "q", None)[0])))
     tolerance = 1e-12 * (1.0 if name.startswith(("jacobian", "inverse")) else condition)
-    for count in (0, 1, 7, 8, 9, 33):
+    for count in (None, 0, 1, 7, 8, 9, 33):
         given = states(model, inputs, count, seed=1)
         check_equal(call(model, given), call(fast, given), tolerance)
-    assert fast.has_code(name.split()[0])
+    calls = fast._specialized.batch[name.split()[0]]
+    assert all(code is not None for code in calls._batches.values()) and fast.has_code(name.split()[0])
+    short = all(operations <= LONGEST for operations in fast.functions.values())
+    assert [isinstance(code, BuiltinFunctionType) for code in calls._singles.values()] == [short]
+    if short:    # the public function would hide that others computed it
+        code, = calls._singles.values()
+        given = states(model, inputs, None, seed=1)
+        check_equal(call(model, given), code(*given), tolerance)
     assert all(isinstance(operations, int) for operations in fast.functions.values())
 
 
@@ -67,6 +78,57 @@ def test_each_parameter_has_code_of_its_own():
     for name in names:
         found = asked(model, name)
         assert label(model, *found[:2]) == name
+
+
+def test_a_name_is_that_of_this_model():
+    """Links of another order in a robot that is otherwise the same: its code is not taken for that of the first."""
+    models = [build([rbd.JointSpec("j0", "revolute", "base", first), rbd.JointSpec("j1", "revolute", first, second,
+                                                                                   axis=(1.0, 0.0, 0.0))])
+              for first, second in (("l1", "l2"), ("l2", "l1"))]
+    for model in models:
+        fast = rbd.specialize(model, ["jacobian:l1:world"])
+        for count in (None, 9):
+            q, = states(model, "q", count)
+            check_equal(rbd.jacobian(model, q, "l1", "world"), rbd.jacobian(fast, q, "l1", "world"), 1e-12)
+
+
+def test_one_state_of_other_kinds():
+    """Lists, names, other numbers of arguments: as by the ordinary kernels."""
+    model = rbd.sample("iiwa")
+    fast = rbd.specialize(model)
+    q, v, a, tau = states(model, "qvvv", None)
+    mask = mask_of(model)
+    for given in (mask, mask.tolist(), np.repeat(mask, 2)[::2], [], "joint_2", ["joint_2", "joint_5"],
+                  np.array(["joint_2", "joint_5"])):
+        expected = rbd.hybrid_dynamics(model, q, v, a, tau, given)
+        for x in (q, q.tolist()):
+            check_equal(expected, rbd.hybrid_dynamics(fast, x, v, a, tau, given), 1e-11)
+    assert set(fast.functions) == {"hybrid_dynamics:joint_2,joint_5", "hybrid_dynamics:", "hybrid_dynamics:joint_2"}
+    for higher in ((), (a,), (a.tolist(), tau)):
+        check_equal(rbd.inverse_dynamics_time_derivatives(model, q, v, a, *higher),
+                    rbd.inverse_dynamics_time_derivatives(fast, q, v, a, *higher), 1e-12)
+
+
+@pytest.mark.parametrize("outside", [None, {"link_7": np.arange(6.0)}])
+@pytest.mark.parametrize("count", [None, 9])
+def test_joint_wrenches_and_wrenches_from_outside(count, outside):
+    """The wrenches of the joints by the ordinary kernels, from what the own code computes."""
+    model = rbd.sample("iiwa")
+    fast = rbd.specialize(model)
+    q, v, a, tau = states(model, "qvvv", count)
+    held = rbd.ConstraintSet([rbd.JointCoupling({"joint_1": 1.0, "joint_3": -1.0})])
+    for call in (lambda m: rbd.forward_dynamics(m, q, v, tau, outside, joint_wrenches=True),
+                 lambda m: rbd.forward_dynamics(m, q, v, tau, outside, joint_wrenches=False),
+                 lambda m: rbd.hybrid_dynamics(m, q, v, a, tau, mask_of(m), outside, joint_wrenches=True),
+                 lambda m: rbd.constrained_forward_dynamics(m, held, q, v, tau, external_wrenches=outside,
+                                                            joint_wrenches=True),
+                 lambda m: rbd.joint_wrenches(m, q, v, a, outside)):
+        expected, found = call(model), call(fast)
+        check_equal(getattr(expected, "acceleration", expected), getattr(found, "acceleration", found), 1e-10)
+        if hasattr(expected, "joint_wrenches"):
+            check_equal(expected.joint_wrenches, found.joint_wrenches, 1e-10)
+    with pytest.raises(rbd.RbdError, match="ask for them with joint_wrenches=True"):
+        _ = rbd.hybrid_dynamics(fast, q, v, a, tau, mask_of(fast)).joint_wrenches
 
 
 def test_forward_dynamics_of_mimic_joints_has_code():
@@ -133,8 +195,7 @@ def test_what_cannot_be_asked_for(name, what):
 
 
 def test_there_are_not_more_codes_than_is_good(monkeypatch):
-    from rbd_ros.core.specialize import specialized
-    monkeypatch.setattr(specialized, "VARIANTS", 2)
+    monkeypatch.setattr(own_code, "VARIANTS", 2)
     model = rbd.sample("iiwa")
     fast = rbd.specialize(model)
     q = states(model, "q", 9)[0]

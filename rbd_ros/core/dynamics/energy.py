@@ -90,7 +90,6 @@ def _one_state(model: RobotModel, q: Any, v: Any, part: int | slice) -> Any:
     return out[0, part] if totals_entry.call(model._block, q, v, model._work, out) else None
 
 
-@trying(_one_state)
 def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice, name: str) -> Array:
     """This part of the results of one state, or of a batch, and how to call it in messages."""
     given = shaped(model, positions={"q": q}, rates={"v": v})
@@ -100,16 +99,24 @@ def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice, na
     return out[..., part] if out.ndim > 1 else out[part]
 
 
+@trying(lambda model, q, v: _one_state(model, q, v, _KINETIC))
 def kinetic_energy(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Kinetic energy `½ vᵀ M v` (J), rotors included: a number, or (N,)."""
     return _totals(model, q, v, _KINETIC, "kinetic_energy")
 
 
+@trying(lambda model, q: _one_state(model, q, model._zeros, _POTENTIAL))
 def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
     """Potential energy (J) of the moving bodies: a number or (N,); zero where their centre of mass is at the origin."""
     return _totals(model, q, getattr(model, "_zeros", ()), _POTENTIAL, "potential_energy")
 
 
+def _center_of_one(model: RobotModel, q: Any) -> Any:
+    found = _one_state(model, q, model._zeros, slice(_MASS, _MOMENT + 3))
+    return None if found is None or found[0] == 0.0 else found[1:] / found[0]
+
+
+@trying(_center_of_one)
 def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
     """Centre of mass of all moving bodies (3,) or (N, 3), m, world axes."""
     out = _totals(model, q, getattr(model, "_zeros", ()), slice(_MASS, _MOMENT + 3), "center_of_mass")
@@ -118,6 +125,7 @@ def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
     return out[..., 1:] / out[..., :1]
 
 
+@trying(lambda model, q, v: _one_state(model, q, v, slice(_ANGULAR, RESULTS)))
 def centroidal_momentum(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Momentum (6,) or (N, 6) of all moving bodies: angular about the centre of mass, then linear, world axes."""
     return _totals(model, q, v, slice(_ANGULAR, RESULTS), "centroidal_momentum")

@@ -151,11 +151,13 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     return tau
 
 
+@trying(lambda model, q, v: _one_state(model, q, v, model._zeros))
 def bias_effort(model: RobotModel, q: ArrayLike, v: ArrayLike, external_wrenches: Any = None) -> Array:
     """Efforts of velocity and gravity, `b(q, v)` in `τ = M a + b` (K eq. 32): (nv,) or (N, nv)."""
     return inverse_dynamics(model, q, v, getattr(model, "_zeros", ()), external_wrenches)
 
 
+@trying(lambda model, q: _one_state(model, q, model._zeros, model._zeros))
 def gravity_effort(model: RobotModel, q: ArrayLike) -> Array:
     """Efforts that hold the robot at rest at q: (nv,) or (N, nv)."""
     zeros = getattr(model, "_zeros", ())    # what is no model, inverse_dynamics says

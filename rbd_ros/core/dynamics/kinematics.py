@@ -208,11 +208,18 @@ def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
     return out
 
 
+def _motions_of_one(model: RobotModel, q: Any, v: Any, a: Any, order: int) -> Array | None:
+    out = np.empty((len(model.body_names), 6))
+    return out if motions_entry.call(model._block, q, v, a, order, model._work, out) else None
+
+
+@trying(lambda model, q, v: _motions_of_one(model, q, v, v, 1))
 def body_velocities(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Body twists V (nb, 6) or (N, nb, 6): (ω, v) of each link in its own frame, K eq. 37."""
     return _motions(model, q, v, v, 1)
 
 
+@trying(lambda model, q, v, a: _motions_of_one(model, q, v, a, 2))
 def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     """Component derivatives V̇ (nb, 6) or (N, nb, 6) of the body twists, gravity left out, K eq. 41.
 
@@ -221,12 +228,6 @@ def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
     return _motions(model, q, v, a, 2)
 
 
-def _motions_of_one(model: RobotModel, q: Any, v: Any, a: Any, order: int) -> Array | None:
-    out = np.empty((len(model.body_names), 6))
-    return out if motions_entry.call(model._block, q, v, a, order, model._work, out) else None
-
-
-@trying(_motions_of_one)
 def _motions(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, order: int) -> Array:
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     out = given.empty(len(model.body_names), 6)

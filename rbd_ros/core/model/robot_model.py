@@ -4,7 +4,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,10 +50,10 @@ class RobotModel:
     description: Description = dataclasses.field(repr=False)
     _block: Array = dataclasses.field(repr=False)
     _work: Array = dataclasses.field(init=False, repr=False)    # scratch memory, see `workspace`
-
-    _specialized: ClassVar[Any] = None    # functions by name, of a robot that has code of its own
+    _specialized: Any = dataclasses.field(init=False, repr=False)    # a robot's own code, see `specialize`; or None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_specialized", None)
         if COMPILED:
             object.__setattr__(self, "_work", self._new_work())
 

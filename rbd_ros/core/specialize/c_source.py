@@ -12,7 +12,7 @@ from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
 from . import program as p
 from .families import FAMILIES, asked, label
-from .functions import FUNCTIONS, PUBLIC, Function, recorded
+from .functions import PUBLIC, Function, recorded
 from .program import NoProgram, Program
 
 PRECISIONS = {"double": ("double", "", 1e-12), "float": ("float", "f", 1e-3)}    # type, suffix, tolerance of the test
@@ -23,7 +23,9 @@ ARGUMENTS = {"inverse_dynamics": ("q", "v", "a"), "forward_dynamics": ("q", "v",
              "inverse_dynamics_time_derivatives": ("q", "v", "a"), "gravity_effort": ("q",), "bias_effort": ("q", "v"),
              "jacobian": ("q",), "hybrid_dynamics": ("q", "v", "a", "tau"),
              "hybrid_dynamics_derivatives": ("q", "v", "a", "tau"),
-             "forward_dynamics_time_derivatives": ("q", "v", "tau")}
+             "forward_dynamics_time_derivatives": ("q", "v", "tau"), "body_velocities": ("q", "v"),
+             "body_accelerations": ("q", "v", "a"), "kinetic_energy": ("q", "v"), "potential_energy": ("q",),
+             "center_of_mass": ("q",), "centroidal_momentum": ("q", "v")}
 HIGHER = {"inverse_dynamics_time_derivatives": ("jerk", "snap"), "forward_dynamics_time_derivatives": ("dtau", "ddtau")}
 WHAT = {"inverse_dynamics": "joint efforts", "forward_dynamics": "joint accelerations",
         "mass_matrix": "joint space inertia, row by row", "coriolis_matrix": "C(q, v), row by row",
@@ -36,7 +38,12 @@ WHAT = {"inverse_dynamics": "joint efforts", "forward_dynamics": "joint accelera
         "forward_dynamics_time_derivatives": "joint accelerations and their time derivatives, order by order",
         "jacobian": "Jacobian of a link, angular rows first, row by row",
         "hybrid_dynamics": "all joint accelerations, then all joint efforts",
-        "hybrid_dynamics_derivatives": "d what is sought by q, v and what is given, each row by row"}
+        "hybrid_dynamics_derivatives": "d what is sought by q, v and what is given, each row by row",
+        "body_velocities": "twists of all links in their own axes, angular first",
+        "body_accelerations": "component derivatives of the twists of all links, without gravity",
+        "kinetic_energy": "kinetic energy", "potential_energy": "potential energy",
+        "center_of_mass": "centre of mass in world axes",
+        "centroidal_momentum": "momentum about the centre of mass in world axes, angular first"}
 _INFIX = {p.ADD: "+", p.SUB: "-", p.MUL: "*", p.DIV: "/"}
 _CALL = {p.SIN: "sin", p.COS: "cos", p.SQRT: "sqrt", p.ABS: "fabs"}
 
@@ -53,7 +60,7 @@ class _Wanted(NamedTuple):
 
     def sizes(self, model: RobotModel) -> tuple[list[int], int]:
         """Of the arguments, and of the result."""
-        inputs = [model.nq if kind == "q" else model.nv for kind in self.function.inputs][:len(self.arguments)]
+        inputs = [model.nq if kind == "q" else model.nv for kind in self.function.inputs]
         return inputs, sum(int(np.prod(shape)) for shape in self.function.shapes(model))
 
 
@@ -107,10 +114,6 @@ def _wanted(model: RobotModel, text: str) -> _Wanted:
                        "no straight-line code. Use functions of the tree and the constraints' equations beside it")
     if of not in ARGUMENTS:
         raise unknown_name("function", text, ARGUMENTS)
-    if of in ("gravity_effort", "bias_effort"):    # inverse dynamics with zeros
-        if of != text:
-            raise unknown_name("function", text, ARGUMENTS)
-        return _Wanted(of, of, of, FUNCTIONS["inverse_dynamics"], ARGUMENTS[of], PUBLIC[of])
     of, parameters, function = asked(model, text)
     if of not in FAMILIES:
         return _Wanted(of, of, of, function, ARGUMENTS[of], PUBLIC[of])
@@ -139,7 +142,7 @@ def _declaration(model: RobotModel, robot: str, wanted: _Wanted, precision: str)
 
 def _function(model: RobotModel, robot: str, wanted: _Wanted, precision: str) -> str:
     number, suffix, _ = PRECISIONS[precision]
-    program = recorded(model, wanted.label, len(wanted.arguments), wanted.function)
+    program = recorded(model, wanted.label, wanted.function)
     if program.operations > MOST:
         raise NoProgram(f"{wanted.label}: {program.operations:,} operations, more than {MOST:,}, which a C compiler "
                         "takes in reasonable time")
@@ -233,7 +236,7 @@ def _test(model: RobotModel, name: str, functions: Sequence[_Wanted], precision:
              '    printf("%s: relative error %.1e\\n", what, error / size);', "}", "", "int main(void)", "{"]
     for each in functions:
         state = [model.random_configuration(rng) if kind == "q" else rng.normal(size=model.nv)
-                 for kind in each.function.inputs[:len(each.arguments)]]
+                 for kind in each.function.inputs]
         if precision == "float":
             state = [x.astype(np.float32).astype(np.float64) for x in state]
         found = each.call(model, *state)

@@ -11,6 +11,7 @@ from math import factorial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..derivatives.forward import hybrid_derivatives_entry
 from ..derivatives.hybrid import HybridDerivatives, hybrid_dynamics_derivatives
@@ -65,19 +66,26 @@ def _jacobian_of(model: RobotModel, parameters: Parameters) -> Function:
 
 
 def _mask_of_call(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, prescribed: Any) -> tuple[Any, Parameters]:
-    return (q, v, a, tau), tuple(prescribed_mask(model, prescribed).tolist())
+    if type(prescribed) is not np.ndarray or prescribed.dtype.char != "?" or prescribed.shape != (model.nv,):
+        prescribed = prescribed_mask(model, prescribed)
+    return (q, v, a, tau), (prescribed.tobytes(),)
 
 
 def _mask_of_text(model: RobotModel, text: str) -> Parameters:
-    return tuple(prescribed_mask(model, [name for name in text.split(",") if name]).tolist())
+    return (prescribed_mask(model, [name for name in text.split(",") if name]).tobytes(),)
 
 
-def _text_of_mask(model: RobotModel, mask: Parameters) -> str:
-    return ",".join(name for name, given in zip(model.velocity_names, mask, strict=True) if given)
+def _mask(parameters: Parameters) -> NDArray[np.bool_]:
+    """Of its bytes, which are quicker to make than what else could be a key."""
+    return np.frombuffer(parameters[0], dtype=np.bool_)
 
 
-def _hybrid_of(model: RobotModel, mask: Parameters) -> Function:
-    prescribed = np.array(mask, dtype=np.bool_)
+def _text_of_mask(model: RobotModel, parameters: Parameters) -> str:
+    return ",".join(name for name, given in zip(model.velocity_names, _mask(parameters), strict=True) if given)
+
+
+def _hybrid_of(model: RobotModel, parameters: Parameters) -> Function:
+    prescribed = _mask(parameters)
 
     def run(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
         return plain(hybrid_dynamics_entry)(B, *x, prescribed, W, *np.split(out, 2)) == 0
@@ -85,8 +93,8 @@ def _hybrid_of(model: RobotModel, mask: Parameters) -> Function:
     return Function("qvvv", lambda model: ((model.nv,), (model.nv,)), run, Hybrid)
 
 
-def _hybrid_derivatives_of(model: RobotModel, mask: Parameters) -> Function:
-    prescribed = np.array(mask, dtype=np.bool_)
+def _hybrid_derivatives_of(model: RobotModel, parameters: Parameters) -> Function:
+    prescribed = _mask(parameters)
 
     def run(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
         return plain(hybrid_derivatives_entry)(B, *x, prescribed, W, *thirds(out, len(x[1]))) == 0
@@ -163,7 +171,7 @@ def _forward_series_of(model: RobotModel, parameters: Parameters) -> Function:
 
 def _by_mask(public: Callable[..., Any], function: Callable[[RobotModel, Parameters], Function]) -> Family:
     return Family(_mask_of_call, _mask_of_text, function,
-                  lambda model, x, mask: public(model, *x, np.array(mask, dtype=np.bool_)), _text_of_mask)
+                  lambda model, x, parameters: public(model, *x, _mask(parameters).copy()), _text_of_mask)
 
 
 def _by_order(public: Callable[..., Any], function: Callable[[RobotModel, Parameters], Function]) -> Family:

@@ -12,9 +12,15 @@ from ..derivatives.inverse import InverseDerivatives, inverse_derivatives_entry,
 from ..derivatives.regressor import inertial_regressor, regressor_entry
 from ..derivatives.time_derivatives import cholesky_solve
 from ..dynamics.coriolis import coriolis_entry, coriolis_matrix
+from ..dynamics.energy import (
+    _ANGULAR, _KINETIC, _MASS, _MOMENT, _POTENTIAL, RESULTS, center_of_mass, centroidal_momentum, kinetic_energy,
+    potential_energy, totals_entry,
+)
 from ..dynamics.forward import forward_dynamics, forward_dynamics_entry
 from ..dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics, inverse_dynamics_entry
-from ..dynamics.kinematics import forward_kinematics, poses_entry
+from ..dynamics.kinematics import (
+    body_accelerations, body_velocities, forward_kinematics, motions_entry, poses_entry,
+)
 from ..dynamics.mass_matrix import mass_matrix, mass_matrix_entry, mass_matrix_recursion
 from ..model.block import SHARED, size_v
 from ..model.robot_model import RobotModel
@@ -76,9 +82,48 @@ def _forward(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Sy
     return accepted and plain(cholesky_solve)(H, nv, out)
 
 
+def _at_rest(plain: Plain, B: Symbols) -> Symbols:
+    return symbols([0.0] * plain(size_v)(B))
+
+
+def _of_effort(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
+    """Inverse dynamics; velocities and accelerations that are not given are 0."""
+    return plain(inverse_dynamics_entry)(B, *x, *[_at_rest(plain, B)] * (3 - len(x)), W, out)
+
+
+def _motions(order: int) -> Callable[..., Any]:
+    return lambda plain, B, x, W, out: plain(motions_entry)(B, x[0], x[1], x[-1], order, W, out.reshape(-1, 6))
+
+
+def _totals(start: int, end: int) -> Callable[..., Any]:
+    """This part of energies, mass and momenta."""
+    def run(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
+        found = symbols([0.0] * RESULTS)
+        accepted = plain(totals_entry)(B, x[0], x[1] if len(x) > 1 else _at_rest(plain, B), W, found.reshape(1, -1))
+        out[:] = found[start:end]
+        return accepted
+    return run
+
+
+def _of_center(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
+    found = symbols([0.0] * 4)
+    accepted = _totals(_MASS, _MOMENT + 3)(plain, B, x, W, found)
+    if found[0] == 0.0:
+        return False
+    out[:] = found[1:] / found[0]
+    return accepted
+
+
+def _number(model: RobotModel) -> tuple[Shape, ...]:
+    return ((),)
+
+
+def _twists(model: RobotModel) -> tuple[Shape, ...]:
+    return ((len(model.body_names), 6),)
+
+
 FUNCTIONS: dict[str, Function] = {
-    "inverse_dynamics": Function("qvv", _vector, lambda plain, B, x, W, out: plain(inverse_dynamics_entry)(
-        B, *x, W, out)),
+    "inverse_dynamics": Function("qvv", _vector, _of_effort),
     "forward_dynamics": Function("qvv", _vector, _forward),
     "mass_matrix": Function("q", _matrix, lambda plain, B, x, W, out: plain(mass_matrix_entry)(
         B, *x, W, out.reshape(-1, plain(size_v)(B)))),
@@ -90,29 +135,30 @@ FUNCTIONS: dict[str, Function] = {
                                    lambda plain, B, x, W, out: plain(regressor_entry)(B, *x, 1, W, out)),
     "inverse_dynamics_derivatives": Function("qvv", _matrices, _of_inverse_derivatives, InverseDerivatives),
     "forward_dynamics_derivatives": Function("qvv", _matrices, _of_forward_derivatives, ForwardDerivatives),
+    "gravity_effort": Function("q", _vector, _of_effort),
+    "bias_effort": Function("qv", _vector, _of_effort),
+    "body_velocities": Function("qv", _twists, _motions(1)),
+    "body_accelerations": Function("qvv", _twists, _motions(2)),
+    "kinetic_energy": Function("qv", _number, _totals(_KINETIC, _KINETIC + 1)),
+    "potential_energy": Function("q", _number, _totals(_POTENTIAL, _POTENTIAL + 1)),
+    "center_of_mass": Function("q", lambda model: ((3,),), _of_center),
+    "centroidal_momentum": Function("qv", lambda model: ((6,),), _totals(_ANGULAR, RESULTS)),
 }
-# the public functions, and two that are inverse dynamics with zeros
 PUBLIC: dict[str, Callable[..., Any]] = {function.__name__: function for function in (
     inverse_dynamics, forward_dynamics, mass_matrix, coriolis_matrix, forward_kinematics, inertial_regressor,
-    inverse_dynamics_derivatives, forward_dynamics_derivatives, gravity_effort, bias_effort)}
+    inverse_dynamics_derivatives, forward_dynamics_derivatives, gravity_effort, bias_effort, body_velocities,
+    body_accelerations, kinetic_energy, potential_energy, center_of_mass, centroidal_momentum)}
 _PLAIN = Plain({"sincos": sincos})
 
 
-def recorded(model: RobotModel, name: str, given: int = 9, function: Function | None = None) -> Program:
-    """The program of a function for one robot; raises `NoProgram`. given: so many of its inputs, the others are 0.
-
-    function: of this name, by default that of `FUNCTIONS`.
-    """
-    function = FUNCTIONS[name] if function is None else function
+def recorded(model: RobotModel, name: str, function: Function) -> Program:
+    """The program of a function for one robot; raises `NoProgram`. name: for messages."""
     if not model.nv:
         raise NoProgram(f"{name}: model '{model.name}' has no joint that moves")
     rng = np.random.default_rng(1)
-    state = [model.random_configuration(rng) if kind == "q" else rng.normal(size=model.nv)
-             for kind in function.inputs[:given]]
+    state = [model.random_configuration(rng) if kind == "q" else rng.normal(size=model.nv) for kind in function.inputs]
     program = Program(np.concatenate(state).tolist())
-    ends = np.cumsum([len(part) for part in state])[:-1]
-    inputs: list[Any] = np.split(symbols(program.inputs), ends)
-    inputs += [symbols([0.0] * model.nv)] * (len(function.inputs) - len(inputs))
+    inputs: list[Any] = np.split(symbols(program.inputs), np.cumsum([len(part) for part in state])[:-1])
     count = sum(int(np.prod(shape)) for shape in function.shapes(model))
     out = symbols([0.0] * count)
     work = symbols([0.0] * model._new_work().size)

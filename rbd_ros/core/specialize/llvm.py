@@ -17,8 +17,6 @@ from .program import Node, Program
 from .rows import transposition
 
 WIDTH = 8          # states at once
-TYPE, TRUTH = f"<{WIDTH} x double>", f"<{WIDTH} x i1>"
-ALL = "<" + ", ".join(["i1 true"] * WIDTH) + ">"
 SUMS = 8
 ZERO = Node(p.CONSTANT, 0.0)
 GOOD, NOTHING, FIRST = 0, 1, 2    # rows of `out`: whether states are good, zeros, the first of the results
@@ -31,14 +29,21 @@ def _bits(x: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
 
 
-class _Printer:
-    """Lines of one function."""
+class Printer:
+    """Lines of one function for so many states at once."""
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
+    def __init__(self, width: int = WIDTH) -> None:
+        self.width, self.lines = width, list[str]()
+        self.type, self.truth = (f"<{width} x double>", f"<{width} x i1>") if width > 1 else ("double", "i1")
+        self.good: list[str] = []    # conditions under which the code is for a state
+        self._angles: dict[int, tuple[str, str]] = {}
+
+    def each(self, x: str) -> str:
+        """A constant, in each lane."""
+        return "<" + ", ".join([x] * self.width) + ">" if self.width > 1 else x.split()[1]
 
     def constant(self, x: float) -> str:
-        return "<" + ", ".join([f"double {_bits(x)}"] * WIDTH) + ">"
+        return self.each(f"double {_bits(x)}")
 
     def put(self, text: str) -> str:
         """A line that gives a value; its name."""
@@ -47,19 +52,20 @@ class _Printer:
         return name
 
     def do(self, operation: str, a: str, b: str) -> str:
-        return self.put(f"{operation} {TYPE} {a}, {b}")
+        return self.put(f"{operation} {self.type} {a}, {b}")
 
     def call(self, function: str, a: str) -> str:
-        return self.put(f"call {TYPE} @llvm.{function}.v{WIDTH}f64({TYPE} {a})")
+        kind = f"v{self.width}f64" if self.width > 1 else "f64"
+        return self.put(f"call {self.type} @llvm.{function}.{kind}({self.type} {a})")
 
     def compare(self, how: str, a: str, b: str) -> str:
-        return self.put(f"fcmp {how} {TYPE} {a}, {b}")
+        return self.put(f"fcmp {how} {self.type} {a}, {b}")
 
     def both(self, a: str, b: str) -> str:
-        return self.put(f"and {TRUTH} {a}, {b}")
+        return self.put(f"and {self.truth} {a}, {b}")
 
     def select(self, condition: str, a: str, b: str) -> str:
-        return self.put(f"select {TRUTH} {condition}, {TYPE} {a}, {TYPE} {b}")
+        return self.put(f"select {self.truth} {condition}, {self.type} {a}, {self.type} {b}")
 
     def finite(self, values: Sequence[str]) -> list[str]:
         """Conditions that hold where all of these are finite: sums of 0 · x, several, as each waits for its last."""
@@ -71,18 +77,44 @@ class _Printer:
 
     def at(self, array: str, k: int) -> str:
         """Where number k of an array begins."""
-        return self.put(f"getelementptr inbounds double, ptr {array}, i64 {k * WIDTH}")
+        return self.put(f"getelementptr inbounds double, ptr {array}, i64 {k * self.width}")
 
     def load(self, array: str, k: int) -> str:
         place = self.at(array, k)
-        return self.put(f"load {TYPE}, ptr {place}, align 8")
+        return self.put(f"load {self.type}, ptr {place}, align 8")
 
     def store(self, value: str, array: str, k: int) -> None:
         place = self.at(array, k)
-        self.lines.append(f"store {TYPE} {value}, ptr {place}, align 8")
+        self.lines.append(f"store {self.type} {value}, ptr {place}, align 8")
+
+    def operation(self, node: p.Node, value: Mapping[int, str]) -> str:
+        """What a node of a program computes from the values of others; its name."""
+        if node.op == p.CONSTANT:
+            return self.constant(node.a)
+        if node.op in _BINARY:
+            return self.do(_BINARY[node.op], value[node.a], value[node.b])
+        if node.op == p.NEG:
+            return self.put(f"fneg {self.type} {value[node.a]}")
+        if node.op in (p.SQRT, p.ABS):
+            return self.call("sqrt" if node.op == p.SQRT else "fabs", value[node.a])
+        if node.a not in self._angles:
+            sine, cosine, exact = sine_and_cosine(self, value[node.a])
+            self._angles[node.a] = sine, cosine
+            self.good.append(exact)
+        return self._angles[node.a][node.op == p.COS]
+
+    def guard(self, guard: p.Guard, value: Mapping[int, str]) -> None:
+        """The code is for states for which this comparison turns out so."""
+        held = self.compare(_COMPARE[guard.comparison], value[guard.left], value[guard.right])
+        self.good.append(held if guard.outcome else self.put(f"xor {self.truth} {held}, {self.each('i1 true')}"))
+
+    def declared(self) -> list[str]:
+        """Declarations of the functions of LLVM that the lines call."""
+        called = sorted({line.split(" @")[1].split("(")[0] for line in self.lines if " @llvm." in line})
+        return [f"declare {self.type} @{each}({self.type})" for each in called]
 
 
-def sine_and_cosine(f: _Printer, x: str) -> tuple[str, str, str]:
+def sine_and_cosine(f: Printer, x: str) -> tuple[str, str, str]:
     """Names of sin x, cos x, and of whether x is within what they are exact for: `lie.sincos.sincos`, line by line."""
     c = f.constant
 
@@ -124,12 +156,12 @@ def sine_and_cosine(f: _Printer, x: str) -> tuple[str, str, str]:
     quarter = whole(f.do("fsub", f.do("fmul", count, c(0.25)), c(0.375)))
     quadrant = f.do("fsub", count, f.do("fmul", c(4.0), quarter))
     one, two, three = (f.compare("oeq", quadrant, c(k)) for k in (1.0, 2.0, 3.0))
-    odd, back = f.put(f"or {TRUTH} {one}, {three}"), f.put(f"or {TRUTH} {two}, {three}")
-    negative = f.put(f"or {TRUTH} {one}, {two}")
+    odd, back = f.put(f"or {f.truth} {one}, {three}"), f.put(f"or {f.truth} {two}, {three}")
+    negative = f.put(f"or {f.truth} {one}, {two}")
     found = []
     for value, other, sign in ((s, o, back), (o, s, negative)):
         size = f.select(odd, other, value)
-        found.append(f.select(sign, f.put(f"fneg {TYPE} {size}"), size))
+        found.append(f.select(sign, f.put(f"fneg {f.type} {size}"), size))
     return found[0], found[1], good
 
 
@@ -142,63 +174,53 @@ def printed(program: Program) -> str:
     given = (i for i in dict.fromkeys(program.outputs) if program.nodes[i] != ZERO)
     place = {i: FIRST + k for k, i in enumerate(given)}
     rows = FIRST + len(place)
-    texts = ["\n".join(_piece(program, piece, k, place, rows)) for k, piece in enumerate(parts)]
+    texts = [_piece(program, piece, k, place, rows) for k, piece in enumerate(parts)]
     called = [f"  call void @piece{k}(ptr %in, ptr %out)" for k in range(len(parts))]
-    return "\n".join([*(f"declare {TYPE} @llvm.{each}.v{WIDTH}f64({TYPE})" for each in ("fabs", "sqrt")),
-                      f"@rows = constant i64 {rows + slots}", f"@operations = constant i64 {program.operations}",
-                      *texts, "define void @f(ptr noalias %in, ptr noalias %out) {", *called, "  ret void", "}",
+    declared = sorted({line for _, declarations in texts for line in declarations})
+    return "\n".join([*declared, f"@rows = constant i64 {rows + slots}",
+                      f"@operations = constant i64 {program.operations}", *(text for text, _ in texts),
+                      "define void @f(ptr noalias %in, ptr noalias %out) {", *called, "  ret void", "}",
                       "define void @take(ptr %in, ptr %out) {    ; counts up, whichever thread asks",
                       "  %k = atomicrmw add ptr %in, i64 1 seq_cst", "  store i64 %k, ptr %out", "  ret void", "}",
                       *transposition([place.get(i, NOTHING) for i in program.outputs], WIDTH, NOTHING)])
 
 
-def _piece(program: Program, piece: Piece, k: int, place: Mapping[int, int], slots: int) -> list[str]:
-    """The lines of piece k: what it takes, computes, leaves and gives out; whether all that it saw was good.
+class _Values(dict[int, str]):
+    """Names of values by node. What a piece does not compute it loads where it first uses it: inputs, slots."""
+
+    def __init__(self, f: Printer, program: Program, slots: Mapping[int, int]) -> None:
+        super().__init__()
+        self._f, self._nodes, self._slots = f, program.nodes, slots
+
+    def __missing__(self, i: int) -> str:
+        node = self._nodes[i]
+        self[i] = (self._f.operation(node, self) if node.op == p.CONSTANT else self._f.load("%in", node.a)
+                   if node.op == p.INPUT else self._f.load("%out", self._slots[i]))
+        return self[i]
+
+
+def _piece(program: Program, piece: Piece, k: int, place: Mapping[int, int], slots: int) -> tuple[str, list[str]]:
+    """Piece k: what it takes, computes, leaves and gives out; whether all that it saw was good. And its declarations.
 
     place: rows of outputs by node; slots: the first row of what pieces share.
     """
-    f, nodes = _Printer(), program.nodes
-    value: dict[int, str] = {}
-    angles: dict[int, tuple[str, str]] = {}
-    good: list[str] = []
-
-    def at(i: int) -> str:
-        """The value of a node; those of other pieces are loaded where they are first used."""
-        if i not in value:
-            op, a, _ = nodes[i]
-            value[i] = (f.constant(a) if op == p.CONSTANT else f.load("%in", a) if op == p.INPUT
-                        else f.load("%out", slots + piece.taken[i]))
-        return value[i]
-
-    for i in piece.taken:
-        at(i)
+    f, nodes = Printer(), program.nodes
+    value = _Values(f, program, {i: slots + slot for i, slot in piece.taken.items()})
     for i in piece.nodes:
-        op, a, b = nodes[i]
-        if op in _BINARY:
-            value[i] = f.do(_BINARY[op], at(a), at(b))
-        elif op == p.NEG:
-            value[i] = f.put(f"fneg {TYPE} {at(a)}")
-        elif op in (p.SQRT, p.ABS):
-            value[i] = f.call("sqrt" if op == p.SQRT else "fabs", at(a))
-        else:
-            if a not in angles:
-                sine, cosine, exact = sine_and_cosine(f, at(a))
-                angles[a] = sine, cosine
-                good.append(exact)
-            value[i] = angles[a][op == p.COS]
+        value[i] = f.operation(nodes[i], value)
     for guard in piece.guards:
-        held = f.compare(_COMPARE[guard.comparison], at(guard.left), at(guard.right))
-        good.append(held if guard.outcome else f.put(f"xor {TRUTH} {held}, {ALL}"))
-    seen = [at(i) for i in piece.outputs if nodes[i].op != p.CONSTANT]
-    good += f.finite([*seen, *(at(x.index) for x in program.inputs)] if k == 0 else seen)
+        f.guard(guard, value)
+    seen = [value[i] for i in piece.outputs if nodes[i].op != p.CONSTANT]
+    f.good += f.finite([*seen, *(value[x.index] for x in program.inputs)] if k == 0 else seen)
     for i, slot in piece.left.items():
         f.store(value[i], "%out", slots + slot)
     for i in piece.outputs:
         if i in place:
-            f.store(at(i), "%out", place[i])
+            f.store(value[i], "%out", place[i])
     ok = f.constant(1.0) if k == 0 else f.load("%out", GOOD)
-    for condition in good:
+    for condition in f.good:
         ok = f.select(condition, ok, f.constant(0.0))
     f.store(ok, "%out", GOOD)
-    return [f"define internal void @piece{k}(ptr noalias %in, ptr noalias %out) noinline {{",
-            *(f"  {line}" for line in f.lines), "  ret void", "}"]
+    lines = [f"define internal void @piece{k}(ptr noalias %in, ptr noalias %out) noinline {{",
+             *(f"  {line}" for line in f.lines), "  ret void", "}"]
+    return "\n".join(lines), f.declared()

@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 from ..kernel_cache import cache_directory
 from .program import NoProgram
 
-KEPT = 200    # pieces of machine code
+KEPT = 400    # pieces of machine code
 _engines: dict[str, Any] = {}    # by key; they own the code
 
 
 class Code(NamedTuple):
-    """Where `f`, `rows_of`, `rows_past` and `take` begin in memory; how many rows `f` fills; its operations."""
+    """For batches: where `f`, `rows_of`, `rows_past` and `take` begin in memory; how many rows `f` fills; its
+    operations.
+    """
 
     f: int
     rows_of: int
@@ -29,10 +31,28 @@ class Code(NamedTuple):
 
 
 def code_of(key: str, text: Callable[[], str]) -> Code:
-    """The code that `llvm.printed` made text of. key: of all that it depends on; text: called where there is none yet.
+    """The code that `llvm.printed` made text of; as `call_of`."""
+    engine = _engine(key, text)
+    f, rows_of, rows_past, take = (int(engine.get_function_address(name))
+                                   for name in ("f", "rows_of", "rows_past", "take"))
+    return Code(f, rows_of, rows_past, take, _number(engine, "rows"), _number(engine, "operations"))
 
-    Where that raises `NoProgram`, this does; the reason is kept as code is.
+
+def call_of(key: str, text: Callable[[], str]) -> tuple[int, int]:
+    """Where `call` begins, of which `one_state.printed_for_one` made text; its operations.
+
+    key: of all that it depends on; text: called where there is none yet. Where that raises `NoProgram`, this does; the
+    reason is kept as code is.
     """
+    engine = _engine(key, text)
+    return int(engine.get_function_address("call")), _number(engine, "operations")
+
+
+def _number(engine: Any, name: str) -> int:
+    return ctypes.c_int64.from_address(engine.get_global_value_address(name)).value
+
+
+def _engine(key: str, text: Callable[[], str]) -> Any:
     import llvmlite.binding as llvm
 
     machine = _machine()
@@ -47,12 +67,7 @@ def code_of(key: str, text: Callable[[], str]) -> Code:
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
         _engines[hashed] = engine
-    engine = _engines[hashed]
-    f, rows_of, rows_past, take = (int(engine.get_function_address(name))
-                                   for name in ("f", "rows_of", "rows_past", "take"))
-    rows, operations = (ctypes.c_int64.from_address(engine.get_global_value_address(name)).value
-                        for name in ("rows", "operations"))
-    return Code(f, rows_of, rows_past, take, rows, operations)
+    return _engines[hashed]
 
 
 def _translated(machine: Any, refusal: Path, text: Callable[[], str]) -> bytes:

@@ -1,0 +1,228 @@
+"""The code of a specialised model: made or loaded when a function is first called, for one state and for batches."""
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compile import UNSUITED
+from ..errors import RbdError, RbdWarning
+from ..kernel_cache import key_of_core
+from ..model.robot_model import RobotModel
+from ..trying import AT_ONCE
+from .families import FAMILIES, Parameters, asked, label
+from .functions import FUNCTIONS, PUBLIC, Function, recorded
+from .lanes import many_states
+from .llvm import printed
+from .machine import code_of
+from .one_state import LONGEST, function_of
+from .program import NoProgram, Program
+
+Array = NDArray[np.float64]
+SLOW = 10_000     # operations: to translate more takes about a second
+VARIANTS = 100    # of one function, by its parameters
+REFUSED: tuple[type[Exception], ...] = (RbdError, *UNSUITED)    # what looking at parameters raises
+
+
+class OwnCode:
+    """What the public functions of a specialised model try, by their names: `single` at once, `batch` next (`trying`).
+
+    They take the function's arguments but the model, and return its result, or None where others have to look at them.
+    """
+
+    __slots__ = ("batch", "model", "ordinary", "single", "threads")
+
+    def __init__(self, model: RobotModel, ordinary: RobotModel, threads: int) -> None:
+        """ordinary: the same robot without code of its own."""
+        self.model, self.ordinary, self.threads = model, ordinary, threads
+        self.batch = {name: Calls(self, name) for name in (*FUNCTIONS, *FAMILIES)}
+        self.single: dict[str, Callable[..., Any]] = {name: partial(call, model) for name, call in AT_ONCE.items()}
+        self.single |= {name: self.batch[name].first_state for name in FUNCTIONS}
+        self.single |= {name: self.batch[name].one_state() for name in FAMILIES}
+
+    def make(self, text: str) -> None:
+        """Make or load the code of `"name"` or `"name:parameters"`, for one state and for batches, from one program."""
+        name, parameters, function = asked(self.model, text)
+        calls = self.batch[name]
+        program = cache(partial(calls.program, parameters, function))
+        calls.make_single(parameters, function, program, 3)
+        calls.make_batch(parameters, function, program, 3)
+
+
+class _Batch:
+    """The code of one function for many states and how it is called."""
+
+    def __init__(self, model: RobotModel, key: str, function: Function, program: Callable[[], Program]) -> None:
+        self._shapes = function.shapes(model)
+        self._sizes = [int(np.prod(shape)) for shape in self._shapes]
+        self._result = function.result
+        self._code = code_of(key, lambda: printed(program()))
+        self.operations = self._code.operations
+
+    def __call__(self, arrays: Sequence[Array], threads: int, ordinary: Any) -> Any:
+        """The result; of states for which it is not made by `ordinary` of their arrays; None where that refuses one."""
+        given = [np.require(x, requirements=["C", "W"]) for x in arrays]    # kernels take what one can write to
+        count = len(given[0])
+        out, good = many_states(self._code, given, self._sizes, threads)
+        if not good.all():
+            try:
+                rest = ordinary([x[~good] for x in given])
+            except RbdError:    # which it names, of the whole batch
+                return None
+            parts = rest if isinstance(rest, tuple) else (rest,)
+            out[~good] = np.concatenate([np.reshape(part, (len(part), -1)) for part in parts], axis=1)
+        results = np.split(out, np.cumsum(self._sizes)[:-1], axis=1)
+        return self._result(*(x.reshape(count, *shape) for x, shape in zip(results, self._shapes, strict=True)))
+
+
+class Calls:
+    """Calls of one function: what it returns, None where the ordinary kernels have to look at the call."""
+
+    def __init__(self, own: OwnCode, name: str) -> None:
+        self._own, self._name, self._family = own, name, FAMILIES.get(name)
+        self._singles: dict[Parameters, Callable[..., Any]] = {}
+        self._batches: dict[Parameters, _Batch | None] = {}
+        self._said: set[str] = set()
+        self.made: dict[Parameters, int | str] = {}    # operations by parameters; or why there is no code
+
+    def first_state(self, *inputs: Any) -> Any:
+        """The first call of one state, of a function without parameters."""
+        return self._first_state(inputs, ())
+
+    def one_state(self) -> Callable[..., Any]:
+        """What calls of one state run, where there are parameters."""
+        singles, of_call, model = self._singles, FAMILIES[self._name].of_call, self._own.model
+
+        def call(*inputs: Any) -> Any:
+            try:
+                arrays, parameters = of_call(model, *inputs)
+                code = singles.get(parameters)
+            except REFUSED:    # of the parameters
+                return None
+            return self._first_state(arrays, parameters) if code is None else code(*arrays)
+
+        return call
+
+    def _first_state(self, arrays: tuple[Any, ...], parameters: Parameters) -> Any:
+        if getattr(arrays[0], "ndim", 0) != 1:
+            return None
+        try:
+            function = self._function(parameters)
+        except RbdError:    # of the parameters
+            return None
+        return self.make_single(parameters, function, partial(self.program, parameters, function), 4)(*arrays)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """A call of a batch."""
+        if getattr(inputs[0], "ndim", 0) != 2:
+            return None
+        found = self._parted(inputs)
+        if found is None or not self._many(found[0]):
+            return None
+        arrays, parameters = found
+        if parameters in self._batches:
+            code = self._batches[parameters]
+        else:
+            try:
+                function = self._function(parameters)
+            except RbdError:
+                return None
+            code = self.make_batch(parameters, function, partial(self.program, parameters, function), 4)
+        ordinary = self._own.ordinary
+        return None if code is None else code(arrays, self._own.threads, lambda x: (
+            PUBLIC[self._name](ordinary, *x) if self._family is None else self._family.call(ordinary, x, parameters)))
+
+    def _parted(self, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], Parameters] | None:
+        """The arrays and the parameters of a call; None where they are none."""
+        if self._family is None:
+            return inputs, ()
+        try:
+            arrays, parameters = self._family.of_call(self._own.model, *inputs)
+            hash(parameters)
+        except REFUSED:
+            return None
+        return arrays, parameters
+
+    def _function(self, parameters: Parameters) -> Function:
+        family = self._family
+        return FUNCTIONS[self._name] if family is None else family.function(self._own.model, parameters)
+
+    def _many(self, arrays: Sequence[Any]) -> bool:
+        """Whether these are many states of the model, as many in each, in numbers that the code takes."""
+        columns = [self._own.model.nq, *[self._own.model.nv] * (len(arrays) - 1)]
+        return all(isinstance(x, np.ndarray) and x.dtype == np.float64 and x.shape == (len(arrays[0]), size)
+                   for x, size in zip(arrays, columns, strict=True))
+
+    def program(self, parameters: Parameters, function: Function) -> Program:
+        """What the code is made of."""
+        model, what = self._own.model, label(self._own.model, self._name, parameters)
+        program = recorded(model, what, function)
+        if program.operations > SLOW and sys.stderr is not None and sys.stderr.isatty():
+            print(f"rbd_ros: making code of {what} for '{model.name}' (once): {program.operations:,} operations …",
+                  file=sys.stderr, flush=True)
+        return program
+
+    def make_single(self, parameters: Parameters, function: Function, program: Callable[[], Program], below: int
+                    ) -> Callable[..., Any]:
+        """Make or load the code for one state, a function of its arrays; without a program, as `make_batch`."""
+        model = self._own.model
+
+        def short() -> Program:
+            found = program()
+            if found.operations > LONGEST:
+                raise NoProgram(f"{label(model, self._name, parameters)}: {found.operations:,} operations, for one "
+                                f"state more than {LONGEST:,}")
+            return found
+
+        sizes = [model.nq if kind == "q" else model.nv for kind in function.inputs]
+        call: Callable[..., Any] = _nothing if self._family else partial(AT_ONCE[self._name], model)
+        if len(self._singles) < VARIANTS:
+            try:
+                call, operations = function_of(f"{self._key(parameters)} single", short, sizes, function.shapes(model),
+                                               function.result)
+                self.made[parameters] = operations
+            except NoProgram as reason:
+                self._without(parameters, str(reason), below + 1)
+            self._singles[parameters] = call
+        if self._family is None:
+            self._own.single[self._name] = call
+        return call
+
+    def make_batch(self, parameters: Parameters, function: Function, program: Callable[[], Program], below: int
+                   ) -> _Batch | None:
+        """Make or load the code for batches; without a program, which is said once, the ordinary kernels compute.
+
+        below: how far the user's call is below this one, for the warning.
+        """
+        if len(self._batches) >= VARIANTS:
+            return None
+        code = None
+        try:
+            code = _Batch(self._own.model, self._key(parameters), function, program)
+            self.made[parameters] = code.operations
+        except NoProgram as reason:
+            self._without(parameters, str(reason), below + 1)
+        self._batches[parameters] = code
+        return code
+
+    def _key(self, parameters: Parameters) -> str:
+        """Of all that the code depends on. Parameters name links and joints, so which ones these are belongs to it."""
+        model = self._own.model
+        names = (model.body_names, model.velocity_names) if self._family else ()
+        return f"{key_of_core()} {label(model, self._name, parameters)} {names} {model._block.tobytes().hex()}"
+
+    def _without(self, parameters: Parameters, reason: str, below: int) -> None:
+        self.made.setdefault(parameters, reason)
+        if self._own.model.nv and reason not in self._said:
+            self._said.add(reason)
+            warnings.warn(f"model '{self._own.model.name}': {reason}; the ordinary kernels compute it", RbdWarning,
+                          stacklevel=below + 1)
+
+
+def _nothing(*_: Any) -> None:
+    """Of functions with parameters that have no code."""
