@@ -1,4 +1,4 @@
-"""Closed form against the recursions; M's printed equations, with the errata of docs/theory.md."""
+"""Closed form against the recursions; M's printed equations, with the errata of docs/errata.md."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_what_it_does_not_take_is_said():
 
 
 def test_every_printed_equation():
-    """M eq. 12 … 53 term by term, as printed but for: 43, M⁽¹⁾(q, q̈) first; 48, −3 M A a ȧ."""
+    """M eq. 12 … 53 term by term, as printed but for what docs/errata.md names: 43, 48 and 51."""
     model = random_tree(5, ["revolute", "prismatic", "universal", "helical", "planar", "revolute"], rotors=False)
     q, v, acc = random_state(model, 1)
     higher = np.random.default_rng(1).normal(size=(2, model.nv))
@@ -111,7 +111,7 @@ def test_every_printed_equation():
     same(-M @ A @ dda - ddb.T @ M + 2 * db.T @ MAa + 2 * At @ db.T @ M + 3 * M @ Ada @ Aa + 2 * MAa @ Ada
          + 2 * At @ M @ Ada - C @ Ada - Ada.T @ C + 2 * C @ Aa @ Aa + 2 * At @ C @ Aa + 2 * At @ At @ C
          - 4 * MAa @ Aa @ Aa - 2 * At @ MAa @ Aa + 2 * M @ Aaa @ Aa + 2 * At @ M @ Aaa + 2 * MAa @ Aaa
-         - 3 * M @ Aa @ da - M @ Aaa @ a + M @ Aaa @ Aa - C @ Aaa - a.T @ At @ C, f.coriolis[2])    # 51
+         - 3 * M @ Aa @ da - M @ Aaa @ a + M @ Aaa @ Aa - C @ Aaa - a.T @ At @ C, f.coriolis[2])    # 51 corrected
     poses = []
     for row in model._node_rows:
         step, up = cf.node_pose(row, q), int(row[0])
