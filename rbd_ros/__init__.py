@@ -50,6 +50,7 @@ from .core.model.assembly import Description
 from .core.model.constraints import ConstraintSet, FixedContact, JointCoupling, LoopClosure, UserConstraint
 from .core.model.coordinates import Joint, Mimic
 from .core.model.files.constraint_yaml import load_constraints
+from .core.model.files.screws import from_screws
 from .core.model.files.urdf import load_urdf
 from .core.model.inertia import Inertia
 from .core.model.joints import JOINT_TYPES, JointSpec, Primitive
@@ -85,7 +86,7 @@ __all__ = [
     "constrained_inverse_dynamics_derivatives", "constraint_bias", "constraint_jacobian", "constraint_values",
     "coriolis_matrix", "excitation", "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives",
     "forward_dynamics_directional", "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort",
-    "friction_effort_derivatives", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
+    "friction_effort_derivatives", "from_screws", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
     "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives",
     "inverse_dynamics_directional", "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives",
     "jacobian", "kinetic_energy", "lie", "link_efforts", "load_actuation", "load_constraints", "load_urdf",
