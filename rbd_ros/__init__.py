@@ -28,6 +28,7 @@ from .core.derivatives.regressor import inertial_regressor
 from .core.derivatives.second_derivatives import SecondDerivatives, inverse_dynamics_second_derivatives
 from .core.derivatives.tangent import Tangent
 from .core.derivatives.time_derivatives import forward_dynamics_time_derivatives, inverse_dynamics_time_derivatives
+from .core.dynamics.closed_form import ClosedForm, closed_form
 from .core.dynamics.constrained.forward import ConstrainedForward, constrained_forward_dynamics
 from .core.dynamics.constrained.hybrid import ConstrainedHybrid, constrained_hybrid_dynamics
 from .core.dynamics.constrained.inverse import ConstrainedInverse, constrained_inverse_dynamics
@@ -72,16 +73,16 @@ from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, Elastic
 
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "BaseParameters",
-    "BodyGoal", "ConstrainedForward", "ConstrainedForwardDerivatives", "ConstrainedHybrid", "ConstrainedInverse",
-    "ConstrainedInverseDerivatives", "ConstraintSet", "DampedDeflection", "Description", "ElasticLaw",
-    "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation", "FeedbackGains",
+    "BodyGoal", "ClosedForm", "ConstrainedForward", "ConstrainedForwardDerivatives", "ConstrainedHybrid",
+    "ConstrainedInverse", "ConstrainedInverseDerivatives", "ConstraintSet", "DampedDeflection", "Description",
+    "ElasticLaw", "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation", "FeedbackGains",
     "FeedbackLinearization", "FixedContact", "ForwardDerivatives", "Hybrid", "HybridDerivatives", "Identification",
     "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits",
     "Motor", "MotorReference", "OptimalMotion", "PlaneLimit", "Primitive", "RbdError", "RbdWarning", "Recording",
     "Reference", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator",
     "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "TimedPath", "Usage", "UserConstraint",
     "VariableDrive", "anchored", "base_parameters", "bias_effort", "body_accelerations", "body_velocities", "c_source",
-    "center_of_mass", "centroidal_momentum", "compile_all", "constrained_forward_dynamics",
+    "center_of_mass", "centroidal_momentum", "closed_form", "compile_all", "constrained_forward_dynamics",
     "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics", "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives", "constraint_bias", "constraint_jacobian", "constraint_values",
     "coriolis_matrix", "excitation", "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives",
