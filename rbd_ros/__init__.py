@@ -33,6 +33,9 @@ from .core.dynamics.constrained.forward import ConstrainedForward, constrained_f
 from .core.dynamics.constrained.hybrid import ConstrainedHybrid, constrained_hybrid_dynamics
 from .core.dynamics.constrained.inverse import ConstrainedInverse, constrained_inverse_dynamics
 from .core.dynamics.constrained.projection import project
+from .core.dynamics.constrained.solutions import (
+    Solutions, constrained_hybrid_solutions, constrained_inverse_solutions,
+)
 from .core.dynamics.constrained.values import anchored, constraint_bias, constraint_jacobian, constraint_values
 from .core.dynamics.coriolis import coriolis_matrix
 from .core.dynamics.energy import center_of_mass, centroidal_momentum, kinetic_energy, potential_energy
@@ -80,12 +83,13 @@ __all__ = [
     "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits",
     "Motor", "MotorReference", "OptimalMotion", "PlaneLimit", "Primitive", "RbdError", "RbdWarning", "Recording",
     "Reference", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator",
-    "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "TimedPath", "Usage", "UserConstraint",
-    "VariableDrive", "anchored", "base_parameters", "bias_effort", "body_accelerations", "body_velocities", "c_source",
-    "center_of_mass", "centroidal_momentum", "closed_form", "compile_all", "constrained_forward_dynamics",
-    "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics", "constrained_inverse_dynamics",
-    "constrained_inverse_dynamics_derivatives", "constraint_bias", "constraint_jacobian", "constraint_values",
-    "coriolis_matrix", "excitation", "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives",
+    "Solutions", "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "TimedPath", "Usage",
+    "UserConstraint", "VariableDrive", "anchored", "base_parameters", "bias_effort", "body_accelerations",
+    "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "closed_form", "compile_all",
+    "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics",
+    "constrained_hybrid_solutions", "constrained_inverse_dynamics", "constrained_inverse_dynamics_derivatives",
+    "constrained_inverse_solutions", "constraint_bias", "constraint_jacobian", "constraint_values", "coriolis_matrix",
+    "excitation", "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives",
     "forward_dynamics_directional", "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort",
     "friction_effort_derivatives", "from_screws", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
     "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives",
