@@ -51,7 +51,9 @@ from .core.identification.fit import identify
 from .core.identification.identified import Estimate, Identification
 from .core.identification.recorded.recording import Recording
 from .core.model.assembly import Description
-from .core.model.constraints import ConstraintSet, FixedContact, JointCoupling, LoopClosure, UserConstraint
+from .core.model.constraints import (
+    ConstraintSet, FixedContact, JointCoupling, LoopClosure, NonholonomicConstraint, UserConstraint,
+)
 from .core.model.coordinates import Joint, Mimic
 from .core.model.files.constraint_yaml import load_constraints
 from .core.model.files.screws import from_screws
@@ -81,18 +83,19 @@ __all__ = [
     "ElasticLaw", "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation", "FeedbackGains",
     "FeedbackLinearization", "FixedContact", "ForwardDerivatives", "Hybrid", "HybridDerivatives", "Identification",
     "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits",
-    "Motor", "MotorReference", "OptimalMotion", "PlaneLimit", "Primitive", "RbdError", "RbdWarning", "Recording",
-    "Reference", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator",
-    "Solutions", "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "TimedPath", "Usage",
-    "UserConstraint", "VariableDrive", "anchored", "base_parameters", "bias_effort", "body_accelerations",
-    "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "closed_form", "compile_all",
-    "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics",
-    "constrained_hybrid_solutions", "constrained_inverse_dynamics", "constrained_inverse_dynamics_derivatives",
-    "constrained_inverse_solutions", "constraint_bias", "constraint_jacobian", "constraint_values", "coriolis_matrix",
-    "excitation", "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives",
-    "forward_dynamics_directional", "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort",
-    "friction_effort_derivatives", "from_screws", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
-    "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives",
+    "Motor", "MotorReference", "NonholonomicConstraint", "OptimalMotion", "PlaneLimit", "Primitive", "RbdError",
+    "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive",
+    "SeriesSpring", "Simulator", "Solutions", "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent",
+    "TimedPath", "Usage", "UserConstraint", "VariableDrive", "anchored", "base_parameters", "bias_effort",
+    "body_accelerations", "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "closed_form",
+    "compile_all", "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
+    "constrained_hybrid_dynamics", "constrained_hybrid_solutions", "constrained_inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives", "constrained_inverse_solutions", "constraint_bias",
+    "constraint_jacobian", "constraint_values", "coriolis_matrix", "excitation", "feedback_linearization",
+    "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
+    "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
+    "from_screws", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional",
+    "identify", "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives",
     "inverse_dynamics_directional", "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives",
     "jacobian", "kinetic_energy", "lie", "link_efforts", "load_actuation", "load_constraints", "load_urdf",
     "mass_matrix", "motor_reference", "optimize_motion", "potential_energy", "project", "sample", "sample_constraints",
