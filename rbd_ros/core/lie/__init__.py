@@ -1,10 +1,11 @@
 """Lie groups SO(3) and SE(3), scalars upward: series, so3, se3, what is built on them, geodesics."""
 from __future__ import annotations
 
-from . import geodesics, rodrigues, se3, series, so3, trivialized
+from . import rodrigues, se3, series, so3, trivialized
 from .campbell_hausdorff import BCH, bch
-from .metric_geodesics import MetricGeodesic
-from .metrics import Metric
+from .curves import geodesics
+from .curves.metric_geodesics import MetricGeodesic
+from .curves.metrics import Metric
 from .rodrigues import cayley, cayley_inverse
 from .trivialized import dexp_left, dexp_right, dlog_left, dlog_right, left_velocity, right_velocity
 

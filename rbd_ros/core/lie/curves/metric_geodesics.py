@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import RbdError
-from . import se3, so3
-from .curves import Motion, unit_time
+from ...errors import RbdError
+from .. import se3, so3
+from .motion import Motion, unit_time
 from .metrics import Metric
-from .so3 import Array
+from ..so3 import Array
 
 _ORDER = 24
 _REACH = 0.5             # step of a Taylor series times the largest rate

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import RbdError, unknown_name
-from .curves import single
-from .so3 import Array, checked
-from .trivialized import left_velocity, right_velocity
+from ...errors import RbdError, unknown_name
+from .motion import single
+from ..so3 import Array, checked
+from ..trivialized import left_velocity, right_velocity
 
 SIDES = ("left", "right")
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
-from ..errors import RbdError
-from .se3 import checked_pose
-from .so3 import Array, checked
+from ...errors import RbdError
+from ..se3 import checked_pose
+from ..so3 import Array, checked
 
 
 class Motion(NamedTuple):

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import RbdError
-from . import metric_geodesics, so3
-from .curves import Motion, ends, single, unit_time
+from ...errors import RbdError
+from .. import so3
+from . import metric_geodesics
+from .motion import Motion, ends, single, unit_time
 from .metrics import Metric
-from .so3 import Array
+from ..so3 import Array
 
 _ORDER = 24           # of the Taylor series
 _REACH = 0.6          # step of a Taylor series times the largest rate of the motion
