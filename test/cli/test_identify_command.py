@@ -42,6 +42,18 @@ def test_identify_writes_a_description_and_a_report(recording, tmp_path, capsys)
     assert main(["identify", recording, "--urdf", URDF, "--mode", "friction", "--delay", "0", "--cutoff", "5"]) == 0
 
 
+def test_a_coupled_wrist_is_told_by_a_file(recording, tmp_path, capsys):
+    path = tmp_path / "wrist.yaml"
+    path.write_text("joint_7: {joint_6: 30, joint_7: 30}\n")
+    arguments = ["identify", recording, "--urdf", URDF, "--delay", "0", "--cutoff", "5", "--slowest", "0"]
+    assert main([*arguments, "--transmission", str(path)]) == 0
+    assert any(line.startswith("motor joint_7 ") for line in capsys.readouterr().out.splitlines())
+    assert main([*arguments[:-1], "-1"]) == 1 and "slowest" in capsys.readouterr().err
+    path.write_text("joint_9: {joint_6: 30, joint_9: 30}\n")
+    assert main([*arguments, "--transmission", str(path)]) == 1
+    assert "unknown joint 'joint_9'" in capsys.readouterr().err
+
+
 def test_what_is_wrong_is_one_line(recording, tmp_path, capsys):
     for arguments, words in (([str(tmp_path / "no.csv"), "--urdf", URDF], "cannot read"),
                              ([recording, "--urdf", URDF, "--gains", "x"], "--gains"),

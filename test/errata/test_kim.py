@@ -108,6 +108,7 @@ def test_equation_88_has_an_inverse():
     moved = T @ (np.eye(4) + 1e-30j * hat(h))
     assert_close(back(moved).imag / 1e-30, -ad(h) @ back(T), 1e-14)                # 87
     assert_close(back(moved).T.imag / 1e-30, -back(T).T @ ad(h).T, 1e-14)          # 88 with T⁻¹
+    assert_close(Ad(moved).T.imag / 1e-30, ad(h).T @ Ad(T).T, 1e-14)
     wrong(-Ad(T).T @ ad(h).T, Ad(moved).T.imag / 1e-30)                            # as printed
 
 

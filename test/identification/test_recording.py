@@ -118,6 +118,14 @@ def test_the_cutoff_follows_the_motion_and_not_the_noise(encoder):
     assert 15.0 < prepare(MODEL, record(TRUTH, fast, rate=500.0, encoder=encoder)).cutoff <= 40.0
 
 
+def test_the_cutoff_does_not_follow_stamps_that_waver():
+    """A driver stamps what it reads when it comes to it, some ms late for some ms: noise of positions with a colour."""
+    exact = record(TRUTH, MOTION, rate=1000.0)
+    late = 5e-4 * low_pass(np.random.default_rng(0).normal(size=(len(exact.t), 1)), 1000.0, 100.0)[:, 0]
+    wavering = rbd.Recording(exact.t + late, exact.q, tau=exact.tau, joints=exact.joints)
+    assert prepare(MODEL, wavering).cutoff < 6.0
+
+
 def mutilated(kind, rng):
     """A recording of which something is wrong, and what is said of it."""
     t, q, tau = RECORDING.t.copy(), RECORDING.q.copy(), RECORDING.tau.copy()

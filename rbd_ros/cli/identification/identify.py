@@ -11,7 +11,9 @@ from ...core.identification.fit import identify
 from ...core.identification.identified import Identification
 from ...core.identification.recorded.reading import JOINT_STATES
 from ...core.identification.recorded.recording import Recording
+from ...core.identification.recorded.signals import REST
 from ...core.identification.report import joint_table, summary, write_report
+from ...core.identification.transmission import Transmission
 from ...core.identification.unknowns import MODES
 from ...core.model.files.urdf import load_urdf
 from ...core.model.robot_model import RobotModel
@@ -32,6 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delay", type=float, metavar="SECONDS", help="of efforts behind states (default: estimated)")
     parser.add_argument("--gains", nargs="+", metavar="GAIN",
                         help="from what was recorded to N m: one per joint, joint=gain, or 'estimate'")
+    parser.add_argument("--transmission", metavar="FILE.yaml",
+                        help="of a coupled wrist: per motor its ratio, or joint → ratio")
+    parser.add_argument("--slowest", type=float, default=REST, metavar="SPEED",
+                        help="rad/s, m/s: slower joints stick and are left out meanwhile; 0 with torque sensors at the "
+                             "links (default: %(default)s)")
     parser.add_argument("--topic", default=JOINT_STATES, help="of the joint states in a bag (default: %(default)s)")
     parser.add_argument("--effort-topic", metavar="TOPIC", help="of the efforts, if joint states have none")
     parser.add_argument("--lock", nargs="+", default=[], metavar="JOINT", help="joints that stood at zero")
@@ -50,7 +57,8 @@ def run(namespace: argparse.Namespace) -> int:
     result = identify(model, recording, mode=namespace.mode, body=namespace.body, validation=validation,
                       rotors=not namespace.no_rotors, cutoff=namespace.cutoff,
                       delay="estimate" if namespace.delay is None else namespace.delay,
-                      gains=_gains(namespace.gains, model),
+                      gains=_gains(namespace.gains, model), slowest=namespace.slowest,
+                      transmission=Transmission.load(namespace.transmission) if namespace.transmission else None,
                       progress=lambda line: print(f"  {line}", file=sys.stderr, flush=True))
     print("\n".join(as_text(result)))
     if namespace.output:

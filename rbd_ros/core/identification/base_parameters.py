@@ -17,6 +17,7 @@ from ..model.inertia import read_only
 from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
 from .regressor_columns import columns_of, full_regressor, parameter_names
+from .transmission import CoupledMotors
 
 Array = NDArray[np.float64]
 NEGLIGIBLE = 1e-9     # singular values of columns of length one: rounding gives 1e-14, parameters that are felt 1e-5
@@ -68,17 +69,22 @@ def base_parameters(model: RobotModel, *, rotors: bool = False, friction: bool =
     return structural_base(model, chosen)
 
 
-def structural_base(model: RobotModel, chosen: NDArray[np.int64]) -> BaseParameters:
-    """The base of these columns of θ, the others being known."""
-    return _structural_base(model, tuple(int(i) for i in chosen))
+def structural_base(model: RobotModel, chosen: NDArray[np.int64],
+                    motors: CoupledMotors | None = None) -> BaseParameters:
+    """The base of these columns of θ, the others being known; motors: those on more than one joint."""
+    motors = motors or CoupledMotors.none(model.nv)
+    return _structural_base(model, tuple(int(i) for i in chosen), motors.names, tuple(map(tuple, motors.rows)))
 
 
 @lru_cache(maxsize=8)    # recordings of one arm are identified one after the other
-def _structural_base(model: RobotModel, columns: tuple[int, ...]) -> BaseParameters:
+def _structural_base(model: RobotModel, columns: tuple[int, ...], motors: tuple[str, ...],
+                     rows: tuple[tuple[float, ...], ...]) -> BaseParameters:
     chosen = np.array(columns, dtype=np.int64)
-    names = parameter_names(model)
+    names = parameter_names(model, motors)
+    coupled = CoupledMotors(motors, np.array(rows).reshape(-1, model.nv), np.zeros(3 * len(motors)))
     q, v, a = random_states(model, max(2 * len(chosen) // model.nv, 20) + 10)
-    W = full_regressor(model, q, v, a, np.tanh(2.0 * v))[..., chosen].reshape(-1, len(chosen))
+    slip = np.tanh(2.0 * np.concatenate([v, v @ coupled.rows.T], axis=1))
+    W = full_regressor(model, q, v, a, slip, coupled)[..., chosen].reshape(-1, len(chosen))
     return base_of(W, tuple(names[i] for i in chosen))
 
 

@@ -17,8 +17,10 @@ from .effort_checks import check_efforts, checked_gains, estimate_delay
 from .identified import Estimate, Identification, Residuals, Validation, identified_model
 from .linear_fit import LinearFit, Rows, linear_fit
 from .recorded.recording import Recording
-from .regressor_columns import columns_of, full_regressor, parameters_of
-from .recorded.signals import Prepared, decimation, low_pass, noise_correlation, prepare
+from .recorded.signals import REST, Prepared, decimation, low_pass, noise_correlation, prepare
+from .recorded.sticking import sticking
+from .regressor_columns import columns_of, full_regressor, motor_columns
+from .transmission import CoupledMotors, Transmission
 from .unknowns import Unknowns, unknowns
 
 Array = NDArray[np.float64]
@@ -30,6 +32,7 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
              validation: Recording | None = None, holdout: float = 0.2, rotors: bool = True, friction: bool = True,
              cutoff: float | None = None, smoothing: float = SMOOTHING, delay: float | str = "estimate",
              gains: ArrayLike | dict[str, float] | str | None = None, prior: float = 0.1, robust: bool = True,
+             slowest: float = REST, transmission: Transmission | None = None,
              progress: Progress | None = None) -> Identification:
     """The model whose efforts are those of the recording, physically consistent by construction.
 
@@ -39,10 +42,14 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     None: from the positions. smoothing: speed (rad/s, m/s) of `friction_effort`. delay (s): of efforts behind states,
     or "estimate". gains: factors from what was recorded to N m or N, per joint, names → factors, or "estimate" (against
     the description). prior: weight of the description along what the recording does not show, see `consistent_fit`.
-    robust: outliers count less. progress: called with a line at each step. `RbdError` says what is wrong with data.
+    robust: outliers count less. slowest (rad/s, m/s): slower joints stick, and their efforts are left out meanwhile,
+    unless `friction` is False; 0 where torque is measured at the link. transmission: of a coupled wrist;
+    rotors and friction of its motors on more than one joint are unknown, too. progress: called with a line at each
+    step. `RbdError` says what is wrong with data.
     """
     smoothing = positive(smoothing, "smoothing", "speed")
     weight = positive(prior, "prior", "weight")
+    slow = positive(slowest, "slowest", "speed, or 0") if slowest and friction else 0.0
     if not isinstance(holdout, int | float) or not 0.0 <= holdout <= 0.8:
         raise RbdError(f"holdout must be a share from 0 to 0.8, got {shown(holdout)}")
     tell = progress or (lambda line: None)
@@ -50,19 +57,21 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
         raise RbdError(f"model '{model.name}' has no joints: nothing can be identified")
     fixed_delay = None if delay == "estimate" else _seconds(delay)
     tell("reading and filtering")
-    prepared = prepare(model, recording, cutoff, fixed_delay or 0.0, smoothing)
+    motors = CoupledMotors.none(model.nv) if transmission is None else _transmission(transmission).coupled(model)
+    prepared = prepare(model, recording, cutoff, fixed_delay or 0.0, smoothing, motors.rows)
     findings = list(prepared.notes)
     check = check_efforts(model, prepared.pieces)
     gain, notes = checked_gains(model, gains, check)
     findings += notes if gains is not None else check.findings
-    rows = stacked(model, prepared, gain)
-    unknown = unknowns(model, rows, mode, body, rotors, friction, prepared.still)
+    rows = stacked(model, prepared, gain, motors, slow)
+    findings += _left_out(model, rows)
+    unknown = unknowns(model, rows, mode, body, rotors, friction, prepared.still, motors)
     findings += unknown.notes
     known = _known(unknown)
     columns = unknown.columns
     if not len(columns):
         raise RbdError("nothing is unknown: no body, and rotors and friction are left out")
-    base = structural_base(model, columns)
+    base = structural_base(model, columns, motors)
     fitted, held = _split(rows, 0.0 if validation is not None else float(holdout))
     tell(f"{base.rank} base parameters of {len(columns)}, {fitted.y.size} efforts")
     lag = fixed_delay or 0.0
@@ -73,8 +82,8 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
             break
         lag += more
         tell(f"efforts {1e3 * lag:.1f} ms behind the states")
-        prepared = prepare(model, recording, prepared.cutoff, lag, smoothing)
-        rows = stacked(model, prepared, gain)
+        prepared = prepare(model, recording, prepared.cutoff, lag, smoothing, motors.rows)
+        rows = stacked(model, prepared, gain, motors, slow)
         fitted, held = _split(rows, 0.0 if validation is not None else float(holdout))
     if lag and fixed_delay is None:
         findings.append(f"efforts are {1e3 * abs(lag):.1f} ms {'behind' if lag > 0.0 else 'ahead of'} the states: "
@@ -92,12 +101,13 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     judged = held
     if validation is not None:
         tell("validation")
-        other = prepare(model, validation, prepared.cutoff, lag, smoothing)
+        other = prepare(model, validation, prepared.cutoff, lag, smoothing, motors.rows)
         findings += [f"validation: {note}" for note in other.notes if "left out" in note]
-        judged = stacked(model, other, gain)
+        judged = stacked(model, other, gain, motors, slow)
+        findings += [f"validation: {note}" for note in _left_out(model, judged)]
     free = known.copy()
     free[columns[base.independent]] += linear.beta
-    residual, shown_rows = _judge(model, fitted, judged, predicted, free)
+    residual, shown_rows = _judge(fitted, judged, unknown.theta, predicted, free)
     estimates, unseen = _estimates(unknown, base.matrix, base.names, linear, part)
     if mode != "payload" and friction:
         unseen += tuple(f"{what}({model.velocity_names[j]})" for j in prepared.still for what in ("viscous", "coulomb"))
@@ -108,7 +118,8 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     return Identification(
         model=result, smoothing=smoothing, offset=offset, load=load, residual=residual, confidence=estimates,
         unidentifiable=unseen, findings=tuple(findings), base=base, condition=linear.condition, delay=lag, gains=gain,
-        cutoff=prepared.cutoff, duration=prepared.duration, prior=model, mode=mode, validation=shown_rows)
+        cutoff=prepared.cutoff, duration=prepared.duration, prior=model, mode=mode, validation=shown_rows,
+        transmission=transmission and transmission.identified(theta[len(theta) - motors.parameters.size:]))
 
 
 def _seconds(value: Any) -> float:
@@ -121,6 +132,12 @@ def _seconds(value: Any) -> float:
     return number
 
 
+def _transmission(given: object) -> Transmission:
+    if not isinstance(given, Transmission):
+        raise RbdError(f"transmission: expected rbd.Transmission, got {shown(given)}")
+    return given
+
+
 def _known(unknown: Unknowns) -> Array:
     """θ with zeros where the fit has something to say; a body that gets a load keeps its own."""
     known = np.array(unknown.theta)
@@ -128,21 +145,32 @@ def _known(unknown: Unknowns) -> Array:
     return known
 
 
-def stacked(model: RobotModel, prepared: Prepared, gain: Array) -> Rows:
+def stacked(model: RobotModel, prepared: Prepared, gain: Array, motors: CoupledMotors, slowest: float) -> Rows:
     """Regressor and efforts of all pieces, filtered alike, at few samples per cycle of the cutoff frequency."""
-    X, y = [], []
+    X, y, told = [], [], []
     coulomb = columns_of(model, "coulomb")
     for piece in prepared.pieces:
-        Y = full_regressor(model, piece.q, piece.v, piece.a, np.zeros_like(piece.slip))
+        Y = full_regressor(model, piece.q, piece.v, piece.a, np.zeros_like(piece.slip), motors)
         rows = decimation(prepared, piece)
         Y = low_pass(Y, piece.rate, prepared.cutoff)[rows]
-        Y[:, np.arange(model.nv), coulomb.start + np.arange(model.nv)] = piece.slip[rows]
+        Y[:, np.arange(model.nv), coulomb.start + np.arange(model.nv)] = piece.slip[rows, :model.nv]
+        Y[..., motor_columns(model, len(motors.names), "coulomb")] = piece.slip[rows, None, model.nv:] * motors.rows.T
         X.append(Y)
         y.append(gain * piece.tau[rows])
-    measured = np.ones(model.nv, dtype=bool)
-    measured[list(prepared.unmeasured)] = False
+        told.append(~sticking(piece, prepared.cutoff, slowest, motors.rows)[rows])
+    measured = np.concatenate(told)
+    measured[:, list(prepared.unmeasured)] = False
     return Rows(np.concatenate(X), np.concatenate(y), tuple(len(part) for part in y), measured,
                 noise_correlation(prepared, prepared.pieces[0]))
+
+
+def _left_out(model: RobotModel, rows: Rows) -> list[str]:
+    """Joints that stand for a while."""
+    shares = 1.0 - rows.measured.mean(axis=0)
+    stuck = [f"{name} {100.0 * share:.0f} %" for name, share in zip(model.velocity_names, shares, strict=True)
+             if 0.05 < share < 1.0]
+    return [f"efforts of joints while they stand, left out, for they may be anything: {', '.join(stuck)} of the time"
+            ] if stuck else []
 
 
 def _split(rows: Rows, holdout: float) -> tuple[Rows, Rows | None]:
@@ -153,16 +181,16 @@ def _split(rows: Rows, holdout: float) -> tuple[Rows, Rows | None]:
         return rows, None
     ends = np.minimum(np.cumsum(rows.lengths), cut)
     lengths = np.diff(np.concatenate([[0], ends]))
-    first = Rows(rows.X[:cut], rows.y[:cut], tuple(int(k) for k in lengths if k), rows.measured,
+    first = Rows(rows.X[:cut], rows.y[:cut], tuple(int(k) for k in lengths if k), rows.measured[:cut],
                  rows.correlation)
-    return first, Rows(rows.X[cut:], rows.y[cut:], (n - cut,), rows.measured, rows.correlation)
+    return first, Rows(rows.X[cut:], rows.y[cut:], (n - cut,), rows.measured[cut:], rows.correlation)
 
 
-def _judge(model: RobotModel, fitted: Rows, judged: Rows | None, theta: Array,
+def _judge(fitted: Rows, judged: Rows | None, prior: Array, theta: Array,
            free: Array) -> tuple[Residuals, Validation]:
     """Relative residuals before and after, where it was fitted and where not."""
     rows = fitted if judged is None else judged
-    before, after, linear = (rows.X @ x for x in (parameters_of(model), theta, free))
+    before, after, linear = (rows.X @ x for x in (prior, theta, free))
     residual = Residuals(
         _relative(rows, before), _relative(rows, after), _relative(rows, linear), _overall(rows, before),
         _overall(rows, after), _overall(rows, linear), _overall(fitted, fitted.X @ theta), judged is not None)
@@ -170,14 +198,13 @@ def _judge(model: RobotModel, fitted: Rows, judged: Rows | None, theta: Array,
 
 
 def _relative(rows: Rows, found: Array) -> Array:
-    """‖τ − τ̂‖ / ‖τ‖ per joint; NaN where it was not measured."""
-    size = np.linalg.norm(rows.y, axis=0)
-    off = np.linalg.norm(rows.y - found, axis=0)
-    return np.where(rows.measured & (size > 0.0), off / np.where(size > 0.0, size, 1.0), np.nan)
+    """‖τ − τ̂‖ / ‖τ‖ per joint; NaN where nothing was measured."""
+    off, size = (np.linalg.norm(x * rows.measured, axis=0) for x in (rows.y - found, rows.y))
+    return np.where(size > 0.0, off / np.where(size > 0.0, size, 1.0), np.nan)
 
 
 def _overall(rows: Rows, found: Array) -> float:
-    off, size = (np.linalg.norm(x[:, rows.measured]) for x in (rows.y - found, rows.y))
+    off, size = (np.linalg.norm(x[rows.measured]) for x in (rows.y - found, rows.y))
     return float(off / size) if size > 0.0 else float("nan")
 
 

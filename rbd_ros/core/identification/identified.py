@@ -16,6 +16,7 @@ from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
 from .base_parameters import BaseParameters
 from .regressor_columns import columns_of, follower_rotors, inertia_of
+from .transmission import Transmission
 from .unknowns import Unknowns
 from .urdf_writer import rewritten
 
@@ -69,7 +70,8 @@ class Identification:
     of mode "payload", on top of what the body weighed, in the frame of its link. confidence: base parameters with
     intervals; unidentifiable: names of those that the recording does not show, whose values are the description's.
     findings: what was found, left out and is doubtful, in words. delay (s), gains (nv,): applied to the efforts.
-    cutoff: of the filter, Hz. prior: the model that it began with.
+    cutoff: of the filter, Hz. prior: the model that it began with. transmission: with the rotors and the friction of
+    motors on more than one joint, where there are any; no URDF and no node knows of them.
     """
 
     model: RobotModel
@@ -89,6 +91,7 @@ class Identification:
     prior: RobotModel
     mode: str
     validation: Validation
+    transmission: Transmission | None = None
 
     @property
     def friction(self) -> Friction:
@@ -97,7 +100,9 @@ class Identification:
 
     def effort(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
         """What the motors must do: inverse dynamics, friction and offset, (nv,) or (N, nv), N m or N."""
-        return inverse_dynamics(self.model, q, v, a) + friction_effort(self.model, v, self.smoothing) + self.offset
+        found = inverse_dynamics(self.model, q, v, a) + friction_effort(self.model, v, self.smoothing) + self.offset
+        return found if self.transmission is None else found + self.transmission.effort(self.model, v, a,
+                                                                                       self.smoothing)
 
     def write_urdf(self, path: str | os.PathLike[str], source: str | os.PathLike[str]) -> None:
         """The description `source` (file or XML text, that of the model identified) with the new inertials, damping,

@@ -5,8 +5,10 @@ Filtered residuals are correlated in time: the covariance is `A⁻¹ B A⁻¹` w
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +27,8 @@ REFINEMENTS = 3
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Stacked efforts: X (N, nv, p) and y (N, nv) of pieces with these lengths; joints (nv,) that are
-    measured. correlation (K,): of white noise after the filter, at 0, 1, … samples."""
+    """Stacked efforts: X (N, nv, p) and y (N, nv) of pieces with these lengths; measured (N, nv):
+    efforts that say something. correlation (K,): of white noise after the filter, at 0, 1, … samples."""
 
     X: Array
     y: Array
@@ -65,30 +67,35 @@ def linear_fit(rows: Rows, robust: bool = True, intervals: bool = True) -> Linea
     intervals the covariance is zero.
     """
     n, nv, p = rows.X.shape
-    count = n * int(rows.measured.sum())
+    told = rows.measured
+    count = int(told.sum())
     if count < 2 * p:
         raise RbdError(f"{count} efforts for {p} parameters: the recording is too short, or the cutoff too low")
-    sigma = np.where(rows.measured, np.maximum(np.std(rows.y, axis=0), 1e-12), np.inf)
+    sigma = np.maximum(_per_joint(np.std, rows.y, told), 1e-12)
     huber = np.ones((n, nv))
     beta = np.zeros(p)
     for _ in range(ROUNDS):
-        weights = np.where(rows.measured, huber / np.where(rows.measured, sigma, 1.0) ** 2, 0.0)
+        weights = np.where(told, huber / sigma**2, 0.0)
         beta, inverse, condition, seen, lost = _solve(rows.X, rows.y, weights)
         residual = rows.y - rows.X @ beta
         floor = FINEST * np.maximum(np.abs(rows.y).max(axis=0), 1e-9)
         if robust:    # 1.4826 median|r|: the standard deviation of normal ones, whatever outliers do
-            spread = 1.4826 * np.median(np.abs(residual), axis=0)
-            sigma = np.where(rows.measured, np.maximum(spread, floor), np.inf)
-            size = np.abs(residual) / np.where(rows.measured, sigma, 1.0)
-            huber = np.minimum(1.0, HUBER / np.maximum(size, HUBER))
+            sigma = np.maximum(1.4826 * _per_joint(np.median, np.abs(residual), told), floor)
+            huber = np.minimum(1.0, HUBER / np.maximum(np.abs(residual) / sigma, HUBER))
         else:
-            sigma = np.where(rows.measured, np.maximum(np.std(residual, axis=0), floor), np.inf)
-    outliers = int(np.sum((np.abs(residual) > OUTLIER * sigma) & rows.measured))
+            sigma = np.maximum(_per_joint(np.std, residual, told), floor)
+    outliers = int(np.sum((np.abs(residual) > OUTLIER * sigma) & told))
     covariance = _covariance(rows, residual, weights, inverse) if intervals else np.zeros((p, p))
     if lost is not None:
         covariance[lost, :] = covariance[:, lost] = 0.0
         covariance[lost, lost] = np.inf
     return LinearFit(beta, covariance, sigma, weights, condition, seen, outliers)
+
+
+def _per_joint(measure: Callable[[Array], np.floating[Any]], values: Array, told: NDArray[np.bool_]) -> Array:
+    """Of each column's values that tell something; infinite where none does."""
+    return np.array([float(measure(column[there])) if there.any() else np.inf
+                     for column, there in zip(values.T, told.T, strict=True)])
 
 
 def _solve(X: Array, y: Array, weights: Array) -> tuple[Array, Array, float, int, NDArray[np.int64] | None]:
@@ -132,15 +139,17 @@ def _covariance(rows: Rows, residual: Array, weights: Array, inverse: Array) -> 
     white = np.zeros(2 * LAGS)
     white[:len(rows.correlation)] = rows.correlation[:2 * LAGS]
     band = float(white @ taper) * 2.0 - 1.0    # density of filtered noise where parameters act, over its mean
-    for j in np.flatnonzero(rows.measured):
+    for j in np.flatnonzero(rows.measured.any(axis=0)):
+        told = rows.measured[:, j]
         level = float(weights[:, j].max())
         huber = weights[:, j] / level
-        wx = rows.X[:, j] * level
+        wx = rows.X[:, j] * (level * told)[:, None]
         r = residual[:, j] * huber    # the scores of a robust estimate
         inner, total = inner + float(np.sum(huber >= 1.0 - 1e-9)), total + float(np.sum(huber))
-        taken = min(band * float(np.sum(inverse @ inverse.T * (wx.T @ (wx * huber[:, None]))) / level), 0.7 * len(r))
-        variance = float(r @ r) / (len(r) - taken)
-        own = _autocovariance(r, spans)
+        taken = min(band * float(np.sum(inverse @ inverse.T * (wx.T @ (wx * huber[:, None]))) / level),
+                    0.7 * float(told.sum()))
+        variance = float(r @ r) / (float(told.sum()) - taken)
+        own = _autocovariance(r, told, spans)
         for part, gamma in zip(B, (variance * white, own), strict=True):
             part += wx.T @ _spread_out(wx, gamma * taper, spans)
     factor = (total / max(inner, 0.5 * total)) ** 2    # Σ w for Σ ψ'
@@ -152,14 +161,14 @@ def _covariance(rows: Rows, residual: Array, weights: Array, inverse: Array) -> 
     return covariance
 
 
-def _autocovariance(r: Array, spans: list[slice]) -> Array:
-    """Of residuals, at 0 … 2 LAGS − 1 samples."""
+def _autocovariance(r: Array, told: NDArray[np.bool_], spans: list[slice]) -> Array:
+    """Of residuals, zero where nothing is told, at 0 … 2 LAGS − 1 samples."""
     if not spans:    # short pieces only: as if uncorrelated
-        return float(r @ r) / len(r) * np.eye(1, 2 * LAGS)[0]
-    found = [[float(r[s][:-lag or None] @ r[s][lag:]), s.stop - s.start - lag]
-             for lag in range(2 * LAGS) for s in spans]
+        return float(r @ r) / float(told.sum()) * np.eye(1, 2 * LAGS)[0]
+    count = told.astype(np.float64)
+    found = [[float(x[s][:-lag or None] @ x[s][lag:]) for x in (r, count)] for lag in range(2 * LAGS) for s in spans]
     sums: Array = np.array(found).reshape(2 * LAGS, len(spans), 2).sum(axis=1)
-    return sums[:, 0] / sums[:, 1]
+    return sums[:, 0] / np.maximum(sums[:, 1], 1.0)
 
 
 def _spread_out(x: Array, gamma: Array, spans: list[slice]) -> Array:

@@ -1,6 +1,7 @@
 """The unknowns of identification and their columns: ten numbers per body, and per joint rotor, friction and offset.
 
-`τ = Y π + I_r a + d v + c tanh(v / s) + o`, linear in θ = [π (10·nb), I_r (nv), d (nv), c (nv), o (nv)].
+`τ = Y π + I_r a + d v + c tanh(v / s) + o`, linear in θ = [π (10·nb), I_r (nv), d (nv), c (nv), o (nv)]. Motors on more
+than one joint, if there are any, have three numbers each at the end: all their rotors, then d, then c.
 """
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from ..model.assembly import Description
 from ..model.inertia import Inertia
 from ..model.joints import primitives
 from ..model.robot_model import RobotModel
+from .transmission import PER_MOTOR, CoupledMotors
 
 Array = NDArray[np.float64]
 INERTIAL = ("m", "mx", "my", "mz", "ixx", "ixy", "iyy", "ixz", "iyz", "izz")
@@ -19,10 +21,13 @@ PER_JOINT = ("rotor", "viscous", "coulomb", "offset")
 AT_ONCE = 4000    # states
 
 
-def parameter_names(model: RobotModel) -> tuple[str, ...]:
-    """Names of θ: `m(link)`, `ixy(link)`, …, `rotor(joint)`, `viscous(joint)`, `coulomb(joint)`, `offset(joint)`."""
+def parameter_names(model: RobotModel, motors: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Names of θ: `m(link)`, `ixy(link)`, …, `rotor(joint)`, `viscous(joint)`, `coulomb(joint)`, `offset(joint)`, and
+    `rotor(motor name)`, … of motors on more than one joint.
+    """
     return (*(f"{what}({body})" for body in model.body_names for what in INERTIAL),
-            *(f"{what}({joint})" for what in PER_JOINT for joint in model.velocity_names))
+            *(f"{what}({joint})" for what in PER_JOINT for joint in model.velocity_names),
+            *(f"{what}(motor {motor})" for what in PER_MOTOR for motor in motors))
 
 
 def columns_of(model: RobotModel, what: str) -> slice:
@@ -34,10 +39,23 @@ def columns_of(model: RobotModel, what: str) -> slice:
     return slice(at, at + nv)
 
 
-def full_regressor(model: RobotModel, q: Array, v: Array, a: Array, slip: Array) -> Array:
-    """∂τ/∂θ, (N, nv, 10·nb + 4·nv); slip (N, nv): `tanh(v / s)`, what Coulomb friction is proportional to."""
+def motor_columns(model: RobotModel, count: int, what: str) -> slice:
+    """Where in θ "rotor", "viscous" and "coulomb" of `count` motors on more than one joint are."""
+    at = PARAMETERS * len(model.body_names) + len(PER_JOINT) * model.nv + count * PER_MOTOR.index(what)
+    return slice(at, at + count)
+
+
+def full_regressor(model: RobotModel, q: Array, v: Array, a: Array, slip: Array,
+                   motors: CoupledMotors | None = None) -> Array:
+    """∂τ/∂θ, (N, nv, 10·nb + 4·nv + 3·k); slip (N, nv + k): `tanh(v / s)`, what Coulomb friction is proportional to,
+    of the joints, then of the motors.
+    """
     n, nv, bodies = len(q), model.nv, PARAMETERS * len(model.body_names)
-    out = np.zeros((n, nv, bodies + len(PER_JOINT) * nv))
+    end = bodies + len(PER_JOINT) * nv
+    out = np.zeros((n, nv, end + (0 if motors is None else motors.parameters.size)))
+    if motors is not None:
+        out[..., end:] = motors.regressor(v, a, slip[:, nv:])
+        slip = slip[:, :nv]
     for part in (slice(k, min(k + AT_ONCE, n)) for k in range(0, n, AT_ONCE)):
         out[part, :, :bodies] = inertial_regressor(model, q[part], v[part], a[part])
     own = np.arange(nv)

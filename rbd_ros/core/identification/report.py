@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..errors import RbdError
 from .identified import Identification
 from .regressor_columns import felt_rotors
+from .transmission import PER_MOTOR
 
 Array = NDArray[np.float64]
 POINTS = 1500        # of a curve
@@ -53,7 +54,20 @@ def joint_rows(result: Identification) -> list[list[str]]:
                             ("offset", result.offset[j])):
             values.append(f"{value:.4g}" if f"{what}({name})" in alone else "–")
         rows.append([name, _percent(r.before[j]), _percent(r.after[j]), *values])
-    return rows
+    return rows + _motor_rows(result, alone)
+
+
+def _motor_rows(result: Identification, alone: set[str]) -> list[list[str]]:
+    """Of motors on more than one joint."""
+    if result.transmission is None:
+        return []
+    motors = result.transmission.coupled(result.model)
+    found = []
+    for k, name in enumerate(motors.names):
+        shown = [f"{x:.4g}" if f"{what}(motor {name})" in alone else "–"
+                 for what, x in zip(PER_MOTOR, motors.parameters[k::len(motors.names)], strict=True)]
+        found.append([f"motor {name}", "", "", shown[1], shown[2], shown[0], ""])
+    return found
 
 
 def _alone(result: Identification) -> set[str]:

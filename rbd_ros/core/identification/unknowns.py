@@ -11,7 +11,8 @@ from ..errors import RbdError, unknown_name
 from ..model.robot_model import RobotModel
 from .consistency import IDENTITY, REACH, SIZE, body_map, parameters_of_pseudo_inertia, prior_factor
 from .linear_fit import Rows
-from .regressor_columns import PER_JOINT, columns_of, parameters_of, rigid_groups
+from .regressor_columns import PER_JOINT, columns_of, motor_columns, parameters_of, rigid_groups
+from .transmission import PER_MOTOR, CoupledMotors
 
 Array = NDArray[np.float64]
 MODES = ("full", "payload", "friction")
@@ -61,7 +62,7 @@ class Unknowns:
 
 
 def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors: bool, friction: bool,
-             still: tuple[int, ...] = ()) -> Unknowns:
+             still: tuple[int, ...] = (), motors: CoupledMotors | None = None) -> Unknowns:
     """Of a mode; `RbdError` for one that is none, or a payload on no body. Of joints that stand still only the offset
     is unknown.
     """
@@ -69,7 +70,8 @@ def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors:
         raise unknown_name("mode", mode, MODES)
     if (mode == "payload") != (body is not None):
         raise RbdError("body: the mode \"payload\", and only this one, needs the body that carries the load")
-    theta = parameters_of(model)
+    motors = motors or CoupledMotors.none(model.nv)
+    theta = np.concatenate([parameters_of(model), motors.parameters])
     notes: list[str] = []
     bodies: list[tuple[str, int, Array]] = []
     felt = np.abs(rows.X).reshape(-1, rows.X.shape[-1]).max(axis=0) > 0.0
@@ -85,13 +87,19 @@ def unknowns(model: RobotModel, rows: Rows, mode: str, body: str | None, rotors:
               *(["viscous", "coulomb", "offset"] if friction else [])]
     moving = np.setdiff1d(np.arange(model.nv), still)
     scalars = np.concatenate([np.zeros(0, dtype=np.int64), *(
-        columns_of(model, what).start + (np.arange(model.nv) if what == "offset" else moving) for what in wanted)])
+        columns_of(model, what).start + (np.arange(model.nv) if what == "offset" else moving) for what in wanted),
+        *(motor_columns(model, len(motors.names), what).start + np.flatnonzero(motors.rows[:, moving].any(axis=1))
+          for what in wanted if what in PER_MOTOR)]).astype(np.int64)
     size = np.sqrt(np.mean(rows.y**2, axis=0))    # of each joint's effort
     spread = []
     for what in PER_JOINT:
         column = np.sqrt(np.mean(np.stack([rows.X[:, j, columns_of(model, what).start + j] for j in range(model.nv)])
                                  ** 2, axis=1))
         spread.append(JOINT_SPREAD * np.maximum(size, 1e-9) / np.maximum(column, SLOWEST))
+    for what in PER_MOTOR:
+        column = rows.X[..., motor_columns(model, len(motors.names), what)]
+        felt_by = np.where(motors.rows.T != 0.0, np.maximum(size, 1e-9)[:, None], 0.0).max(axis=0)
+        spread.append(JOINT_SPREAD * felt_by / np.maximum(np.sqrt(np.mean(column**2, axis=0)).max(axis=0), SLOWEST))
     per_joint = np.concatenate([np.zeros(PARAMETERS * len(model.body_names)), *spread])
     offsets = columns_of(model, "offset")
     lower = np.where((scalars >= offsets.start) & (scalars < offsets.stop), -np.inf, 0.0)

@@ -18,8 +18,10 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import States, states
 from ..hybrid import prescribed_mask
+from ..bodies.joint_wrenches import Loaded
 from ..inverse import inverse_dynamics
 from ..mass_matrix import mass_matrix
+from .constraint_wrenches import carry
 from .least_effort import OutOfLimits, least_effort
 from .values import evaluate
 
@@ -29,16 +31,18 @@ CONSISTENT = 1e-8         # residual relative to the largest terms that still pa
 NEGLIGIBLE = 1e-9         # residual (m/s², rad/s²) that always does; of efforts, what accelerates the heaviest so much
 
 
-class ConstrainedInverse(NamedTuple):
-    """`effort` (nv,), with the passive ones as given, and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; `rank` of A_p,
-    the constraints' columns of passive coordinates (int); `residual`: largest remaining passive effort. A batch
-    adds an axis.
-    """
-
+class _ConstrainedInverse(NamedTuple):
     effort: Array
     multipliers: Array
     rank: Any
     residual: Any
+
+
+class ConstrainedInverse(_ConstrainedInverse, Loaded):
+    """`effort` (nv,), with the passive ones as given, and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; `rank` of A_p,
+    the constraints' columns of passive coordinates (int); `residual`: largest remaining passive effort. A batch
+    adds an axis. If asked for, `joint_wrenches`.
+    """
 
 
 class Particular(NamedTuple):
@@ -70,7 +74,8 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
                                  a: ArrayLike, actuated: ArrayLike | Sequence[str], minimize: str = "multipliers",
                                  weights: ArrayLike | None = None, passive_effort: ArrayLike | None = None, *,
                                  preferred_effort: ArrayLike | None = None, effort_limit: ArrayLike | None = None,
-                                 external_wrenches: Any = None, check_acceleration: bool = True) -> ConstrainedInverse:
+                                 external_wrenches: Any = None, check_acceleration: bool = True,
+                                 joint_wrenches: bool = False) -> ConstrainedInverse:
     """Efforts of the actuated coordinates that give accelerations a (nv,) or (N, nv) at (q, v): K eq. 56–66.
 
     actuated: mask (nv,) bool, or names of joints or coordinates. minimize, where actuators are redundant:
@@ -81,7 +86,8 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     efforts of the coordinates that are not actuated (springs, friction), 0 by default; its other entries are ignored.
     All solutions: `constrained_inverse_solutions`. Raises `RbdError` where a contradicts the constraints (unless
     check_acceleration is off), the actuators cannot give it, naming the rank, the actuated joints and the residual, or
-    not within the limits, naming the coordinate.
+    not within the limits, naming the coordinate. joint_wrenches=True adds what the joints carry to the result, with the
+    multipliers' share.
     """
     if minimize not in MINIMIZE:
         raise unknown_name("quantity to minimize", minimize, MINIMIZE)
@@ -103,9 +109,12 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
         raise RbdError("weights, preferred_effort and effort_limit are those of efforts: they need minimize='effort'")
     effort = p.effort(lam)
     p.given.finite(effort=effort, multipliers=lam)
-    if p.given.batch is None:
-        return ConstrainedInverse(effort, lam, int(p.rank), float(p.residual))
-    return ConstrainedInverse(effort, lam, p.rank, p.residual)
+    result = (ConstrainedInverse(effort, lam, int(p.rank), float(p.residual)) if p.given.batch is None
+              else ConstrainedInverse(effort, lam, p.rank, p.residual))
+    if joint_wrenches:
+        q, v, a = p.given.arrays[:3]
+        carry(result, model, constraints, q, v, external_wrenches, a)
+    return result
 
 
 def particular(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, a: ArrayLike,

@@ -15,6 +15,7 @@ from ...actuation.friction import SMOOTHING
 from ...errors import RbdError
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
+from .cutoff import chosen_cutoff
 from .recording import Recording
 
 Array = NDArray[np.float64]
@@ -28,14 +29,13 @@ STILL = 1e-3         # rad or m: a joint that moves less than this stands still
 LARGEST = 1e9        # of any number: nothing that a robot measures
 SAMPLES_PER_CYCLE = 10.0    # of the cutoff frequency, where the regressor is computed
 MARGIN = 2.5         # periods of the cutoff frequency at both ends of a piece, which two filters reach
-SHARE = 0.9995       # of the power of velocities, below the frequency that the cutoff is chosen from
-CUTOFF_FACTOR, LOWEST_CUTOFF, HIGHEST_CUTOFF = 4.0, 4.0, 40.0    # Hz
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Even samples of one stretch of motion: t (N,), q, v, a, tau (N, nv), all filtered alike. slip (N, nv): what
-    Coulomb friction is proportional to, `tanh(v / s)`; it jumps, so it is filtered as the efforts are, at full rate.
+    """Even samples of one stretch of motion: t (N,), q, v, a, tau (N, nv), all filtered alike. slip (N, nv + k): what
+    Coulomb friction is proportional to, `tanh(v / s)`, of the joints and of k motors on more than one joint; it jumps,
+    so it is filtered as the efforts are, at full rate.
     """
 
     t: Array
@@ -67,9 +67,10 @@ class Prepared:
 
 
 def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None, delay: float = 0.0,
-            smoothing: float = SMOOTHING) -> Prepared:
+            smoothing: float = SMOOTHING, motors: Array | None = None) -> Prepared:
     """The recording in the model's order, cleaned, filtered below `cutoff` (Hz; None: chosen from the positions) and
     differentiated; efforts are read `delay` (s) later than states. smoothing (rad/s, m/s): of the Coulomb friction.
+    motors (k, nv): motors on more than one joint, speeds per joint speed.
     `RbdError` where nothing of use is left.
     """
     if not isinstance(recording, Recording):
@@ -95,9 +96,13 @@ def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None
     even = [piece for piece in even if len(piece.t) >= FEWEST]
     if not even:
         raise RbdError(f"{recording.source}: no piece is as long as {FEWEST} samples and the delay")
-    chosen = _cutoff(even, rate) if cutoff is None else positive(cutoff, "cutoff", "frequency")
+    if cutoff is None:
+        longest = max(even, key=lambda piece: len(piece.t)).q
+        chosen = chosen_cutoff(longest[:, np.ptp(longest, axis=0) >= STILL], rate)
+    else:
+        chosen = positive(cutoff, "cutoff", "frequency")
     chosen = min(chosen, 0.4 * rate)
-    pieces = tuple(_filtered(piece, rate, chosen, smoothing) for piece in even)
+    pieces = tuple(_filtered(piece, rate, chosen, smoothing, motors) for piece in even)
     _compare_velocities(model, even, pieces, notes)
     moving = tuple(run for piece in pieces for run in _moving(piece))
     rest = sum(len(piece.t) / piece.rate for piece in pieces) - sum(len(run.t) / run.rate for run in moving)
@@ -193,23 +198,6 @@ def _evened(recording: Recording, rate: float, delay: float) -> Piece:
     return Piece(at + recording.t[0], q, v, nothing, tau, nothing)
 
 
-def _cutoff(pieces: list[Piece], rate: float) -> float:
-    """Four times the frequency below which almost all power of the velocities is."""
-    piece = max(pieces, key=lambda piece: len(piece.t))
-    moving = np.ptp(piece.q, axis=0) >= STILL
-    q = piece.q[:, moving] - piece.q[:, moving].mean(axis=0)
-    window = np.hanning(len(q))[:, None]
-    power = np.abs(np.fft.rfft(q * window, axis=0)) ** 2
-    f = np.fft.rfftfreq(len(q), 1.0 / rate)
-    below = f < 0.25 * rate
-    floor = np.median(power[f > 0.25 * rate], axis=0) if (f > 0.25 * rate).any() else 0.0
-    speed = (np.maximum(power - 4.0 * floor, 0.0) * f[:, None] ** 2)[below]
-    total = speed.sum(axis=0)
-    share = np.cumsum(speed, axis=0) / np.where(total > 0.0, total, 1.0)
-    each = [float(f[below][np.searchsorted(column, SHARE)]) for column in share.T if column[-1] > 0.5]
-    return float(np.clip(CUTOFF_FACTOR * max(each, default=1.0), LOWEST_CUTOFF, HIGHEST_CUTOFF))
-
-
 def low_pass(signal: Array, rate: float, cutoff: float) -> Array:
     """Along the first axis, with the response 1 / (1 + (f / cutoff)⁸) and no phase: that of a Butterworth filter of
     order four run forwards and backwards, but the same at every rate. Ends are reflected as odd functions.
@@ -225,7 +213,7 @@ def low_pass(signal: Array, rate: float, cutoff: float) -> Array:
     return filtered
 
 
-def _filtered(piece: Piece, rate: float, cutoff: float, smoothing: float) -> Piece:
+def _filtered(piece: Piece, rate: float, cutoff: float, smoothing: float, motors: Array | None) -> Piece:
     """Filtered and differentiated."""
     from scipy.interpolate import make_interp_spline
 
@@ -235,7 +223,8 @@ def _filtered(piece: Piece, rate: float, cutoff: float, smoothing: float) -> Pie
     rows = slice(0, len(q), step)
     t = piece.t[rows]
     v = spline(piece.t, nu=1)
-    slip = low_pass(np.tanh(v / smoothing), rate, cutoff)
+    speeds = v if motors is None else np.concatenate([v, v @ motors.T], axis=1)
+    slip = low_pass(np.tanh(speeds / smoothing), rate, cutoff)
     return Piece(t, q[rows], v[rows], spline(t, nu=2), tau[rows], slip[rows])
 
 
