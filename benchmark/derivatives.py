@@ -8,7 +8,6 @@ import numpy as np
 import pinocchio as pin
 
 import rbd_ros as rbd
-from rbd_ros.core.dynamics.closed_form import closed_form
 
 from .chains import LENGTHS, chain
 from .robots import pairs
@@ -78,10 +77,10 @@ def iiwa(rounds: int, output: Path) -> dict[str, Any]:
     states = [AMPLITUDE * FREQUENCY**k * np.cos(phase + k * np.pi / 2) for k in range(5)]
     efforts = rbd.inverse_dynamics_time_derivatives(model, *states)
     one = [x[100].copy() for x in states]
-    worst = max(float(np.abs(np.array(closed_form(model, *(x[k] for x in states)).effort) - efforts[k]).max())
+    worst = max(float(np.abs(np.array(rbd.closed_form(model, *(x[k] for x in states)).effort) - efforts[k]).max())
                 for k in range(0, 501, 25)) / float(np.abs(efforts).max())
     times = interleaved({"recursion": lambda: rbd.inverse_dynamics_time_derivatives(model, *one),
-                         "closed form": lambda: closed_form(model, *one)}, min(rounds, 25))
+                         "closed form": lambda: rbd.closed_form(model, *one)}, min(rounds, 25))
     table("iiwa, second-order inverse dynamics (M §6.2)", ["way", "µs"],
           [[name, f"{1e6 * t:.1f}"] for name, t in times.items()])
     print(f"  they agree to {worst:.1e}; M reports 1600 µs for the closed form in MATLAB on another machine")

@@ -35,11 +35,15 @@ from .core.dynamics.bodies.momenta import body_momenta, spatial_inertias
 from .core.dynamics.bodies.operational_space import (
     effective_inertia, inverse_operational_space_inertia, operational_space_inertia,
 )
+from .core.dynamics.closed_form import ClosedForm, closed_form
 from .core.dynamics.constrained.constraint_wrenches import constraint_wrenches
 from .core.dynamics.constrained.forward import ConstrainedForward, constrained_forward_dynamics
 from .core.dynamics.constrained.hybrid import ConstrainedHybrid, constrained_hybrid_dynamics
 from .core.dynamics.constrained.inverse import ConstrainedInverse, constrained_inverse_dynamics
 from .core.dynamics.constrained.projection import project
+from .core.dynamics.constrained.solutions import (
+    Solutions, constrained_hybrid_solutions, constrained_inverse_solutions,
+)
 from .core.dynamics.constrained.values import anchored, constraint_bias, constraint_jacobian, constraint_values
 from .core.dynamics.coriolis import coriolis_matrix
 from .core.dynamics.energy import center_of_mass, centroidal_momentum, kinetic_energy, potential_energy
@@ -56,9 +60,12 @@ from .core.identification.identified import Estimate, Identification
 from .core.identification.recorded.recording import Recording
 from .core.identification.transmission import Transmission
 from .core.model.assembly import Description
-from .core.model.constraints import ConstraintSet, FixedContact, JointCoupling, LoopClosure, UserConstraint
+from .core.model.constraints import (
+    ConstraintSet, FixedContact, JointCoupling, LoopClosure, NonholonomicConstraint, UserConstraint,
+)
 from .core.model.coordinates import Joint, Mimic
 from .core.model.files.constraint_yaml import load_constraints
+from .core.model.files.screws import from_screws
 from .core.model.files.urdf import load_urdf
 from .core.model.inertia import Inertia
 from .core.model.joints import JOINT_TYPES, JointSpec, Primitive
@@ -80,27 +87,27 @@ from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, Elastic
 
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ArticulatedBodies",
-    "BaseParameters", "BodyGoal", "ConstrainedForward", "ConstrainedForwardDerivatives", "ConstrainedHybrid",
-    "ConstrainedInverse", "ConstrainedInverseDerivatives", "ConstraintSet", "DampedDeflection", "Description",
-    "ElasticLaw", "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation",
+    "BaseParameters", "BodyGoal", "ClosedForm", "ConstrainedForward", "ConstrainedForwardDerivatives",
+    "ConstrainedHybrid", "ConstrainedInverse", "ConstrainedInverseDerivatives", "ConstraintSet", "DampedDeflection",
+    "Description", "ElasticLaw", "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation",
     "FeedbackGains", "FeedbackLinearization", "FixedContact", "Forward", "ForwardDerivatives", "Hybrid",
     "HybridDerivatives", "Identification", "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec",
-    "LoopClosure", "Mimic", "MotionLimits", "Motor", "MotorReference", "OptimalMotion", "PlaneLimit", "Primitive",
-    "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel", "SecondDerivatives",
-    "SeriesDrive", "SeriesSpring", "Simulator", "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent",
-    "TimedPath", "Transmission", "Usage", "UserConstraint", "VariableDrive", "anchored", "articulated_bodies",
-    "base_parameters", "bias_effort", "body_accelerations", "body_momenta", "body_velocities", "c_source",
-    "center_of_mass", "centroidal_momentum", "compile_all", "constrained_forward_dynamics",
-    "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics", "constrained_inverse_dynamics",
-    "constrained_inverse_dynamics_derivatives", "constraint_bias", "constraint_jacobian", "constraint_values",
-    "constraint_wrenches", "coriolis_matrix", "effective_inertia", "excitation", "feedback_linearization",
-    "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
-    "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
-    "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional", "identify",
-    "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_dynamics_directional",
-    "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives", "inverse_operational_space_inertia",
-    "jacobian", "joint_wrenches", "kinetic_energy", "lie", "link_efforts", "load_actuation", "load_constraints",
-    "load_urdf", "mass_matrix", "motor_reference", "operational_space_inertia", "optimize_motion",
-    "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path",
+    "LoopClosure", "Mimic", "MotionLimits", "Motor", "MotorReference", "NonholonomicConstraint", "OptimalMotion",
+    "PlaneLimit", "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel",
+    "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "Solutions", "SpecializedModel", "SplineMotion",
+    "StiffnessInput", "Tangent", "TimedPath", "Transmission", "Usage", "UserConstraint", "VariableDrive", "anchored",
+    "articulated_bodies", "base_parameters", "bias_effort", "body_accelerations", "body_momenta", "body_velocities",
+    "c_source", "center_of_mass", "centroidal_momentum", "closed_form", "compile_all", "constrained_forward_dynamics",
+    "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics", "constrained_hybrid_solutions",
+    "constrained_inverse_dynamics", "constrained_inverse_dynamics_derivatives", "constrained_inverse_solutions",
+    "constraint_bias", "constraint_jacobian", "constraint_values", "constraint_wrenches", "coriolis_matrix",
+    "effective_inertia", "excitation", "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives",
+    "forward_dynamics_directional", "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort",
+    "friction_effort_derivatives", "from_screws", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
+    "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives",
+    "inverse_dynamics_directional", "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives",
+    "inverse_operational_space_inertia", "jacobian", "joint_wrenches", "kinetic_energy", "lie", "link_efforts",
+    "load_actuation", "load_constraints", "load_urdf", "mass_matrix", "motor_reference", "operational_space_inertia",
+    "optimize_motion", "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path",
     "spatial_inertias", "specialize", "time_optimal",
 ]

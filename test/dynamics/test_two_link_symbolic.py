@@ -111,13 +111,7 @@ def test_closed_form_on_symbols_gives_the_printed_expressions():
 
 def test_library_gives_the_numbers():
     sizes = {L1: 0.7, L2: 0.4, m1: 2.0, m2: 1.3, g: 9.81}
-    links = {"base": rbd.Inertia.zero()}
-    joints = []
-    for i, (m, L, at) in enumerate(((2.0, 0.7, 0.0), (1.3, 0.4, 0.7))):    # point masses at the ends, about z
-        links[f"l{i}"] = rbd.Inertia(m, np.array([L, 0.0, 0.0]), np.zeros((3, 3)))
-        joints.append(rbd.JointSpec(f"j{i}", "revolute", ["base", "l0"][i], f"l{i}", axis=(0.0, 0.0, 1.0),
-                                    position=np.array([at, 0.0, 0.0])))
-    model = rbd.RobotModel.from_description(rbd.Description("2R", links, tuple(joints), gravity=(0.0, -9.81, 0.0)))
+    model = rbd.sample("two_link_mueller")
     evaluate = sp.lambdify([*Q[0], *Q[1]], sp.Matrix(PRINTED).subs(sizes), "numpy")
     rng = np.random.default_rng(1)
     for _ in range(20):

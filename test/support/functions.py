@@ -19,6 +19,7 @@ def functions(model):
         "gravity_effort": lambda q, v, a: rbd.gravity_effort(model, q),
         "mass_matrix": lambda q, v, a: rbd.mass_matrix(model, q),
         "coriolis_matrix": lambda q, v, a: rbd.coriolis_matrix(model, q, v),
+        "closed_form": lambda q, v, a: rbd.closed_form(model, q, v, a, v).effort,
         "forward_kinematics": lambda q, v, a: rbd.forward_kinematics(model, q),
         "body_velocities": lambda q, v, a: rbd.body_velocities(model, q, v),
         "body_accelerations": lambda q, v, a: rbd.body_accelerations(model, q, v, a),

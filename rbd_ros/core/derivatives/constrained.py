@@ -102,7 +102,8 @@ def constraint_slopes(model: RobotModel, constraints: ConstraintSet, q: Array, v
     """As the entry, of states whose arrays have a batch axis."""
     bound = bound_to(model, constraints)
     if bound.users:
-        raise RbdError("derivatives of constrained dynamics: a UserConstraint does not tell how its A and gamma change")
+        raise RbdError("derivatives of constrained dynamics: functions of a UserConstraint or "
+                       "NonholonomicConstraint do not tell how they change")
     count, nv, m = len(q), model.nv, bound.size
     out = (np.empty((count, m, nv)), np.empty((count, m, nv)), np.empty((count, nv, nv)), np.empty((count, m, nv)))
     constraint_slopes_entry.call(model._block, bound.block, q.reshape(-1), v.reshape(-1), a.reshape(-1),
@@ -128,7 +129,8 @@ def constrained_forward_dynamics_derivatives(
     """Derivatives of `constrained_forward_dynamics` by q, v and tau, whose arguments and errors these are.
 
     `[M −Aᵀ; A 0] (∂a, ∂λ) = (∂τ − ∂ID + ∂(Aᵀ)λ, −∂(A a + Ȧq̇))`. By q on the tangent space, off the manifold too: the
-    constraints are asked of the accelerations only. Not for a `UserConstraint`.
+    constraints are asked of the accelerations only. Not for a `UserConstraint` or
+    `NonholonomicConstraint`.
     """
     given = states(model, positions={"q": q}, rates={"v": v, "tau": tau})
     result = constrained_forward_dynamics(model, constraints, *given.arrays, external_wrenches=external_wrenches)

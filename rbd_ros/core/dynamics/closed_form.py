@@ -1,43 +1,109 @@
 """The equations of motion and their time derivatives in closed form: M eq. 2–57, by matrices over all bodies at once.
 
-For trees of joints with constant S (not exponential coordinates). Dense, O(n²) to O(n³), in NumPy: for insight and
-as a second way to every number of the recursions, not for control rates. Each quantity is a list over the order of
-differentiation, made by the Leibniz rule from M's first derivatives
+For trees of all joints. Dense, O(n²) to O(n³), in NumPy: for insight and as a second way to every number of the
+recursions, not for control rates. Each quantity is a list over the order of differentiation, made by the Leibniz rule
+from M's first derivatives
 
     Ȧ = A a − A a A  (eq. 19),    J = A X  (eq. 9),    U̇ = −b U  (after eq. 36),
 
-which stay right for joints of several coordinates, where M's shortcut J̇ = −A a J (eq. 12, from a X = 0) is not.
+which stay right for joints of several coordinates, where M's shortcut J̇ = −A a J (eq. 12, from a X = 0) is not. Of
+exponential coordinates and cams X = S(q) has derivatives, too: those of `joint_kinds`.
 """
 from __future__ import annotations
 
-from math import comb
+from math import comb, factorial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..compile import entry
 from ..errors import RbdError
 from ..lie import se3, so3
+from ..lie.spatial import scale, unit
 from ..model import block
+from ..model.block import integer, node
 from ..model.inertia import Array
+from ..model.joint_kinds import CAM, series_dual, series_rate, series_size
 from ..model.joints import Primitive
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, numbered, states
 
 
 class ClosedForm(NamedTuple):
-    """Lists by order of differentiation, 0 … N: `mass`, `coriolis` (M eq. 20, 22), `skew_coriolis` (C̄, M eq. 54)
-    (nv, nv); `gravity`, `external`, `effort` (nv,); and the matrices they are made of: `A` (6n, 6n), `J` (6n, nv).
+    """By order of differentiation 0 … N, the first axis (the second of a batch): `mass`, `coriolis` (M eq. 20, 22),
+    `skew_coriolis` (C̄, M eq. 54) (N + 1, nv, nv); `gravity`, `external`, `effort` (N + 1, nv); and the matrices that
+    they are made of, to order N + 1: `A` (N + 2, 6n, 6n), `J` (N + 2, 6n, nv) of n nodes. The first derivatives are
+    also called `mass_dot`, …, the second `mass_ddot`, ….
     """
 
-    mass: list[Array]
-    coriolis: list[Array]
-    skew_coriolis: list[Array]
-    gravity: list[Array]
-    external: list[Array]
-    effort: list[Array]
-    A: list[Array]
-    J: list[Array]
+    mass: Array
+    coriolis: Array
+    skew_coriolis: Array
+    gravity: Array
+    external: Array
+    effort: Array
+    A: Array
+    J: Array
+
+    @property
+    def mass_dot(self) -> Array:
+        """Ṁ (nv, nv), M eq. 29, 30."""
+        return _of_order(self.mass, 1, 3)
+
+    @property
+    def mass_ddot(self) -> Array:
+        """M̈ (nv, nv), M eq. 40–44."""
+        return _of_order(self.mass, 2, 3)
+
+    @property
+    def coriolis_dot(self) -> Array:
+        """Ċ (nv, nv), M eq. 31–35."""
+        return _of_order(self.coriolis, 1, 3)
+
+    @property
+    def coriolis_ddot(self) -> Array:
+        """C̈ (nv, nv), M eq. 45–51."""
+        return _of_order(self.coriolis, 2, 3)
+
+    @property
+    def gravity_dot(self) -> Array:
+        """Q̇_grav (nv,), M eq. 36."""
+        return _of_order(self.gravity, 1, 2)
+
+    @property
+    def gravity_ddot(self) -> Array:
+        """Q̈_grav (nv,), M eq. 52."""
+        return _of_order(self.gravity, 2, 2)
+
+    @property
+    def external_dot(self) -> Array:
+        """Q̇_ext (nv,), M eq. 37."""
+        return _of_order(self.external, 1, 2)
+
+    @property
+    def external_ddot(self) -> Array:
+        """Q̈_ext (nv,), M eq. 53."""
+        return _of_order(self.external, 2, 2)
+
+    @property
+    def effort_dot(self) -> Array:
+        """Q̇ = τ̇ (nv,), M eq. 28."""
+        return _of_order(self.effort, 1, 2)
+
+    @property
+    def effort_ddot(self) -> Array:
+        """Q̈ = τ̈ (nv,), M eq. 38."""
+        return _of_order(self.effort, 2, 2)
+
+
+def _of_order(terms: Array, order: int, axes: int) -> Array:
+    """The derivative of this order of terms with `axes` axes, the order's first among them."""
+    if terms.shape[-axes] <= order:
+        raise RbdError(f"the closed form was asked for to order {terms.shape[-axes] - 1}: order {order} needs "
+                       f"{order} time derivatives of the acceleration")
+    found: Array = np.moveaxis(terms, -axes, 0)[order]
+    return found
 
 
 def product(*factors: list[Array]) -> list[Array]:
@@ -65,25 +131,58 @@ def block_diagonal(blocks: list[Array]) -> Array:
     return out
 
 
-def node_step(row: Array) -> Primitive:
-    """The joint of a node, in the node's axes."""
-    return Primitive(int(row[block.TYPE]), pitch=float(row[block.PITCH]))
+def node_step(row: Array, B: Array | None = None) -> Primitive:
+    """The joint of a node, in the node's axes; of a cam with its curve from the packed model B."""
+    kind = int(row[block.TYPE])
+    if kind != CAM or B is None:
+        return Primitive(kind, pitch=float(row[block.PITCH]))
+    at = int(row[block.PITCH])
+    return Primitive(kind, advance=tuple(B[at + 1:at + 1 + int(B[at])].tolist()))
 
 
-def node_pose(row: Array, q: Array) -> Array:
+def node_pose(row: Array, q: Array, B: Array | None = None) -> Array:
     """Pose (4, 4) of a node in its parent, B exp(X q) (M eq. 3), from its record and all positions."""
-    at, step = int(row[block.IQ]), node_step(row)
-    q = row[block.RATIO] * q[at:at + 1] + row[block.OFFSET] if step.kind.screw else q[at:at + step.nq]
+    at, step = int(row[block.IQ]), node_step(row, B)
+    q = row[block.RATIO] * q[at:at + 1] + row[block.OFFSET] if step.nq == 1 else q[at:at + step.nq]
     R, p = step.pose(q)
-    B = se3.from_rotation(row[block.ROTATION:block.ROTATION + 9].reshape(3, 3),
-                          row[block.POSITION:block.POSITION + 3])
-    return B @ se3.from_rotation(R, p)
+    home = se3.from_rotation(row[block.ROTATION:block.ROTATION + 9].reshape(3, 3),
+                             row[block.POSITION:block.POSITION + 3])
+    return home @ se3.from_rotation(R, p)
 
 
 def screw(row: Array) -> Array:
     """S (6, number of coordinates) of a node: the X of M eq. 4, 5; constant."""
     step = node_step(row)
     return row[block.RATIO] * step.screw()[:, None] if step.kind.screw else np.eye(6, step.nv)
+
+
+@entry("void(float64[::1], int64, float64[::1], float64[::1], int64, float64[:, ::1])")
+def screw_series(B, i, q, v, K, out):
+    """Taylor coefficients in time 0 … K of row c of S(q(t)) of node i to out[c], from those of q̇ (K + 1 times nv)."""
+    o = node(i)
+    k, j = integer(B, o + block.IQ), integer(B, o + block.IV)
+    stride = v.shape[0] // (K + 1)
+    C = np.zeros(series_size(B, o, K))
+    count = out.shape[1] // (K + 1)
+    for order in range(K + 1):
+        series_rate(B, o, q, k, v, j, stride, order, K, C, 0)
+    for c in range(6):
+        for order in range(K + 1):
+            on = 1.0 if order == 0 else 0.0
+            n, f = scale(on, unit(c, 1.0)), scale(on, unit(c - 3, 1.0))
+            series_dual(B, o, n, f, order, K, C, 0, out[c], count * order)
+
+
+def screws(B: Array, i: int, row: Array, q: Array, rates: list[Array]) -> list[Array]:
+    """S (6, number of coordinates) of node i and its derivatives in time to order `len(rates) − 1`."""
+    step = node_step(row)
+    if not step.kind.varies:
+        return constant(screw(row), len(rates))
+    K = len(rates) - 1
+    scales = np.array([factorial(k) for k in range(K + 1)], dtype=float)
+    out = np.zeros((6, (K + 1) * step.nv))
+    screw_series(B, i, q, np.concatenate([rate / n for rate, n in zip(rates, scales, strict=True)]), K, out)
+    return list(np.moveaxis(out.reshape(6, K + 1, step.nv), 1, 0) * scales[:, None, None])
 
 
 def node_inertia(row: Array) -> Array:
@@ -96,26 +195,40 @@ def node_inertia(row: Array) -> Array:
 
 def closed_form(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *higher: ArrayLike,
                 external_wrenches: Any = None) -> ClosedForm:
-    """All terms of one state and their time derivatives up to order N = len(higher): M eq. 2–57.
+    """All terms of the equations of motion and their time derivatives up to order N = len(higher): M eq. 2–57.
 
-    Arguments as in `inverse_dynamics_time_derivatives`; external wrenches a tuple or list W, Ẇ, …. Effort of order k is
-    Σ over M⁽ʲ⁾, C⁽ʲ⁾, gravity and wrenches (M eq. 1, 28, 38), rotor inertia included. Raises `RbdError` for wrong input
-    and for joints whose S depends on q, such as exponential coordinates.
+    Arguments as in `inverse_dynamics_time_derivatives`, one state or a batch: q, v, a, jerk, snap for order 2; external
+    wrenches a tuple or list W, Ẇ, …. Effort of order k is Σ over M⁽ʲ⁾, C⁽ʲ⁾, gravity and wrenches (M eq. 1, 28, 38),
+    rotor inertia included. Raises `RbdError` for wrong input.
     """
     given = states(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
-    rows = model._node_rows
-    if given.batch is not None or any(kind.varies for _, kind in model._kinds):
-        raise RbdError(f"model '{model.name}': the closed form takes one state of a model in which no joint's "
-                       "S depends on q, as it does for exponential coordinates")
-    x, *rates = given.arrays
-    n, count = len(rows), len(higher) + 1
-    X = np.zeros((6 * n, model.nv))
+    wrenches = external_wrenches if isinstance(external_wrenches, (list, tuple)) else (external_wrenches,)
+    size = max(1, 6 * int(given.model._block[block.NODES]))
+    loads = [node_wrenches(model, wrench, given.batch).reshape(-1, size) for wrench in wrenches]
+    if given.batch is None:
+        made = [np.stack(term) for term in _terms(model, list(given.arrays), [load[0] for load in loads if load.size])]
+    else:
+        each = [_terms(model, [x[i] for x in given.arrays], [load[i] for load in loads if load.size])
+                for i in range(given.batch)]
+        shapes = _terms(model, [model.neutral(), *np.zeros((len(given.arrays) - 1, model.nv))], []) if not each else ()
+        made = ([np.array([terms[k] for terms in each]) for k in range(len(ClosedForm._fields))] if each else
+                [np.empty((0, len(term), *term[0].shape)) for term in shapes])
+    return ClosedForm(*given.finite(**dict(zip(ClosedForm._fields, made, strict=True))))
+
+
+def _terms(model: RobotModel, given: list[Array], loads: list[Array]) -> tuple[list[Array], ...]:
+    """The fields of `ClosedForm`, as lists, of one state."""
+    rows, B = model._node_rows, model._block
+    x, *rates = given
+    n, count = len(rows), len(rates) - 1
+    Xs = [np.zeros((6 * n, model.nv)) for _ in rates]
     A = np.eye(6 * n)
     poses: list[Array] = []
     for i, row in enumerate(rows):
-        S, at, up = screw(row), int(row[block.IV]), int(row[block.PARENT])
-        X[6 * i:6 * i + 6, at:at + S.shape[1]] = S
-        T = node_pose(row, x)
+        at, up = int(row[block.IV]), int(row[block.PARENT])
+        for whole, S in zip(Xs, screws(B, i, row, x, rates), strict=True):
+            whole[6 * i:6 * i + 6, at:at + S.shape[1]] = S
+        T = node_pose(row, x, B)
         poses.append(T if up < 0 else poses[up] @ T)
         if up >= 0:    # eq. 10, 16
             A[6 * i:6 * i + 6] += se3.Ad_inv(T) @ A[6 * up:6 * up + 6]
@@ -123,13 +236,13 @@ def closed_form(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *hi
     def brackets(vectors: Array) -> Array:
         return block_diagonal([se3.ad(part) for part in vectors.reshape(n, 6)])
 
-    joint = [brackets(X @ rate) for rate in rates]                                       # a, eq. 13
+    columns = [rate[:, None] for rate in rates]
+    joint = [brackets(each) for each in product(Xs[:count], columns[:count])]            # a, eq. 13
     As = [A]
     for k in range(count):                                                               # eq. 19, k times more
         As.append(product(As[:k + 1], joint[:k + 1])[k] - product(As[:k + 1], joint[:k + 1], As[:k + 1])[k])
-    J = [each @ X for each in As]                                                        # eq. 9
-    V = [each[:, 0] for each in product(J[:count], [rate[:, None] for rate in rates[:count]])]    # eq. 8, 15
-    b = [brackets(each) for each in V]                                                   # eq. 23
+    J = product(As, Xs)                                                                  # eq. 9
+    b = [brackets(each) for each in product(J[:count], columns[:count])]                 # eq. 8, 15, 23
     inertia = constant(block_diagonal([node_inertia(row) for row in rows]), count)       # eq. 21
     rotors = np.zeros((model.nv, model.nv))
     for row in rows:
@@ -147,11 +260,9 @@ def closed_form(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *hi
         U.append(-product(b[:k + 1], U[:k + 1])[k])
     G = -np.concatenate([np.zeros(3), model.gravity])
     gravity = [each @ G for each in product(Jt, inertia, U)]                             # eq. 25, 36, 52
-    wrenches = external_wrenches if isinstance(external_wrenches, (list, tuple)) else (external_wrenches,)
-    loads = [node_wrenches(model, wrench, None) for wrench in wrenches]
-    W = [(-loads[k] if k < len(loads) and loads[k].size else np.zeros(6 * n))[:, None] for k in range(count)]
+    W = [(-loads[k] if k < len(loads) else np.zeros(6 * n))[:, None] for k in range(count)]
     external = [each[:, 0] for each in product(Jt, W)]                                   # eq. 27, 37, 53
-    accelerations = product(mass, [rate[:, None] for rate in rates[1:]])                 # eq. 1, 28, 38
-    velocities = product(coriolis, [rate[:, None] for rate in rates[:count]])
+    accelerations = product(mass, columns[1:])                                           # eq. 1, 28, 38
+    velocities = product(coriolis, columns[:count])
     effort = [accelerations[k][:, 0] + velocities[k][:, 0] + gravity[k] + external[k] for k in range(count)]
-    return ClosedForm(mass, coriolis, skew, gravity, external, effort, As, J)
+    return mass, coriolis, skew, gravity, external, effort, As, J

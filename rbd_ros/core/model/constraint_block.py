@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..compile import COMPILED
 from ..errors import RbdError, unknown_name
@@ -89,7 +90,8 @@ class Bound:
     model: RobotModel
     size: int
     block: Array
-    users: tuple[Any, ...]    # of kind `UserConstraint`
+    users: tuple[Any, ...]    # of kinds `UserConstraint` and `NonholonomicConstraint`
+    holonomic: NDArray[np.bool_]    # (m,): rows that restrict positions, too
     no_users: Array = field(default_factory=lambda: np.empty(0))
     work: Array = field(init=False)    # scratch memory, see `workspace`
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import RbdError, shown, unknown_name
 from ..lie import se3
@@ -162,20 +162,15 @@ class JointCoupling:
         return coupling_record(model, row, self.terms, self.constant)    # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, eq=False)
-class UserConstraint:
-    """Any holonomic constraint of `size` rows: `f(q)` (size,), `A(q)` (size, nv) = ∂f/∂q on the velocity space, and
-    `gamma(q, v)` (size,) = Ȧq̇. Called with one state; slower than the other constraints, otherwise treated alike.
-    """
-
-    f: Callable[[Array], ArrayLike]
+class _Functions:
+    """What constraints given by functions share."""
     A: Callable[[Array], ArrayLike]
     gamma: Callable[[Array, Array], ArrayLike]
-    size: int = 1
-    name: str = ""
+    size: int
+    name: str
 
     def __post_init__(self) -> None:
-        if not all(callable(part) for part in (self.f, self.A, self.gamma)):
+        if not all(callable(getattr(self, part, len)) for part in ("f", "A", "gamma")):    # len: no f
             raise RbdError("user constraint: f, A and gamma must be functions")
         if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
             raise RbdError(f"user constraint: size is {shown(self.size)}, expected the number of its rows")
@@ -188,13 +183,15 @@ class UserConstraint:
         """This constraint for the kernels, its first row at `row`, its values at `user`."""
         return user_record(model, row, self.size, user)
 
+    def value(self, q: Array) -> ArrayLike:
+        return np.zeros(self.size)
+
     def values(self, q: Array, v: Array) -> Array:
         """A, Ȧq̇ and f side by side: (size, nv + 2)."""
         out = np.empty((self.size, len(v) + 2))
         for what, value, columns in (("A(q)", self.A(q), slice(0, -2)), ("gamma(q, v)", self.gamma(q, v), -2),
-                                     ("f(q)", self.f(q), -1)):
-            shape = out[:, columns].shape
-            array = np.asarray(value, dtype=float)
+                                     ("f(q)", self.value(q), -1)):
+            shape, array = out[:, columns].shape, np.asarray(value, dtype=float)
             if array.ndim < len(shape) and array.size == out[:, columns].size:
                 array = array.reshape(shape)
             if array.shape != shape or not np.isfinite(array).all():
@@ -204,8 +201,39 @@ class UserConstraint:
         return out
 
 
-Constraint: TypeAlias = LoopClosure | FixedContact | JointCoupling | UserConstraint
-_KINDS = {LoopClosure: "loop", FixedContact: "contact", JointCoupling: "coupling", UserConstraint: "user"}
+@dataclass(frozen=True, eq=False)
+class UserConstraint(_Functions):
+    """Any holonomic constraint of `size` rows: `f(q)` (size,), `A(q)` (size, nv) = ∂f/∂q on the velocity space, and
+    `gamma(q, v)` (size,) = Ȧq̇. Called with one state; slower than the other constraints, otherwise treated alike.
+    """
+
+    f: Callable[[Array], ArrayLike]
+    A: Callable[[Array], ArrayLike]
+    gamma: Callable[[Array, Array], ArrayLike]
+    size: int = 1
+    name: str = ""
+
+    def value(self, q: Array) -> ArrayLike:
+        return self.f(q)
+
+
+@dataclass(frozen=True, eq=False)
+class NonholonomicConstraint(_Functions):
+    """`A(q) v = 0` (size rows) that restricts velocities, not positions: blades, wheels, rolling (K eq. 55).
+
+    `A(q)` (size, nv), `gamma(q, v)` (size,) = Ȧq̇. No f(q) has A as derivative: its rows of `constraint_values` are 0,
+    `project` changes velocities for it, not positions, and `baumgarte` damps A v. Called with one state.
+    """
+
+    A: Callable[[Array], ArrayLike]
+    gamma: Callable[[Array, Array], ArrayLike]
+    size: int = 1
+    name: str = ""
+
+
+Constraint: TypeAlias = LoopClosure | FixedContact | JointCoupling | UserConstraint | NonholonomicConstraint
+_KINDS = {LoopClosure: "loop", FixedContact: "contact", JointCoupling: "coupling", UserConstraint: "user",
+          NonholonomicConstraint: "nonholonomic"}
 
 
 class ConstraintSet:
@@ -230,6 +258,8 @@ class ConstraintSet:
         self.size: int = sizes[-1]
         self.rows = {name: slice(a, b) for name, a, b in zip(self.names, sizes[:-1], sizes[1:], strict=True)}
         self.row_names = tuple(f"{name}/{row}" for name, item in named.items() for row in item.rows())
+        self.holonomic: NDArray[np.bool_] = np.array([    # (m,): rows that restrict positions, too
+            not isinstance(item, NonholonomicConstraint) for item in self.constraints for _ in item.rows()], dtype=bool)
         self._bound: Bound | None = None
 
     @property
@@ -251,15 +281,15 @@ class ConstraintSet:
         bound = self._bound
         if bound is None or bound.model is not model:
             block: list[float] = [float(self.size), float(len(self.constraints))]
-            users = tuple(item for item in self.constraints if isinstance(item, UserConstraint))
+            users = tuple(item for item in self.constraints if isinstance(item, _Functions))
             at = 0
             for name, item in self._named.items():
                 try:
                     block += item.record(model, self.rows[name].start, at)
                 except RbdError as error:
                     raise RbdError(f"constraint '{name}': {error}") from None
-                at += item.size if isinstance(item, UserConstraint) else 0
-            bound = self._bound = Bound(model, self.size, np.array(block), users)
+                at += item.size if isinstance(item, _Functions) else 0
+            bound = self._bound = Bound(model, self.size, np.array(block), users, self.holonomic)
         return bound
 
 

@@ -30,9 +30,10 @@ def sample_path(name: str) -> Path:
 def sample(name: str, **options: Any) -> RobotModel:
     """A sample robot; options as in `load_urdf`.
 
-    "iiwa": KUKA LBR iiwa 14 of M Table 1; "two_link": a planar 2R arm. With constraints (`sample_constraints`), closed
-    at zero: "four_bar", "five_bar" (planar), "stewart", "delta", "gripper", and "biped" (root="floating").
-    Does not warn about the iiwa's inertias: they were identified, and no real body can have some of them.
+    "iiwa": KUKA LBR iiwa 14 of M Table 1; "two_link": a planar 2R arm of rods; "two_link_mueller": that of M §6.1, of
+    point masses. With constraints (`sample_constraints`), closed at zero: "four_bar", "five_bar" (planar), "stewart",
+    "delta", "gripper", and "biped" (root="floating").
+    Does not warn about inertias that no real body can have: some of the iiwa's, which were identified, and M's points.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RbdWarning)

@@ -35,14 +35,17 @@ class ConstrainedHybrid(_ConstrainedHybrid, Loaded):
 
 def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                                 tau: ArrayLike, prescribed: ArrayLike | Sequence[str], *, minimize: str = "multipliers",
-                                weights: ArrayLike | None = None, external_wrenches: Any = None, damping: float = 0.0,
+                                weights: ArrayLike | None = None, preferred_effort: ArrayLike | None = None,
+                                effort_limit: ArrayLike | None = None, external_wrenches: Any = None,
+                                damping: float = 0.0,
                                 baumgarte: float | Sequence[float] | None = None,
                                 joint_wrenches: bool = False) -> ConstrainedHybrid:
     """Some accelerations and the other coordinates' efforts given, the rest computed, under constraints: K eq. 70–80.
 
     prescribed, a and tau as in `hybrid_dynamics`; (nv,) or (N, nv). Where the constraints do not determine the
     efforts (m > n_v), minimize chooses among them: the least constraint forces ("multipliers"), or the least efforts at
-    the prescribed coordinates ("effort", with weights as in `constrained_inverse_dynamics`). Raises `RbdError` with
+    the prescribed coordinates ("effort", with weights, preferred_effort and effort_limit as in
+    `constrained_inverse_dynamics`). All solutions: `constrained_hybrid_solutions`. Raises `RbdError` with
     rank and residual where the prescribed accelerations contradict the constraints. damping, baumgarte,
     external_wrenches, joint_wrenches and the other errors as in `constrained_forward_dynamics`.
     """
@@ -55,10 +58,11 @@ def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q
     alone = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     result = ConstrainedHybrid(*solve(model, constraints, alone, a, mask, external_wrenches,
                                       solver_options(damping, baumgarte)))
-    if minimize != "multipliers":
+    if minimize != "multipliers" or not (weights is None and preferred_effort is None and effort_limit is None):
         inverse = constrained_inverse_dynamics(
             model, constraints, q, v, result.acceleration, mask, minimize=minimize, weights=weights, passive_effort=tau,
-            external_wrenches=external_wrenches, check_acceleration=damping == 0.0 and baumgarte is None)
+            preferred_effort=preferred_effort, effort_limit=effort_limit, external_wrenches=external_wrenches,
+            check_acceleration=damping == 0.0 and baumgarte is None)
         result = result._replace(effort=inverse.effort, multipliers=inverse.multipliers)
     if joint_wrenches:
         carry(result, model, constraints, q, v, external_wrenches)

@@ -6,7 +6,7 @@ the null space of A_pᵀ: none left where the actuators just suffice (eq. 58), a
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +16,13 @@ from ...errors import RbdError, shown, unknown_name
 from ...model.constraints import ConstraintSet
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
-from ...model.state import states
+from ...model.state import States, states
 from ..hybrid import prescribed_mask
 from ..bodies.joint_wrenches import Loaded
 from ..inverse import inverse_dynamics
 from ..mass_matrix import mass_matrix
 from .constraint_wrenches import carry
+from .least_effort import OutOfLimits, least_effort
 from .values import evaluate
 
 MINIMIZE = ("multipliers", "effort")
@@ -44,23 +45,82 @@ class ConstrainedInverse(_ConstrainedInverse, Loaded):
     """
 
 
+class Particular(NamedTuple):
+    """The solution of least ‖λ‖ (K eq. 59) and what the others differ by; a batch adds an axis to all but `mask`.
+
+    `reference` (nv,): efforts without constraints. `A_a` (n_a, m), `null` (m, m): A_aᵀ, and the projector onto the null
+    space of A_pᵀ. `scale`: norm of A.
+    """
+
+    given: States
+    mask: NDArray[np.bool_]
+    reference: Array
+    tau_p: Array
+    A_a: Array
+    null: Array
+    scale: Array
+    multipliers: Array
+    rank: Any
+    residual: Any
+
+    def effort(self, multipliers: Array) -> Array:
+        """All efforts (nv,) for these multipliers: K eq. 60."""
+        effort = np.where(self.mask, self.reference, self.tau_p)
+        effort[..., self.mask] -= _times(self.A_a, multipliers)
+        return effort
+
+
 def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike,
                                  a: ArrayLike, actuated: ArrayLike | Sequence[str], minimize: str = "multipliers",
                                  weights: ArrayLike | None = None, passive_effort: ArrayLike | None = None, *,
+                                 preferred_effort: ArrayLike | None = None, effort_limit: ArrayLike | None = None,
                                  external_wrenches: Any = None, check_acceleration: bool = True,
                                  joint_wrenches: bool = False) -> ConstrainedInverse:
     """Efforts of the actuated coordinates that give accelerations a (nv,) or (N, nv) at (q, v): K eq. 56–66.
 
     actuated: mask (nv,) bool, or names of joints or coordinates. minimize, where actuators are redundant:
-    "multipliers", least ‖λ‖ (SI units), or "effort", least Σ w_i τ_i² over the actuated ones, with weights w (nv,) or
-    one per actuated coordinate, positive (default 1). passive_effort (nv,) or (N, nv): efforts of the coordinates that
-    are not actuated (springs, friction), 0 by default; its other entries are ignored. Raises `RbdError` where a
-    contradicts the constraints (unless check_acceleration is off) or the actuators cannot give it, naming the rank, the
-    actuated joints and the residual. joint_wrenches=True adds what the joints carry to the result, with the
+    "multipliers", least ‖λ‖ (SI units), or "effort", least Σ w_i (τ_i − p_i)² over the actuated ones, and of those with
+    the same efforts the least ‖λ‖; weights w (nv,) or one per actuated coordinate, positive (default 1);
+    preferred_effort p likewise, of any sign (default 0; a batch may have its own); effort_limit likewise, not negative,
+    inf for none: then within |τ_i| ≤ limit, exactly, by a small quadratic programme. passive_effort (nv,) or (N, nv):
+    efforts of the coordinates that are not actuated (springs, friction), 0 by default; its other entries are ignored.
+    All solutions: `constrained_inverse_solutions`. Raises `RbdError` where a contradicts the constraints (unless
+    check_acceleration is off), the actuators cannot give it, naming the rank, the actuated joints and the residual, or
+    not within the limits, naming the coordinate. joint_wrenches=True adds what the joints carry to the result, with the
     multipliers' share.
     """
     if minimize not in MINIMIZE:
         raise unknown_name("quantity to minimize", minimize, MINIMIZE)
+    p = particular(model, constraints, q, v, a, actuated, passive_effort, external_wrenches, check_acceleration)
+    lam = p.multipliers
+    if minimize == "effort":
+        root = np.sqrt(_per_actuated(model, weights, p.mask, "weights", 1.0, lambda x: x > 0.0, "positive numbers"))
+        wanted = _per_actuated(model, preferred_effort, p.mask, "preferred_effort", 0.0, np.isfinite, "numbers",
+                               p.given.batch)
+        start = p.reference[..., p.mask] - _times(p.A_a, lam)
+        if effort_limit is None:
+            free, _, _ = _pseudoinverse(root[:, None] * (p.A_a @ p.null), p.scale * root.max(initial=0.0))
+            lam = lam + _times(p.null @ free, root * (start - wanted))
+        else:
+            limit = _per_actuated(model, effort_limit, p.mask, "effort_limit", np.inf, lambda x: x >= 0.0,
+                                  "numbers that are not negative")
+            lam = lam + _within(model, p, start, root, wanted, limit)
+    elif not (weights is None and preferred_effort is None and effort_limit is None):
+        raise RbdError("weights, preferred_effort and effort_limit are those of efforts: they need minimize='effort'")
+    effort = p.effort(lam)
+    p.given.finite(effort=effort, multipliers=lam)
+    result = (ConstrainedInverse(effort, lam, int(p.rank), float(p.residual)) if p.given.batch is None
+              else ConstrainedInverse(effort, lam, p.rank, p.residual))
+    if joint_wrenches:
+        q, v, a = p.given.arrays[:3]
+        carry(result, model, constraints, q, v, external_wrenches, a)
+    return result
+
+
+def particular(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, a: ArrayLike,
+               actuated: ArrayLike | Sequence[str], passive_effort: ArrayLike | None, external_wrenches: Any,
+               check_acceleration: bool) -> Particular:
+    """K eq. 56–59; arguments and errors as in `constrained_inverse_dynamics`."""
     mask = prescribed_mask(model, actuated)
     passive = ~mask
     given = states(model, positions={"q": q}, rates={
@@ -84,21 +144,28 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
         index = int(np.argmax(bad))
         raise _too_few(model, mask, int(np.atleast_1d(rank)[index]), float(np.atleast_1d(left)[index]),
                        "" if given.batch is None else f"state {index}: ")
-    if minimize == "effort":
-        root = np.sqrt(_weights(model, weights, mask))
-        B = root[:, None] * (A_a @ null)
-        free, _, _ = _pseudoinverse(B, scale * root.max(initial=0.0))
-        lam = lam + _times(null @ free, root * (reference[..., mask] - _times(A_a, lam)))
-    elif weights is not None:
-        raise RbdError("weights are those of efforts: they need minimize='effort'")
-    effort = np.where(mask, reference, tau_p)
-    effort[..., mask] -= _times(A_a, lam)
-    given.finite(effort=effort, multipliers=lam)
-    result = (ConstrainedInverse(effort, lam, int(rank), float(left)) if given.batch is None
-              else ConstrainedInverse(effort, lam, rank, left))
-    if joint_wrenches:
-        carry(result, model, constraints, q, v, external_wrenches, a)
-    return result
+    return Particular(given, mask, reference, tau_p, A_a, null, np.asarray(scale), lam, rank, left)
+
+
+def _within(model: RobotModel, p: Particular, start: Array, root: Array, wanted: Array, limit: Array) -> Array:
+    """What to add to the multipliers (m,) or (N, m), so that efforts are the least within the limits."""
+    out = np.zeros_like(p.multipliers)
+    flat = [x.reshape(-1, *x.shape[x.ndim - axes:]) for x, axes in ((p.A_a, 2), (p.null, 2), (start, 1), (out, 1))]
+    each = np.broadcast_to(wanted, start.shape).reshape(flat[2].shape)
+    zero = RANK_TOLERANCE * root.max(initial=0.0) * p.scale.reshape(-1)
+    for i, (A_a, null, here, lam, aim) in enumerate(zip(*flat, each, strict=True)):
+        try:
+            lam[:] = null @ least_effort(here, -A_a @ null, root, aim, limit, float(zero[i]))
+        except OutOfLimits as out_of:
+            name = np.asarray(model.velocity_names)[p.mask][out_of.row]
+            where = "" if p.given.batch is None else f"state {i}: "
+            raise RbdError(f"{where}model '{model.name}': no efforts within effort_limit give these accelerations; the "
+                           f"least ones have '{name}' beyond its limit of {limit[out_of.row]:.6g} by "
+                           f"{out_of.excess:.3g}. Actuate more joints, or ask for less acceleration") from None
+        except (np.linalg.LinAlgError, RuntimeError, ValueError) as error:
+            raise RbdError(f"constrained inverse dynamics: {error}: the state is beyond what floating point numbers "
+                           "hold") from None
+    return out
 
 
 def _times(matrix: Array, vector: Array) -> Array:
@@ -123,20 +190,22 @@ def _pseudoinverse(B: Array, scale: Any) -> tuple[Array, Array, Any]:
     return (V * s_inv[..., None, :]) @ np.swapaxes(U, -1, -2), null, kept.sum(axis=-1)
 
 
-def _weights(model: RobotModel, weights: ArrayLike | None, mask: NDArray[np.bool_]) -> Array:
-    """Weights of the actuated coordinates (n_a,)."""
+def _per_actuated(model: RobotModel, value: ArrayLike | None, mask: NDArray[np.bool_], name: str, default: float,
+                  allowed: Callable[[Array], Any], kind: str, batch: int | None = None) -> Array:
+    """One number per actuated coordinate, (n_a,) or for a batch (N, n_a) where it is given like that."""
     count = int(mask.sum())
-    if weights is None:
-        return np.ones(count)
+    if value is None:
+        return np.full(count, default)
     try:
-        array = np.asarray(weights, dtype=float)
+        array = np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
         array = np.zeros(0)
-    if array.shape == (model.nv,):
-        array = array[mask]
-    if array.shape != (count,) or not np.isfinite(array).all() or not (array > 0.0).all():
-        raise RbdError(f"weights: expected ({model.nv},) or ({count},) positive numbers, one per coordinate or per "
-                       f"actuated one, got {shown(weights)}")
+    if array.shape[-1:] == (model.nv,):
+        array = array[..., mask]
+    shapes = ((count,),) if batch is None else ((count,), (batch, count))
+    if array.shape not in shapes or np.isnan(array).any() or not np.asarray(allowed(array)).all():
+        raise RbdError(f"{name}: expected ({model.nv},) or ({count},) {kind}, one per coordinate or per "
+                       f"actuated one, got {shown(value)}")
     return array
 
 

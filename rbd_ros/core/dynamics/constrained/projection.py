@@ -33,10 +33,10 @@ def project(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: Arra
             mass_weighted: bool = False) -> Projected:
     """The state near (q, v) with f(q) = 0 to 1e-12 (m, rad) and A v = 0; v (nv,), zero by default. Also (N, …).
 
-    Positions move by Gauss–Newton steps −A⁺ f through `model.integrate`, shortened where they do not help; quaternions
-    stay of length one. Velocities lose A⁺ A v, the least change in Σ v_i² (SI units), or with mass_weighted in the
-    kinetic energy: what an impulse of the constraints leaves. Raises `RbdError` naming the constraint with the
-    largest violation if it does not converge.
+    Positions move by Gauss–Newton steps −A⁺ f through `model.integrate`, A of the holonomic constraints only, shortened
+    where they do not help; quaternions stay of length one. Velocities lose A⁺ A v of all constraints, the least change
+    in Σ v_i² (SI units), or with mass_weighted in the kinetic energy: what an impulse of the constraints leaves. Raises
+    `RbdError` naming the constraint with the largest violation if it does not converge.
     """
     given = states(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ()) if v is None else v})
     q, v = given.arrays
@@ -51,11 +51,13 @@ def project(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: Arra
 
 def _positions(model: RobotModel, constraints: ConstraintSet, q: Array) -> tuple[Array, ConstraintRows]:
     rows = evaluate(model, constraints, q, model._zeros, model._zeros, 1)
+    held = bound_to(model, constraints).holonomic
     size = _norm(rows.value)
     for _ in range(ITERATIONS):
         if np.abs(rows.value).max() <= TOLERANCE:
             return q.copy(), rows
-        step = -rows.jacobian.T @ least_norm(rows.jacobian, rows.value)
+        A = rows.jacobian[held]
+        step = -A.T @ least_norm(A, rows.value[held])
         step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
         for _ in range(12):
             new_q = model.integrate(q, step)

@@ -26,7 +26,8 @@ def closed_chain(model: RobotModel, constraints: Any, actuated: Any, minimize: s
     """
     bound = bound_to(model, constraints)
     if bound.users:
-        raise RbdError("optimize_motion: a UserConstraint does not tell how its A and gamma change")
+        raise RbdError("optimize_motion: functions of a UserConstraint or NonholonomicConstraint do not "
+                       "tell how they change")
     if minimize not in MINIMIZE:
         raise unknown_name("quantity to minimize", minimize, MINIMIZE)
     if actuated is None:

@@ -1,4 +1,4 @@
-"""Minimal geodesics on SE(3) for the left-invariant metric ⟨V, V⟩ = α|ω|² + β|v|² (P eq. 19–23, Q = 1).
+"""Minimal geodesics on SE(3) for the left-invariant metric ⟨V, V⟩ = α|ω|² + β|v|² (P eq. 19–23, Q = 1), or another.
 
 With this metric SE(3) is, as a Riemannian manifold, the product of SO(3) (bi-invariant) and ℝ³, for any α, β > 0:
 the covariant acceleration of a curve (R, p) with body twist (ω, v) is (ω̇, Rᵀp̈), where Rᵀp̈ = v̇ + ω × v.
@@ -13,28 +13,22 @@ it is solved as a two-point boundary value problem by shooting, with Taylor seri
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import RbdError
-from . import so3
-from .se3 import checked_pose
-from .so3 import Array, checked
+from ...errors import RbdError
+from .. import so3
+from . import metric_geodesics
+from .motion import Motion, ends, single, unit_time
+from .metrics import Metric
+from ..so3 import Array
 
 _ORDER = 24           # of the Taylor series
 _REACH = 0.6          # step of a Taylor series times the largest rate of the motion
 _TOLERANCE = 1e-10    # of the last Newton step, relative; it converges quadratically
 _SMALLEST_STEP = 5e-3    # of the continuation in the end velocities
-
-
-class Motion(NamedTuple):
-    """Pose (…, 4, 4), body twist V (…, 6) and its component-wise derivative V̇ (…, 6), at times (…)."""
-
-    pose: Array
-    twist: Array
-    acceleration: Array
 
 
 @dataclass(frozen=True)
@@ -48,10 +42,7 @@ class Geodesic:
     translation: Array          # (4, 3): coefficients of p in the unit time, lowest first
 
     def __call__(self, t: ArrayLike) -> Motion:
-        time = checked("t", t, ())
-        if ((time < -1e-9 * self.duration) | (time > (1.0 + 1e-9) * self.duration)).any():
-            raise RbdError(f"t: expected 0 … {self.duration} s, got {time.min()} … {time.max()}")
-        s = time / self.duration
+        s = unit_time(t, self.duration)
         piece = np.clip(np.searchsorted(self.knots, s, side="right") - 1, 0, len(self.rotation) - 1)
         step = s - self.knots[piece]
         state = np.zeros((*s.shape, 10))
@@ -70,9 +61,17 @@ class Geodesic:
         return Motion(pose, np.concatenate([omega, v], -1), np.concatenate([alpha, v_dot], -1))
 
 
-def minimum_velocity(T0: ArrayLike, T1: ArrayLike, duration: float = 1.0) -> Geodesic:
-    """Curve of least ∫⟨V, V⟩ dt from pose T0 to T1 (4, 4) in `duration` s: R₀ exp(s log(R₀ᵀR₁)), p₀ + s(p₁ − p₀)."""
-    T0, T1, duration = _ends(T0, T1, duration)
+def minimum_velocity(T0: ArrayLike, T1: ArrayLike, duration: float = 1.0,
+                     metric: Metric | None = None) -> Geodesic | metric_geodesics.MetricGeodesic:
+    """Curve of least ∫⟨V, V⟩ dt from pose T0 to T1 (4, 4) in `duration` s: R₀ exp(s log(R₀ᵀR₁)), p₀ + s(p₁ − p₀).
+
+    metric: another one, left- or right-invariant with a general Q (P eq. 16–20). The equations are necessary; of their
+    solutions this is the one that deforms continuously into the curve above as Q does, and where there is none it
+    raises.
+    """
+    T0, T1, duration = ends(T0, T1, duration)
+    if metric is not None:
+        return metric_geodesics.shortest(metric, T0, T1, duration)
     r = so3.log(T0[:3, :3].T @ T1[:3, :3])
     knots, rotation = _integrate(np.concatenate([r, np.zeros(6)]))
     translation = np.stack([T0[:3, 3], T1[:3, 3] - T0[:3, 3], np.zeros(3), np.zeros(3)])
@@ -87,27 +86,13 @@ def minimum_acceleration(T0: ArrayLike, T1: ArrayLike, V0: ArrayLike, V1: ArrayL
     that deforms continuously into the shortest rotation as the end velocities go to zero; where that branch has
     ended (fast ends, |ω|·duration above about 4 rad), into one by a turn less or more; where these too, it raises.
     """
-    T0, T1, duration = _ends(T0, T1, duration)
-    V0, V1 = _single("V0", V0, (6,)) * duration, _single("V1", V1, (6,)) * duration    # in unit time
+    T0, T1, duration = ends(T0, T1, duration)
+    V0, V1 = single("V0", V0, (6,)) * duration, single("V1", V1, (6,)) * duration    # in unit time
     R0, R1 = T0[:3, :3], T1[:3, :3]
     p0, delta, v0, v1 = T0[:3, 3], T1[:3, 3] - T0[:3, 3], R0 @ V0[3:], R1 @ V1[3:]
     translation = np.stack([p0, v0, 3.0 * delta - 2.0 * v0 - v1, v0 + v1 - 2.0 * delta])    # cubic Hermite
     knots, rotation = _integrate(_shoot(so3.log(R0.T @ R1), V0[:3], V1[:3]))
     return _frozen(duration, R0, knots, rotation, translation)
-
-
-def _single(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
-    array = checked(name, value, shape)
-    if array.shape != shape:
-        raise RbdError(f"{name}: expected shape {shape}, got {array.shape}")
-    return array
-
-
-def _ends(T0: ArrayLike, T1: ArrayLike, duration: float) -> tuple[Array, Array, float]:
-    seconds = float(_single("duration", duration, ()))
-    if seconds <= 0.0:
-        raise RbdError(f"duration: expected more than 0 s, got {seconds}")
-    return checked_pose("T0", _single("T0", T0, (4, 4))), checked_pose("T1", _single("T1", T1, (4, 4))), seconds
 
 
 def _frozen(duration: float, *arrays: Array) -> Geodesic:

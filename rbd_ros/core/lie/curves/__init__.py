@@ -1,0 +1,1 @@
+"""Metrics on SE(3) and their shortest curves."""
