@@ -31,7 +31,8 @@ def test_one_state_is_answered_at_once(call, monkeypatch):
 
     rooms = [vars(module) for name, module in list(sys.modules.items()) if name.startswith("rbd_ros.core")]
     for function in {id(item): item for names in rooms for item in names.values()}.values():
-        if "<trying " in getattr(getattr(function, "__code__", None), "co_filename", ""):
+        tried = getattr(getattr(function, "__code__", None), "co_filename", "")
+        if "<trying " in tried and "._no_state>" not in tried:    # which has none, but for specialised models
             monkeypatch.setitem(function.__globals__, "looked_at", closer)
     call(*random_state(MODEL, 2))
 
