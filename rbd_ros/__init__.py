@@ -19,14 +19,14 @@ from .core.derivatives.constrained import (
     ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
     constrained_inverse_dynamics_derivatives,
 )
-from .core.derivatives.inverse_directional import inverse_dynamics_directional
-from .core.derivatives.forward_directional import forward_dynamics_directional, hybrid_dynamics_directional
+from .core.derivatives.directional.inverse import inverse_dynamics_directional
+from .core.derivatives.directional.forward import forward_dynamics_directional, hybrid_dynamics_directional
 from .core.derivatives.forward import ForwardDerivatives, forward_dynamics_derivatives
 from .core.derivatives.hybrid import HybridDerivatives, hybrid_dynamics_derivatives
 from .core.derivatives.inverse import InverseDerivatives, inverse_dynamics_derivatives
 from .core.derivatives.regressor import inertial_regressor
 from .core.derivatives.second_derivatives import SecondDerivatives, inverse_dynamics_second_derivatives
-from .core.derivatives.tangent import Tangent
+from .core.derivatives.directional.tangent import Tangent, Tangents
 from .core.derivatives.time_derivatives import forward_dynamics_time_derivatives, inverse_dynamics_time_derivatives
 from .core.dynamics.constrained.forward import ConstrainedForward, constrained_forward_dynamics
 from .core.dynamics.constrained.hybrid import ConstrainedHybrid, constrained_hybrid_dynamics
@@ -79,7 +79,7 @@ __all__ = [
     "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits",
     "Motor", "MotorReference", "OptimalMotion", "PlaneLimit", "Primitive", "RbdError", "RbdWarning", "Recording",
     "Reference", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator",
-    "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "TimedPath", "Transmission", "Usage",
+    "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Transmission", "Usage",
     "UserConstraint", "VariableDrive", "anchored", "base_parameters", "bias_effort", "body_accelerations",
     "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "compile_all",
     "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics",
