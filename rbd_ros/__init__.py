@@ -26,6 +26,11 @@ from .core.derivatives.hybrid import HybridDerivatives, hybrid_dynamics_derivati
 from .core.derivatives.inverse import InverseDerivatives, inverse_dynamics_derivatives
 from .core.derivatives.regressor import inertial_regressor
 from .core.derivatives.second_derivatives import SecondDerivatives, inverse_dynamics_second_derivatives
+from .core.derivatives.directional.constrained import (
+    ConstrainedForwardDirectional, ConstrainedHybridDirectional, ConstrainedInverseDirectional,
+    constrained_forward_dynamics_directional, constrained_hybrid_dynamics_directional,
+    constrained_inverse_dynamics_directional,
+)
 from .core.derivatives.directional.tangent import Tangent, Tangents
 from .core.derivatives.time_derivatives import forward_dynamics_time_derivatives, inverse_dynamics_time_derivatives
 from .core.dynamics.constrained.forward import ConstrainedForward, constrained_forward_dynamics
@@ -72,8 +77,9 @@ from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, Elastic
 
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "BaseParameters",
-    "BodyGoal", "ConstrainedForward", "ConstrainedForwardDerivatives", "ConstrainedHybrid", "ConstrainedInverse",
-    "ConstrainedInverseDerivatives", "ConstraintSet", "DampedDeflection", "Description", "ElasticLaw",
+    "BodyGoal", "ConstrainedForward", "ConstrainedForwardDerivatives", "ConstrainedForwardDirectional",
+    "ConstrainedHybrid", "ConstrainedHybridDirectional", "ConstrainedInverse", "ConstrainedInverseDerivatives",
+    "ConstrainedInverseDirectional", "ConstraintSet", "DampedDeflection", "Description", "ElasticLaw",
     "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation", "FeedbackGains",
     "FeedbackLinearization", "FixedContact", "ForwardDerivatives", "Hybrid", "HybridDerivatives", "Identification",
     "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits",
@@ -82,8 +88,10 @@ __all__ = [
     "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Transmission", "Usage",
     "UserConstraint", "VariableDrive", "anchored", "base_parameters", "bias_effort", "body_accelerations",
     "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "compile_all",
-    "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics",
-    "constrained_inverse_dynamics", "constrained_inverse_dynamics_derivatives", "constraint_bias",
+    "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
+    "constrained_forward_dynamics_directional", "constrained_hybrid_dynamics",
+    "constrained_hybrid_dynamics_directional", "constrained_inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional", "constraint_bias",
     "constraint_jacobian", "constraint_values", "coriolis_matrix", "excitation", "feedback_linearization",
     "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
     "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
