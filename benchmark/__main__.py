@@ -18,7 +18,7 @@ PARTS: dict[str, Any] = {
     "constrained": lambda args: {"quick": args.quick},
     "derivatives": lambda args: {"quick": args.quick, "output": Path(args.output)},
     "partials": lambda args: {"quick": args.quick},
-    "specialize": lambda args: {"quick": args.quick},
+    "specialize": lambda args: {"quick": args.quick, "check": args.check},
     "motion": lambda args: {"quick": args.quick},
     "identification": lambda args: {"quick": args.quick},
     "motion_fuzz": lambda args: {"count": 200 if args.quick else 1000, "seed": args.seed},
@@ -45,6 +45,8 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=[],
                         help=f"any of: {', '.join(PARTS)} (default: all but {', '.join(ON_REQUEST)})")
     parser.add_argument("--quick", action="store_true", help="fewer states and rounds")
+    parser.add_argument("--check", action="store_true",
+                        help="of specialize: results on all robots of example-robot-data instead of times")
     parser.add_argument("--minutes", type=float, default=30.0, help="length of soak (default: %(default)s)")
     parser.add_argument("--messages", type=int, default=100_000, help="of the fuzzes (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of fuzzes and walk (default: %(default)s)")

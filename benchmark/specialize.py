@@ -3,36 +3,35 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
 import rbd_ros as rbd
-from rbd_ros.core.specialize.functions import recorded
 
+from . import specialize_check
 from .functions import BATCH, batches, single_calls
 from .robots import pairs
 from .timing import interleaved, table
 
+DERIVATIVES = 500    # states: results of 17 MB for talos, memory that the system does not have to find anew each time
 MADE = ("inverse_dynamics", "forward_dynamics", "inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 
 
-def run(quick: bool = False) -> dict[str, Any]:
-    """Print and return ratios to Pinocchio."""
+def run(quick: bool = False, check: bool = False) -> dict[str, Any]:
+    """Print and return ratios to Pinocchio; check: instead, all robots of example-robot-data."""
+    if check:
+        return specialize_check.run()
     found: dict[str, Any] = {}
     for ordinary in pairs(1000 if quick else BATCH):
         fast = dataclasses.replace(ordinary, ours=rbd.specialize(ordinary.ours))
         rows = []
         for name in MADE:
-            try:
-                operations = recorded(ordinary.ours, name).operations
-            except rbd.RbdError as reason:
-                print(f"{ordinary.name}: {name}: {reason}; the ordinary kernels compute it")
-                continue
             begin = time.perf_counter()
-            fast.ours._make(name)
-            rows.append([name, str(operations), f"{time.perf_counter() - begin:.2f}"])
+            made = rbd.specialize(ordinary.ours, [name])
+            rows.append([name, str(made.functions[name]), f"{time.perf_counter() - begin:.2f}"])
         table(f"{ordinary.name}: code of its own (seconds; a second time it comes from disk)",
               ["function", "operations", "s"], rows)
         for kind, calls in (("single", _singles), ("batch", _batches)):
@@ -44,6 +43,25 @@ def run(quick: bool = False) -> dict[str, Any]:
                 found[f"{ordinary.name} {kind} {name}"] = ratio["own"]
                 rows.append([name, f"{ratio['own']:.3f}", f"{ratio['ordinary']:.3f}"])
             table(f"{ordinary.name}, {kind}: time over Pinocchio's", ["function", "own code", "ordinary"], rows)
+        found |= _threads(ordinary, 3 if quick else 9)
+    return found
+
+
+def _threads(p: Any, repeats: int) -> dict[str, float]:
+    """How many times as fast two threads are as one; short runs, as both cores have to be free meanwhile."""
+    one, two = rbd.specialize(p.ours), rbd.specialize(p.ours, threads=2)
+    rows, found = [], {}
+    q, v, a = (np.ascontiguousarray(x[:DERIVATIVES]) for x in (p.q, p.v, p.a))
+    for name, given in (("inverse_dynamics", (p.q, p.v, p.a)), ("forward_dynamics", (p.q, p.v, p.a)),
+                        ("inverse_dynamics_derivatives", (q, v, a))):
+        call = getattr(rbd, name)
+        ratios = []
+        for _ in range(repeats):
+            times = interleaved({"one": partial(call, one, *given), "two": partial(call, two, *given)}, 25)
+            ratios.append(times["one"] / times["two"])
+        found[f"{p.name} two threads {name}"] = max(ratios)
+        rows.append([name, str(len(given[0])), f"{np.median(ratios):.2f}", f"{max(ratios):.2f}"])
+    table(f"{p.name}: two threads, times as fast as one", ["function", "states", "median", "best"], rows)
     return found
 
 
@@ -63,7 +81,7 @@ def _singles(p: Any) -> dict[str, Any]:
 def _batches(p: Any) -> dict[str, Any]:
     calls = {name: pair for name, pair in batches(p).items() if name in ("inverse_dynamics", "forward_dynamics")}
     m, w, d = p.ours, p.theirs, p.theirs.createData()
-    rows = range(min(len(p.q), 1000))
+    rows = range(min(len(p.q), DERIVATIVES))
     q, v, a = (np.ascontiguousarray(x[:len(rows)]) for x in (p.q, p.v, p.a))
 
     def theirs() -> None:

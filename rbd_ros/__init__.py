@@ -14,7 +14,8 @@ from .core.actuation.motor import Motor
 from .core.actuation.poles import FeedbackGains
 from .core.actuation.series_elastic import SeriesSpring
 from .core.actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
-from .core.compile import COMPILED, compile_all
+from .core.ahead import compile_all
+from .core.compile import COMPILED
 from .core.derivatives.constrained import (
     ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
     constrained_inverse_dynamics_derivatives,
@@ -33,6 +34,13 @@ from .core.derivatives.directional.constrained import (
 )
 from .core.derivatives.directional.tangent import Tangent, Tangents
 from .core.derivatives.time_derivatives import forward_dynamics_time_derivatives, inverse_dynamics_time_derivatives
+from .core.dynamics.bodies.articulated_bodies import ArticulatedBodies, articulated_bodies
+from .core.dynamics.bodies.joint_wrenches import joint_wrenches
+from .core.dynamics.bodies.momenta import body_momenta, spatial_inertias
+from .core.dynamics.bodies.operational_space import (
+    effective_inertia, inverse_operational_space_inertia, operational_space_inertia,
+)
+from .core.dynamics.constrained.constraint_wrenches import constraint_wrenches
 from .core.dynamics.constrained.forward import ConstrainedForward, constrained_forward_dynamics
 from .core.dynamics.constrained.hybrid import ConstrainedHybrid, constrained_hybrid_dynamics
 from .core.dynamics.constrained.inverse import ConstrainedInverse, constrained_inverse_dynamics
@@ -40,7 +48,7 @@ from .core.dynamics.constrained.projection import project
 from .core.dynamics.constrained.values import anchored, constraint_bias, constraint_jacobian, constraint_values
 from .core.dynamics.coriolis import coriolis_matrix
 from .core.dynamics.energy import center_of_mass, centroidal_momentum, kinetic_energy, potential_energy
-from .core.dynamics.forward import forward_dynamics
+from .core.dynamics.forward import Forward, forward_dynamics
 from .core.dynamics.hybrid import Hybrid, hybrid_dynamics
 from .core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from .core.dynamics.kinematics import body_accelerations, body_velocities, forward_kinematics, jacobian
@@ -76,29 +84,30 @@ from .core.simulation.simulator import Simulator
 from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
 
 __all__ = [
-    "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "BaseParameters",
-    "BodyGoal", "ConstrainedForward", "ConstrainedForwardDerivatives", "ConstrainedForwardDirectional",
-    "ConstrainedHybrid", "ConstrainedHybridDirectional", "ConstrainedInverse", "ConstrainedInverseDerivatives",
-    "ConstrainedInverseDirectional", "ConstraintSet", "DampedDeflection", "Description", "ElasticLaw",
-    "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation", "FeedbackGains",
-    "FeedbackLinearization", "FixedContact", "ForwardDerivatives", "Hybrid", "HybridDerivatives", "Identification",
-    "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits",
-    "Motor", "MotorReference", "OptimalMotion", "PlaneLimit", "Primitive", "RbdError", "RbdWarning", "Recording",
-    "Reference", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator",
-    "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Transmission", "Usage",
-    "UserConstraint", "VariableDrive", "anchored", "base_parameters", "bias_effort", "body_accelerations",
-    "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "compile_all",
-    "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
-    "constrained_forward_dynamics_directional", "constrained_hybrid_dynamics",
-    "constrained_hybrid_dynamics_directional", "constrained_inverse_dynamics",
+    "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ArticulatedBodies",
+    "BaseParameters", "BodyGoal", "ConstrainedForward", "ConstrainedForwardDerivatives",
+    "ConstrainedForwardDirectional", "ConstrainedHybrid", "ConstrainedHybridDirectional", "ConstrainedInverse",
+    "ConstrainedInverseDerivatives", "ConstrainedInverseDirectional", "ConstraintSet", "DampedDeflection",
+    "Description", "ElasticLaw", "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation",
+    "FeedbackGains", "FeedbackLinearization", "FixedContact", "Forward", "ForwardDerivatives", "Hybrid",
+    "HybridDerivatives", "Identification", "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec",
+    "LoopClosure", "Mimic", "MotionLimits", "Motor", "MotorReference", "OptimalMotion", "PlaneLimit", "Primitive",
+    "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive",
+    "SeriesSpring", "Simulator", "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "Tangents",
+    "TimedPath", "Transmission", "Usage", "UserConstraint", "VariableDrive", "anchored", "articulated_bodies",
+    "base_parameters", "bias_effort", "body_accelerations", "body_momenta", "body_velocities", "c_source",
+    "center_of_mass", "centroidal_momentum", "compile_all", "constrained_forward_dynamics",
+    "constrained_forward_dynamics_derivatives", "constrained_forward_dynamics_directional",
+    "constrained_hybrid_dynamics", "constrained_hybrid_dynamics_directional", "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional", "constraint_bias",
-    "constraint_jacobian", "constraint_values", "coriolis_matrix", "excitation", "feedback_linearization",
-    "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
-    "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
-    "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional", "identify",
-    "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_dynamics_directional",
-    "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives", "jacobian", "kinetic_energy", "lie",
-    "link_efforts", "load_actuation", "load_constraints", "load_urdf", "mass_matrix", "motor_reference",
-    "optimize_motion", "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path",
-    "specialize", "time_optimal",
+    "constraint_jacobian", "constraint_values", "constraint_wrenches", "coriolis_matrix", "effective_inertia",
+    "excitation", "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives",
+    "forward_dynamics_directional", "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort",
+    "friction_effort_derivatives", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
+    "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics",
+    "inverse_dynamics_derivatives", "inverse_dynamics_directional", "inverse_dynamics_second_derivatives",
+    "inverse_dynamics_time_derivatives", "inverse_operational_space_inertia", "jacobian", "joint_wrenches",
+    "kinetic_energy", "lie", "link_efforts", "load_actuation", "load_constraints", "load_urdf", "mass_matrix",
+    "motor_reference", "operational_space_inertia", "optimize_motion", "potential_energy", "project", "sample",
+    "sample_constraints", "sample_names", "sample_path", "spatial_inertias", "specialize", "time_optimal",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -122,7 +123,8 @@ def test_the_workspace_of_a_model_is_large_enough(kind, root, count):
     object.__setattr__(model, "_work", work)
     state = [np.ascontiguousarray(x[0]) for x in random_states(model, 1, 1)]
     for name, call in functions(model).items():
-        call(*state)
+        with suppress(rbd.RbdError) if name == "operational_space_inertia" else nullcontext():    # of few joints
+            call(*state)
         assert (border == BORDER).all(), f"{name} writes beyond the workspace: what does its file take of ONE_STATE?"
     assert not np.isnan(work).all()
 

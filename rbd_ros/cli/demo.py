@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.compile import COMPILED, compile_all, is_cached
+from ..core.ahead import compile_all
+from ..core.compile import COMPILED, is_cached
 from ..core.errors import RbdError, RbdWarning
 from ..core.model.files.urdf import load_urdf
 from ..core.model.robot_model import RobotModel

@@ -12,8 +12,10 @@ from ..core.specialize.c_source import ARGUMENTS, PRECISIONS, c_files
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("urdf", help=f"robot description, or a sample: {', '.join(sample_names())}")
-    parser.add_argument("--functions", nargs="+", default=["inverse_dynamics"], choices=ARGUMENTS, metavar="FUNCTION",
-                        help=f"of {', '.join(ARGUMENTS)} (default: inverse_dynamics)")
+    parser.add_argument("--functions", nargs="+", default=["inverse_dynamics"], metavar="FUNCTION",
+                        help=f"of {', '.join(ARGUMENTS)}; with parameters jacobian:LINK[:body|world|aligned], "
+                             "hybrid_dynamics:JOINT,… (whose accelerations are given), "
+                             "inverse_dynamics_time_derivatives:ORDER (default: inverse_dynamics)")
     parser.add_argument("-o", "--output", type=Path, default=Path("."), help="folder for the files")
     parser.add_argument("--name", default="", help="prefix of files and functions (default: the robot's name)")
     parser.add_argument("--precision", choices=PRECISIONS, default="double")

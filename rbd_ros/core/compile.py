@@ -6,27 +6,21 @@ user (`kernel_cache`).
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import re
-import signal
 import sys
-import time
 import warnings
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .errors import RbdWarning
-from .kernel_cache import folder_of, prune
+from .kernel_cache import folder_of
 
 try:
     if os.environ.get("RBD_DISABLE_COMPILE"):
         raise ImportError("RBD_DISABLE_COMPILE is set")
-    import numba
-
     from . import numba_inside
+    from .numba_import import numba
 except ImportError as reason:
     numba = None
     warnings.warn(f"numba is not used ({reason}): rbd_ros computes in plain Python, "
@@ -44,20 +38,20 @@ _BARE: dict[str, Any] = numba_inside.BARE if COMPILED else {}    # without refer
 
 def kernel(function: Callable[..., Any]) -> Any:
     """A building block of kernels, compiled with its callers and for all types they use; never returns an array."""
-    return numba.njit(forceinline=True, **_BARE, **_OPTIONS)(function) if COMPILED else function
+    return numba_inside.Callee(function, {"forceinline": True, **_BARE, **_OPTIONS}) if COMPILED else function
 
 
 def routine(function: Callable[..., Any]) -> Any:
     """A larger part of kernels, compiled once and called: inlined, several of these cost minutes of compilation."""
-    return numba.njit(**_OPTIONS)(function) if COMPILED else function
+    return numba_inside.Callee(function, _OPTIONS) if COMPILED else function
 
 
 def sweep(function: Callable[..., Any]) -> Any:
     """A routine that, like a kernel, neither allocates nor returns an array."""
-    return numba.njit(**_BARE, **_OPTIONS)(function) if COMPILED else function
+    return numba_inside.Callee(function, {**_BARE, **_OPTIONS}) if COMPILED else function
 
 
-_ENTRIES: list[Entry] = []
+ENTRIES: list[Entry] = []    # all that are known
 
 
 class Entry:
@@ -73,7 +67,7 @@ class Entry:
         self._signature = signature
         self._options = options | _OPTIONS
         self.call: Callable[..., Any] = self._first_call if COMPILED else _strict(function, signature)
-        _ENTRIES.append(self)
+        ENTRIES.append(self)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.call(*arguments)
@@ -137,58 +131,4 @@ def quick_entry(signature: str) -> Callable[[Callable[..., Any]], Entry]:
 
 def is_cached() -> bool:
     """Whether nothing is left to compile: all that is known lies in the cache, for these sources and this machine."""
-    return all(item.cached() for item in _ENTRIES)
-
-
-def compile_all(report: Callable[[str], None] | None = None) -> float:
-    """Compile every entry point that is not in the cache yet, on all cores; returns the seconds it took.
-
-    report: called with a line per entry point. The main module of a program that calls this is imported by its
-    helpers, so what it does belongs under `if __name__ == "__main__"`.
-    """
-    start = time.perf_counter()
-    missing = [item for item in _ENTRIES if not item.cached()]
-    with contextlib.closing(_compiled(missing)) as compiled:    # also where `report` fails
-        for count, (item, seconds) in enumerate(compiled, 1):
-            if report is not None:
-                report(f"[{count}/{len(missing)}] {item.name} ({seconds:.1f} s)")
-    for item in _ENTRIES:
-        item.compile()    # from the cache by now
-    prune()
-    return time.perf_counter() - start
-
-
-def _compiled(entries: list[Entry]) -> Generator[tuple[Entry, float], None, None]:
-    """Each entry when it is compiled, with the seconds that took; closing it ends the processes that do it."""
-    if len(entries) < 2 or (os.cpu_count() or 1) < 2:
-        yield from ((item, _compile_entry(item.module, item.name)) for item in entries)
-        return
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        with _without_interrupts():
-            waiting = {pool.submit(_compile_entry, item.module, item.name): item for item in entries}
-        helpers = list((getattr(pool, "_processes", None) or {}).values())    # there is no public way to them
-        try:
-            for done in as_completed(waiting):
-                yield waiting[done], done.result()
-        except BaseException:    # an interrupt above all: nobody waits for what they do
-            pool.shutdown(wait=False, cancel_futures=True)
-            for helper in helpers:
-                helper.terminate()
-            raise
-
-
-@contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Processes that are started meanwhile leave Ctrl-C to the one that started them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _compile_entry(module: str, name: str) -> float:
-    begin = time.perf_counter()
-    importlib.import_module(module)
-    next(item for item in _ENTRIES if (item.module, item.name) == (module, name)).compile()
-    return time.perf_counter() - begin
+    return all(item.cached() for item in ENTRIES)

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,16 @@ def _imports(path: Path) -> tuple[Path, ...]:
 def _file(base: Path, parts: list[str]) -> Any:
     path = base.joinpath(*parts)
     return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
+
+
+def is_writable() -> bool:
+    """Whether anything can be kept, and so come back from another process."""
+    try:
+        cache_directory().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=cache_directory()):
+            return True
+    except OSError:
+        return False
 
 
 def prune() -> None:

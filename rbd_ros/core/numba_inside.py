@@ -8,23 +8,77 @@ Seen in numba 0.68.1; `keep` in 0.59 and later. Another version has to be looked
 | `refuse_at_once` | `Dispatcher._search_new_conversions`, `_explain_matching_error` | a call with a list or with integers spends 60 µs on a message that nobody reads before it is looked at |
 | `keep` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `Dispatcher._cache` | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
 | `is_kept` | names of that cache's files, `….NAME-….nbc` | nodes and `rbd doctor` do not know whether they have to compile |
+| `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen` | machine code, and two wrappers for Python, are made of every function of every kernel, and thrown away: compilation takes twice as long |
+| `numba_import` | that `coverage_support` imports coverage, and `arraymath` scipy.linalg by `ensure_blas` of `numba.np.linalg`, only to see whether they are there | the first result of a process takes 0.2 s longer |
 | `call_at` | `numba.extending.intrinsic`, which is public, and the code builder of llvmlite | no specialised models |
 | `UNTYPED` | `numba.core.errors.NumbaError`, raised for arguments that numba has no type for, such as an empty list | an error of numba instead of one that names the input |
 """    # noqa: E501
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
-import numba
+from .numba_import import numba    # first: it imports numba lightly
 from llvmlite import ir
-from numba.core import cpu, errors, types
+from numba.core import codegen, compiler, cpu, errors, types
 from numba.extending import intrinsic
 
 UNTYPED: type[Exception] = errors.NumbaError
 # Such code may neither allocate nor return an array (test/test_kernels.py).
 BARE: dict[str, Any] = {"_nrt": False} if hasattr(cpu.CPUTargetOptions, "_nrt") else {}
+
+
+class Callee:
+    """A function for compiled callers: optimised as numba does, but only what these contain of it becomes machine code.
+
+    Called from Python it is compiled for that, at its first call.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.py_func, self._options = function, options
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._called(*arguments)
+
+    @functools.cached_property
+    def _called(self) -> Any:
+        return numba.njit(**self._options)(self.py_func)
+
+    @functools.cached_property
+    def _linked(self) -> Any:
+        options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **self._options}
+        return numba.njit(pipeline_class=_WithoutMachineCode, **options)(self.py_func)
+
+    @property
+    def _numba_type_(self) -> Any:    # what compiled callers see
+        return types.Dispatcher(self._linked)
+
+
+class _WithoutMachineCode(compiler.Compiler):    # type: ignore[misc]
+    def define_pipelines(self) -> Any:
+        if self.state.library is None:
+            self.state.library = _Linked(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+class _Linked(codegen.JITCodeLibrary):    # type: ignore[misc]
+    """Optimised code that is there for other libraries to link: the processor never sees it."""
+
+    @property
+    def codegen(self) -> Any:    # nobody can set the environment of what is nowhere in memory
+        return SimpleNamespace(set_env=lambda name, environment: None)
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
 
 
 def refuse_at_once(dispatcher: Any, refuse: Callable[..., NoReturn]) -> None:

@@ -123,20 +123,21 @@ class DynamicsServerNode(ModelNode):
 
     def _inverse(self, request: Any, response: Any) -> None:
         convert.fill(response, self.dynamics.inverse(convert.robot_state(request.state), request.name,
-                                                     request.acceleration, wrenches(request.external_wrenches)))
+                                                     request.acceleration, wrenches(request.external_wrenches),
+                                                     request.with_joint_wrenches))
 
     def _forward(self, request: Any, response: Any) -> None:
         convert.fill(response, self.dynamics.forward(convert.robot_state(request.state), request.name, request.effort,
-                                                     wrenches(request.external_wrenches)))
+                                                     wrenches(request.external_wrenches), request.with_joint_wrenches))
 
     def _hybrid(self, request: Any, response: Any) -> None:
         convert.fill(response, self.dynamics.hybrid(
             convert.robot_state(request.state), request.name, request.prescribed, request.acceleration, request.effort,
-            wrenches(request.external_wrenches)))
+            wrenches(request.external_wrenches), request.with_joint_wrenches))
 
     def _constrained(self, request: Any, response: Any) -> None:
         asked = ConstrainedRequest(request.mode, request.name, request.prescribed, request.acceleration, request.effort,
-                                   request.actuated, request.minimize)
+                                   request.actuated, request.minimize, request.with_joint_wrenches)
         convert.fill(response, self.dynamics.constrained(convert.robot_state(request.state), asked,
                                                          wrenches(request.external_wrenches)))
 

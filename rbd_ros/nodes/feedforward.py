@@ -1,9 +1,14 @@
 """Node `feedforward`: joint states and a reference in, joint efforts out (`runtime.control.feedforward`).
 
 Topics: those of `torque_node` and `following_node`. Trajectories are interpolated as joint_trajectory_controller does.
+  ~/wrench/<joint>      geometry_msgs/WrenchStamped, out, per joint of parameter `wrench_joints`, after the torque:
+                        what a force-torque sensor there should show, in the state that is answered and if the robot
+                        accelerates as the reference does (without one: at rest), under ~/external_wrenches: what the
+                        child link exerts on the parent link, in the frame of the child link
 """
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +18,8 @@ from ..runtime.control.torque_settings import TorqueSettings
 from .base.following_node import FollowingNode
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE
+from .outputs.output import Output
+from .outputs.wrenches import WrenchOutput
 
 
 class FeedforwardNode(FollowingNode):
@@ -26,6 +33,12 @@ class FeedforwardNode(FollowingNode):
 
     def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> FeedforwardSettings:
         return FeedforwardSettings.from_values(self.own(values), model)
+
+    def late_outputs(self, settings: TorqueSettings) -> list[Output]:
+        controller = self.controller
+        assert isinstance(settings, FeedforwardSettings) and isinstance(controller, FeedforwardController)
+        return [WrenchOutput(self, settings.sensors, lambda: controller.sensed(time.monotonic()))
+                ] if settings.sensors else []
 
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> FeedforwardController:
         assert isinstance(settings, FeedforwardSettings)

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from geometry_msgs.msg import Vector3
 
+from rbd_interfaces.msg import NamedWrench
+
 from ..runtime.service.robot_state import StateRequest
 from ..runtime.service.trajectory import TrajectoryPoint
-from .base.conversions import nanoseconds
+from .base.conversions import nanoseconds, put_wrench
 
 
 def robot_state(message: Any) -> StateRequest:
@@ -41,6 +43,13 @@ def numbers(values: Any) -> array[float]:
     return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
 
 
+def named_wrench(body: str, wrench: Any) -> NamedWrench:
+    """[moment, force] on a body as a message, which has the force first."""
+    message = NamedWrench(body=body)
+    put_wrench(message.wrench, wrench)
+    return message
+
+
 def fill(response: Any, result: Any) -> Any:
     """Put the fields of a NamedTuple into those of the same name."""
     for field, value in zip(result._fields, result, strict=True):
@@ -48,6 +57,8 @@ def fill(response: Any, result: Any) -> Any:
             value = Vector3(x=float(value[0]), y=float(value[1]), z=float(value[2]))
         elif isinstance(value, np.ndarray):
             value = numbers(value)
+        elif field == "joint_wrenches":
+            value = [named_wrench(body, wrench) for body, wrench in value]
         elif isinstance(value, tuple):
             value = list(value)
         setattr(response, field, value)

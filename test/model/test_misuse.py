@@ -30,7 +30,8 @@ def required(function):
 def valid(model, name):
     """A valid value for a parameter of this name."""
     if name in STATES:
-        return model.neutral() if STATES[name] == "q" else np.linspace(0.1, 0.5, model.nv)
+        rates = np.linspace(0.1, 0.5, model.nv)
+        return model.integrate(model.neutral(), rates) if STATES[name] == "q" else rates    # neutral is singular
     return model.body_names[-1] if name == "body" else (model.joint_names[-1],)
 
 

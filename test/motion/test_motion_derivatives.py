@@ -95,9 +95,10 @@ def test_gradients_are_those_of_a_complex_step(objective, limits, free, degree, 
     assert np.abs(gradient - exact).max() <= 1e-10 * np.abs(exact).max()
 
 
-def test_gradients_of_effort_rates_are_those_of_differences():
+@pytest.mark.parametrize("wrenches", [None, {MODEL.body_names[-1]: 30.0 * RNG.normal(size=6)}])
+def test_gradients_of_effort_rates_are_those_of_differences(wrenches):
     """τ̇ itself is exact by a complex step along the motion; Richardson's extrapolation of it by x."""
-    problem, x = made(task({"effort_rate": 1.0}, MORE, True))
+    problem, x = made(task({"effort_rate": 1.0}, MORE, True, wrenches=wrenches))
     y = RNG.uniform(0.0, 1.0, len(problem.values(x).rows))
     gradient = problem.gradient(problem.linear(x), y)
 

@@ -275,8 +275,7 @@ def test_the_time_limit_is_honoured(limit):
     ({"waypoints": [(0.01, Q1)]}, "velocity limit"), ({"waypoints": [(0.5, Q0 + 4.0)]}, r"waypoints\[0\]: the pos"),
     ({"degree": 3}, "degree"), ({"control_points": 6}, "control_points"), ({"nodes": 0}, "positive"),
     ({"time_limit": 0.0}, "time_limit"), ({"tolerance": -1.0}, "tolerance"), ({"smoothing": 0.0}, "smoothing"),
-    ({"external_wrenches": {"nobody": np.zeros(6)}}, "nobody"),
-    ({"external_wrenches": {"link_7": np.zeros(6)}, "objective": "effort_rate"}, "effort_rate")])
+    ({"external_wrenches": {"nobody": np.zeros(6)}}, "nobody")])
 def test_malformed_problems_are_refused(change, what):
     given = {"start": Q0, "goal": Q1, "duration": 1.5, **change}
     with pytest.raises(rbd.RbdError, match=what):

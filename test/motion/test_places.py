@@ -206,3 +206,15 @@ def test_malformed_goals_and_planes_are_refused(change, what):
 def test_malformed_poses_and_planes_are_refused(make):
     with pytest.raises(rbd.RbdError):
         make()
+
+
+def test_half_a_turn_from_the_goal_is_not_there(monkeypatch):
+    """The equations of an orientation hold there, too; a search that ends there says so."""
+    model = rbd.sample("iiwa")
+    q = np.array([0.3, 0.5, 0.1, -1.2, 0.2, 0.8, 0.4])
+    pose = rbd.forward_kinematics(model, q)[-1]
+    goal = rbd.BodyGoal(model.body_names[-1], pose[:3, 3], pose[:3, :3] @ np.diag([-1.0, -1.0, 1.0]))
+    assert np.abs(goal.equations(model, q)).max() < 1e-12 and not goal.holds(model, q)
+    monkeypatch.setattr(rbd.BodyGoal, "posture", lambda *_: q)
+    motion = rbd.optimize_motion(model, np.zeros(7), goal, 2.0, starts=1)
+    assert not motion.good and "in another pose than the goal's" in motion.reason

@@ -65,6 +65,29 @@ def test_constrained(client):
             close(np.array(answer.effort)[[1, 2, 4]], np.zeros(3))
 
 
+def test_joint_wrenches(client):
+    wrenches = {"external_wrenches": [("tool", WRENCH)], "with_joint_wrenches": True}
+    answers = {kind: client.ask(kind, good | wrenches) for kind, good in (
+        ("inverse", req.INVERSE_GOOD), ("forward", req.FORWARD_GOOD), ("hybrid", req.HYBRID_GOOD))}
+    expected = rbd.joint_wrenches(FIVE_BAR, Q, V, A, {"tool": WRENCH})
+    check_wrenches(answers["inverse"].joint_wrenches, expected)
+    for kind in ("forward", "hybrid"):
+        check_wrenches(answers[kind].joint_wrenches, rbd.joint_wrenches(
+            FIVE_BAR, Q, V, answers[kind].acceleration, {"tool": WRENCH}))
+    assert not client.ask("inverse", req.INVERSE_GOOD).joint_wrenches
+    for fields in req.CONSTRAINED_GOOD.values():
+        answer = client.ask("constrained", fields | wrenches)
+        held = rbd.constraint_wrenches(FIVE_BAR, LOOP, Q, answer.multiplier)
+        held[FIVE_BAR.body_index("tool")] += WRENCH
+        check_wrenches(answer.joint_wrenches, rbd.joint_wrenches(FIVE_BAR, Q, V, answer.acceleration, held))
+
+
+def check_wrenches(messages, expected):
+    assert tuple(each.body for each in messages) == FIVE_BAR.body_names
+    np.testing.assert_allclose([[getattr(part, axis) for part in (each.wrench.torque, each.wrench.force)
+                                 for axis in "xyz"] for each in messages], expected, rtol=1e-9, atol=1e-9)
+
+
 def test_terms(client):
     answer = client.ask("terms", {"state": req.state()})
     close(answer.mass_matrix, rbd.mass_matrix(FIVE_BAR, Q))

@@ -128,6 +128,14 @@ def constraints(program: str, values: Values) -> Any:
     return plant.settings.constraints.labels, forces is not None and bool(np.abs(forces.residual).max() < 1e-9)
 
 
+def sensors(program: str, values: Values) -> Any:
+    """Topic and frame of each, and what they show while brakes hold the robot."""
+    plant = make(program, {**values, "brakes_until": 1.0})
+    shown = plant.sensed()
+    return tuple(text for sensor in plant.settings.sensors for text in (sensor.topic, sensor.frame)), (
+        np.zeros(0) if shown is None else shown)
+
+
 def cases(program: str) -> dict[str, Case]:
     """By name of the parameter, for what both programs have."""
     model = rbd.load_urdf(URDF)
@@ -144,6 +152,7 @@ def cases(program: str) -> dict[str, Case]:
         return dynamic(value, rbd.load_urdf(URDF, locked={"elbow": angle}),
                        {name: value for name, value in {**MOVING, **alone}.items()})
 
+    weight = -rbd.joint_wrenches(model, np.zeros(2), np.zeros(2), np.zeros(2))[[model.body_index("tip")]]
     still = {"initial_position": 0.3}
     never = {"command_timeout": 0.0}
     moon = (0.0, 1.0, -1.62)
@@ -165,6 +174,7 @@ def cases(program: str) -> dict[str, Case]:
         "command_timeout": case(0.05, commanded_for, 51),
         "timeout_action": case("hold", commanded_for, -1, {"command_timeout": 0.05}),
         "wrench_timeout": case(0.05, pushed_for, 51),
+        "wrench_joints": case(["tip_joint"], sensors, (("~/wrench/tip_joint", "tip"), weight)),
     }
 
 

@@ -95,6 +95,15 @@ def change(program: str, values: Values) -> Any:
     return np.abs(arm.state() - before)
 
 
+def sensed(program: str, values: Values) -> Any:
+    """Topic and frame of each force-torque sensor, and what they show without a reference."""
+    arm = Arm(program, values)
+    arm.state()
+    shown = arm.made.sensed(arm.now)
+    return tuple(text for sensor in arm.made.settings.sensors for text in (sensor.topic, sensor.frame)), (
+        np.zeros(0) if shown is None else shown)
+
+
 def until_stale(program: str, values: Values) -> float:
     arm = Arm(program, values)
     arm.state()
@@ -247,4 +256,6 @@ def cases(program: str) -> dict[str, Case]:
         "friction.coulomb": case(False, effort, lambda was: was - model.friction * np.tanh(V_REF / smoothing)),
         "friction.smoothing": case(0.5, effort, lambda was: was + model.friction * (
             np.tanh(V_REF / 0.5) - np.tanh(V_REF / smoothing))),
-    } | ({"feedforward": case("none", effort, np.zeros(2))} if program == "feedforward" else {})
+    } | ({"feedforward": case("none", effort, np.zeros(2)), "wrench_joints": case(["elbow"], sensed, (
+        ("~/wrench/elbow", "lower"), -rbd.joint_wrenches(model, Q, V, 0.0 * V)[[model.body_index("lower")]]))
+    } if program == "feedforward" else {})

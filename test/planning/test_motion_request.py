@@ -9,6 +9,7 @@ import rbd_ros as rbd
 from rbd_ros.runtime.planning.motion_planner import MotionPlanner
 from rbd_ros.runtime.planning.motion_request import MotionRequest, MotionWaypoint
 from rbd_ros.runtime.planning.planner_settings import PlannerSettings
+from rbd_ros.runtime.planning.sampled import interpolated
 
 START, GOAL = [-0.5, 0.4], [0.6, -0.3]
 GOOD = {"name": NAMES, "start": START, "goal": GOAL, "duration": 1.5}
@@ -82,6 +83,28 @@ def test_points_are_too_far_apart(made):
     request = MotionRequest(**GOOD | {"duration": 0.0, "max_acceleration": [20.0, 20.0], "sample_period": 0.2})
     with pytest.raises(rbd.RbdError, match=r"sample_period is 0.2 s, too long: between the points the \w+ of joint"):
         made.search(made.prepare(request, 0.0))
+
+
+@pytest.mark.parametrize("fields", [
+    {"objective": ["velocity"], "max_effort": [13.0, 3.5]}, {"objective": ["effort"], "upper_position": [0.7, 0.8]}])
+def test_what_a_controller_makes_of_the_points_keeps_every_limit(made, fields):
+    """Whatever the period: refused, or efforts and positions stay within, between the points, too."""
+    refused = 0
+    for period in (0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3):
+        task = made.prepare(MotionRequest(**GOOD | fields | {"duration": 0.9, "sample_period": period}), 0.0)
+        limits = task.limits.checked(task.model)
+        try:
+            plan = made.search(task)
+        except rbd.RbdError as error:
+            assert "sample_period" in str(error)
+            refused += 1
+            continue
+        assert plan.good, plan.reason
+        _, q, v, a = interpolated(*plan.points[:4])
+        tau = rbd.inverse_dynamics(task.model, q, v, a) + rbd.friction_effort(task.model, v, task.smoothing)
+        assert np.max(np.abs(tau) / limits.effort) <= 1.0 + 1e-5
+        assert np.max(q - limits.position_upper) <= 1e-5 and np.max(limits.position_lower - q) <= 1e-5
+    assert 0 < refused < 7
 
 
 def test_a_mimic_joint_is_not_planned_for():

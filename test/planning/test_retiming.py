@@ -69,6 +69,7 @@ def test_the_path_stays_and_the_limits_are_kept(seed, mode):
     after, before = followed(t, q, v, a), followed(*given)
     assert np.all(needed(IIWA, *after) <= limit) and np.all(np.abs(after[1]) <= IIWA.velocity_limit)
     assert np.all(np.abs(after[1]).max(axis=0) <= np.abs(before[1]).max(axis=0) + 1e-9)    # as planned, not faster
+    assert np.all(np.abs(after[2]).max(axis=0) <= np.abs(before[2]).max(axis=0) * (1.0 + 1e-6))    # nor sharper
     away = np.linalg.norm(after[0][:, None] - before[0], axis=2).min(axis=1)
     assert away.max() < AWAY + 0.5 * np.linalg.norm(np.diff(before[0], axis=0), axis=1).max()
     assert mode == "always" or t[-1] >= 1.2 - 1e-9

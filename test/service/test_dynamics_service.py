@@ -133,6 +133,29 @@ def check_coriolis(answer, model, q, v):
     np.testing.assert_allclose(M_dot, C + C.T, atol=1e-7 * np.abs(C).max())
 
 
+def test_joint_wrenches_where_they_are_asked_for(made):
+    q, v, a, tau = np.array(Q), np.array(V), np.array(A), np.array(TAU)
+    for asked in (False, True):
+        inverse = made.inverse(NOW, NAMES, A, PUSHED, asked)
+        forward = made.forward(NOW, NAMES, TAU, PUSHED, asked)
+        hybrid = made.hybrid(NOW, NAMES, req.FLAGS, A, TAU, PUSHED, asked)
+        free = rbd.hybrid_dynamics(FIVE_BAR, q, v, a, tau, np.array(req.FLAGS), WRENCHES).acceleration
+        for found, acceleration in ((inverse, a), (hybrid, free), (forward, rbd.forward_dynamics(
+                FIVE_BAR, q, v, tau, WRENCHES))):
+            expected = rbd.joint_wrenches(FIVE_BAR, q, v, acceleration, WRENCHES)
+            assert tuple(body for body, _ in found.joint_wrenches) == (FIVE_BAR.body_names if asked else ())
+            close([wrench for _, wrench in found.joint_wrenches], expected if asked else np.zeros((0,)))
+        for mode, fields in ((0, {"acceleration": req.MOTION.acceleration}), (1, {"effort": TAU}), (2, {
+                "effort": TAU, "acceleration": req.MOTION.acceleration, "prescribed": [True] + 4 * [False]})):
+            found = made.constrained(NOW, ConstrainedRequest(mode, NAMES, with_joint_wrenches=asked, **fields), PUSHED)
+            held = rbd.constraint_wrenches(FIVE_BAR, LOOP, q, found.multiplier)
+            for body, wrench in WRENCHES.items():
+                held[FIVE_BAR.body_index(body)] += wrench
+            expected = rbd.joint_wrenches(FIVE_BAR, q, v, found.acceleration, held)
+            assert len(found.joint_wrenches) == (len(expected) if asked else 0)
+            close([wrench for _, wrench in found.joint_wrenches], expected if asked else np.zeros((0,)))
+
+
 def test_terms(made):
     answer = made.terms(NOW)
     q, v = np.array(Q), np.array(V)

@@ -12,13 +12,20 @@ from support.trees import TYPES, random_tree
 
 import rbd_ros as rbd
 from rbd_ros.core.specialize.c_source import ARGUMENTS, c_files
+from rbd_ros.core.specialize.families import FAMILIES
 
 BRANCHES = "spherical_exponential"
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"]
-MODELS = {"iiwa": (lambda: rbd.sample("iiwa"), list(ARGUMENTS)),
+PARAMETERS = ["jacobian:link_7:world", "jacobian:link_4", "hybrid_dynamics:joint_1,joint_3",
+              "inverse_dynamics_time_derivatives:1", "forward_dynamics_time_derivatives:1"]
+MODELS = {"iiwa": (lambda: rbd.sample("iiwa"), [name for name in ARGUMENTS if name not in FAMILIES]),
+          "parameters": (lambda: chain("revolute", "prismatic", "revolute"), [
+              "jacobian:l3:world", "jacobian:l2", "jacobian:l3:aligned", "hybrid_dynamics:j0,j2",
+              "hybrid_dynamics_derivatives:j1", "inverse_dynamics_time_derivatives",
+              "inverse_dynamics_time_derivatives:3", "forward_dynamics_time_derivatives:1"]),
           "floating": (lambda: rbd.sample("biped", root="floating"), ["inverse_dynamics", "forward_dynamics"]),
           "every joint": (lambda: random_tree(4, [kind for kind in TYPES if kind != BRANCHES]),
-                          ["inverse_dynamics", "gravity_effort"]),
+                          ["inverse_dynamics", "gravity_effort", "inverse_dynamics_time_derivatives:0"]),
           "one": (lambda: chain("revolute"), ["inverse_dynamics", "mass_matrix", "forward_kinematics"]),
           "mimic": (lambda: rbd.sample("gripper"), ["inverse_dynamics"])}
 COMPILERS = [each for each in ("gcc", "clang") if shutil.which(each)]
@@ -49,7 +56,7 @@ def iiwa(tmp_path_factory):
     if not COMPILERS:
         pytest.skip("no C compiler")
     folder = tmp_path_factory.mktemp("c")
-    written(folder, rbd.sample("iiwa"), ["inverse_dynamics", "forward_dynamics"])
+    written(folder, rbd.sample("iiwa"), ["inverse_dynamics", "forward_dynamics", *PARAMETERS])
     subprocess.run([COMPILERS[0], "-O2", "-shared", "-fPIC", "iiwa.c", "-lm", "-o", "iiwa.so"], cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "iiwa.so"))
 
@@ -65,6 +72,27 @@ def test_other_states(iiwa, name, seed):
     expected = getattr(rbd, name)(model, *state)
     np.testing.assert_allclose(out, expected, rtol=0.0, atol=(
         1e-14 if name == "inverse_dynamics" else 1e-11) * np.abs(expected).max())
+
+
+def test_functions_with_parameters_at_other_states(iiwa):
+    """Jacobians and efforts agree to 1e-14, accelerations as far as the condition of M(q) lets them."""
+    model, rng = rbd.sample("iiwa"), np.random.default_rng(3)
+    cases = {"jacobian_link_7_world": (1, lambda *x: rbd.jacobian(model, *x, "link_7", "world"), 1e-14),
+             "jacobian_link_4_body": (1, lambda *x: rbd.jacobian(model, *x, "link_4"), 1e-14),
+             "inverse_dynamics_time_derivatives_1": (
+                 4, lambda *x: rbd.inverse_dynamics_time_derivatives(model, *x), 1e-14),
+             "hybrid_dynamics_joint_1_joint_3": (
+                 4, lambda *x: np.array(rbd.hybrid_dynamics(model, *x, ["joint_1", "joint_3"])), 1e-11),
+             "forward_dynamics_time_derivatives_1": (
+                 4, lambda *x: rbd.forward_dynamics_time_derivatives(model, *x), 1e-11)}
+    for name, (count, call, bound) in cases.items():
+        for _ in range(10):
+            state = list(rng.normal(size=(count, 7)))
+            expected = call(*state)
+            out = np.empty(expected.size)
+            assert getattr(iiwa, f"iiwa_{name}")(*(x.ctypes.data_as(ctypes.c_void_p) for x in (*state, out))) == 0
+            np.testing.assert_allclose(out, expected.ravel(), rtol=0.0, atol=bound * np.abs(expected).max(),
+                                       err_msg=name)
 
 
 def test_its_test_finds_a_wrong_number(tmp_path):
@@ -95,6 +123,20 @@ def test_a_singular_robot_returns_one(tmp_path):
         rbd.c_source(model, ["forward_dynamics"])
 
 
+def test_what_is_too_long_is_refused():
+    model = rbd.sample("iiwa")
+    with pytest.raises(rbd.RbdError, match=r"derivatives:6: [\d,]+ operations, more than 15,000"):
+        rbd.c_source(model, ["inverse_dynamics_time_derivatives:6"])
+
+
+def test_one_name_in_c_is_one_function():
+    files = c_files(rbd.sample("iiwa"), ["jacobian:link_7", "jacobian:link_7:body"])
+    assert files["iiwa.c"].count("int iiwa_jacobian") == 1
+    model = build([rbd.JointSpec("j0", "revolute", "l", "l-1"), rbd.JointSpec("j1", "revolute", "l-1", "l_1")])
+    with pytest.raises(rbd.RbdError, match="same name in C: jacobian:l-1:body, jacobian:l_1:body"):
+        rbd.c_source(model, ["jacobian:l-1", "jacobian:l_1"])
+
+
 def test_joints_that_branch_are_refused():
     with pytest.raises(rbd.RbdError, match=r"joint 'joint1' is spherical_exponential"):
         rbd.c_source(random_tree(3, ["revolute", BRANCHES]))
@@ -102,7 +144,11 @@ def test_joints_that_branch_are_refused():
 
 @pytest.mark.parametrize(("arguments", "what"), [
     ({"functions": ["inverse"]}, r"unknown function 'inverse'.*inverse_dynamics"),
-    ({"functions": []}, r"no function"), ({"name": "7 arm"}, r"identifier of C, got '7 arm'"),
+    ({"functions": []}, r"no function"), ({"functions": ["constrained_forward_dynamics"]}, r"pivots by their size"),
+    ({"functions": ["jacobian:arm"]}, r"unknown body 'arm'"),
+    ({"functions": ["gravity_effort:1"]}, r"unknown function 'gravity_effort:1'"),
+    ({"functions": ["inverse_dynamics_time_derivatives:x"]}, r"order of the highest"),
+    ({"functions": ["hybrid_dynamics:elbow_"]}, r"elbow_"), ({"name": "7 arm"}, r"identifier of C, got '7 arm'"),
     ({"precision": "half"}, r"unknown precision 'half'.*float")])
 def test_what_is_refused(arguments, what):
     with pytest.raises(rbd.RbdError, match=what):

@@ -16,7 +16,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "specialize.md"
 
 def test_it_writes_what_compiles(tmp_path, capsys):
     folder = tmp_path / "c"
-    assert main(["generate", "iiwa", "--functions", "inverse_dynamics", "gravity_effort", "-o", str(folder)]) == 0
+    functions = ["inverse_dynamics", "jacobian:link_7:world"]
+    assert main(["generate", "iiwa", "--functions", *functions, "-o", str(folder)]) == 0
     said = capsys.readouterr().out
     assert all(str(folder / name) in said for name in ("iiwa.c", "iiwa.h", "CMakeLists.txt", "test_iiwa.c"))
     if shutil.which("cmake") is None:
@@ -28,6 +29,7 @@ def test_it_writes_what_compiles(tmp_path, capsys):
 
 @pytest.mark.parametrize(("arguments", "what"), [
     (["no.urdf"], "no.urdf"), (["iiwa", "--name", "7 arm"], "identifier of C"),
+    (["iiwa", "--functions", "inverse"], "unknown function 'inverse'"),
     (["iiwa", "-o", "{file}"], "file")])
 def test_what_is_wrong_is_said(arguments, what, tmp_path, capsys):
     (tmp_path / "file").write_text("")

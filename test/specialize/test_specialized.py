@@ -6,13 +6,14 @@ import pickle
 import numpy as np
 import pytest
 from support import pinocchio_peer
+from support.own_code import check_equal, states
 from support.robots import build, chain, load
 from support.trees import TYPES, mimic_tree, random_tree
 
 import rbd_ros as rbd
 from rbd_ros.core.compile import COMPILED
 from rbd_ros.core.dynamics import inverse
-from rbd_ros.core.specialize import machine
+from rbd_ros.core.specialize import lanes, machine
 from rbd_ros.core.specialize.functions import FUNCTIONS
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning"),
@@ -23,37 +24,8 @@ KINDS_OF_JOINTS = {kind: lambda kind=kind: random_tree(3, [kind, "revolute", kin
 CASES = [(name, kind) for kind in MODELS for name in FUNCTIONS] + [
     (name, kind) for kind in KINDS_OF_JOINTS for name in ("inverse_dynamics", "forward_dynamics")]
 ROBOTS = pinocchio_peer.loadable()
-# solved through the mass matrix; with Taylor series of their own; too long
-WITHOUT = {("forward_dynamics", "mimic"), ("forward_dynamics_derivatives", "biped"),
-           *((name, "every joint") for name in (
-               "inverse_dynamics_time_derivatives", "inverse_dynamics_derivatives", "forward_dynamics_derivatives",
-               "coriolis_matrix", "inertial_regressor"))}
+WITHOUT = {("forward_dynamics_derivatives", "every joint")}    # too long
 SIZES = (0, 1, 7, 8, 9, 101)
-KINDS = {"q": "nq", "v": "nv"}
-
-
-def states(model, inputs, count, seed=0):
-    """Inputs of one state (count None) or of many."""
-    rng = np.random.default_rng(seed)
-    rows = [[model.random_configuration(rng) if kind == "q" else rng.normal(size=model.nv) for kind in inputs]
-            for _ in range(1 if count is None else count)]
-    if count is None:
-        return rows[0]
-    return [np.array([row[i] for row in rows]).reshape(count, getattr(model, KINDS[kind]))
-            for i, kind in enumerate(inputs)]
-
-
-def parts(result):
-    return list(result) if isinstance(result, tuple) else [result]
-
-
-def check_equal(one, other, tolerance):
-    """Both results have the same type, shapes and numbers, each state by its own size."""
-    assert type(one) is type(other)
-    for a, b in zip(parts(one), parts(other), strict=True):
-        assert a.shape == b.shape and b.dtype == np.float64
-        size = np.abs(a).max(initial=1e-300)
-        np.testing.assert_allclose(b, a, rtol=0.0, atol=tolerance * size)
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
@@ -159,7 +131,9 @@ def test_wrong_input_has_the_same_error_or_result(wrong):
 
 @pytest.mark.parametrize("wrong", [lambda v: "text", lambda v: v.astype(complex), lambda v: v.astype(object),
                                    lambda v: v.astype(str), lambda v: [v[0], v[1, :2]], lambda v: None,
-                                   lambda v: v.astype(int), lambda v: v[:, ::-1], lambda v: v[..., None]])
+                                   lambda v: v.astype(int), lambda v: v[:, ::-1], lambda v: v[..., None],
+                                   lambda v: np.broadcast_to(v[0], v.shape), lambda v: v[::-1],
+                                   lambda v: np.frombuffer(v.tobytes()).reshape(v.shape)])
 def test_other_kinds_of_batches_have_the_same_error_or_result(wrong):
     model = rbd.sample("iiwa")
     q, v, a = states(model, "qvv", 9)
@@ -214,8 +188,44 @@ def test_what_is_too_long_runs_the_ordinary_kernels(monkeypatch):
     model = random_tree(11, ["revolute"] * 5)    # a model that no other test has kept code of
     fast = rbd.specialize(model)
     given = states(model, "qvv", 9)
-    np.testing.assert_array_equal(rbd.forward_dynamics(model, *given), rbd.forward_dynamics(fast, *given))
-    assert not fast.has_code("forward_dynamics")
+    with pytest.warns(rbd.RbdWarning, match=r"forward_dynamics: [\d,]+ operations, more than 500; the") as said:
+        for _ in range(3):
+            np.testing.assert_array_equal(rbd.forward_dynamics(model, *given), rbd.forward_dynamics(fast, *given))
+    with pytest.warns(rbd.RbdWarning, match="the ordinary kernels") as asked:
+        rbd.specialize(model, ["forward_dynamics"])
+    assert {each.filename for each in (*said, *asked)} == {__file__}
+    assert len(said) == 1 and not fast.has_code("forward_dynamics")
+    assert "operations, more than 500" in fast.functions["forward_dynamics"]
+    fast = rbd.specialize(model)    # from disk
+    rbd.forward_dynamics(fast, *given)
+    assert "operations, more than 500" in fast.functions["forward_dynamics"]
+
+
+def test_the_table_of_functions_says_how_long_they_are():
+    model = rbd.sample("iiwa")
+    fast = rbd.specialize(model, ["mass_matrix"])
+    assert set(fast.functions) == {"mass_matrix"} and 100 < fast.functions["mass_matrix"] < 2000
+    rbd.inverse_dynamics(fast, *states(model, "qvv", None))    # one state makes no code
+    assert set(fast.functions) == {"mass_matrix"}
+    before = fast.functions["mass_matrix"]
+    assert rbd.specialize(model, ["mass_matrix"]).functions["mass_matrix"] == before    # loaded
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "inverse_dynamics_derivatives", "mass_matrix"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_large_batches(name, threads, monkeypatch):
+    """Also those written past the caches: 10,001 states."""
+    model = rbd.sample("iiwa")
+    given = states(model, FUNCTIONS[name].inputs, 10_001)
+    call = getattr(rbd, name)
+    fast = rbd.specialize(model, threads=threads)
+    expected, found = call(model, *given), call(fast, *given)
+    check_equal(expected, found, 1e-12)
+    monkeypatch.setattr(lanes, "LARGE", 10)    # small ones too, and the other way round
+    for count in (1, 7, 8, 9, 33):
+        check_equal(call(model, *(x[:count] for x in given)), call(fast, *(x[:count] for x in given)), 1e-12)
+    monkeypatch.setattr(lanes, "LARGE", 10 ** 9)
+    check_equal(expected, call(fast, *given), 1e-12)
 
 
 def test_unknown_functions_and_no_models_are_refused():

@@ -8,6 +8,7 @@ import rbd_ros as rbd
 def functions(model):
     """By name: `call(q, v, a)` for one state or a batch gives an array."""
     last = model.body_names[-1]
+    free = next((joint.child for joint in model.joints if joint.nv == 6), last)    # moves in all directions
     held = np.arange(model.nv) % 2 == 0
     along = rbd.Tangent(v=np.ones(model.nv))
     return {
@@ -21,6 +22,13 @@ def functions(model):
         "forward_kinematics": lambda q, v, a: rbd.forward_kinematics(model, q),
         "body_velocities": lambda q, v, a: rbd.body_velocities(model, q, v),
         "body_accelerations": lambda q, v, a: rbd.body_accelerations(model, q, v, a),
+        "body_momenta": lambda q, v, a: rbd.body_momenta(model, q, v),
+        "joint_wrenches": lambda q, v, a: rbd.joint_wrenches(model, q, v, a),
+        "articulated_bodies": lambda q, v, a: rbd.articulated_bodies(model, q, v, a).bias,
+        "inverse_operational_space_inertia": lambda q, v, a: rbd.inverse_operational_space_inertia(
+            model, q, last, "world"),
+        "operational_space_inertia": lambda q, v, a: rbd.operational_space_inertia(model, q, free),
+        "effective_inertia": lambda q, v, a: rbd.effective_inertia(model, q, free, np.linspace(0.3, 1.1, 6)),
         "jacobian": lambda q, v, a: rbd.jacobian(model, q, last, "world"),
         "kinetic_energy": lambda q, v, a: rbd.kinetic_energy(model, q, v),
         "potential_energy": lambda q, v, a: rbd.potential_energy(model, q),

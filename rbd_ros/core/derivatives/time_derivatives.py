@@ -207,6 +207,12 @@ def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
     return out
 
 
+def _no_state(model: RobotModel, q: Any, v: Any, tau: Any, higher: tuple[Any, ...]) -> Array | None:
+    """There is no entry for one state."""
+    return None
+
+
+@trying(_no_state)
 def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *higher: ArrayLike,
                                       external_wrenches: Any = None) -> Array:
     """Acceleration, jerk, snap, … (K, nv) or (N, K, nv) under efforts τ, τ̇, τ̈, … (nv,) or (N, nv) each.

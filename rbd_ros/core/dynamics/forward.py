@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,7 @@ from ..model.state import Model, States, node_wrenches, shaped
 from ..trying import trying
 from ..workspace import ONE_STATE
 from .articulated import SINGULAR, SIZE, articulated_recursion, articulated_states
+from .bodies.joint_wrenches import joint_wrenches as wrenches_of_joints
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 
@@ -50,15 +51,33 @@ def _one_state(model: RobotModel, q: Any, v: Any, tau: Any) -> Array | None:
     return out if forward_dynamics_entry.call(model._block, q, v, tau, model._work, out) == 0 else None
 
 
+class Forward(NamedTuple):
+    """`acceleration` (nv,) and `joint_wrenches` (nb, 6), as the function of that name returns them; a batch adds an
+    axis.
+    """
+
+    acceleration: Array
+    joint_wrenches: Array
+
+
+@overload
+def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike, external_wrenches: Any = None, *,
+                     joint_wrenches: Literal[False] | None = None) -> Array: ...
+@overload
+def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike, external_wrenches: Any = None, *,
+                     joint_wrenches: Literal[True]) -> Forward: ...
 @trying(_one_state)
 def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
-                     external_wrenches: Any = None) -> Array:
+                     external_wrenches: Any = None, *, joint_wrenches: bool | None = None) -> Array | Forward:
     """Accelerations a (nv,) or (N, nv) under joint efforts tau at (q, v): K Table 3, O(n).
 
     Shapes, units and external_wrenches as in `inverse_dynamics`. Mimic joints (projected) couple distant bodies:
     such models are solved through the mass matrix. Raises `RbdError` for wrong input, and where the mass matrix is
-    singular, naming the joint.
+    singular, naming the joint. With joint_wrenches=True returns `Forward`, with what the joints carry.
     """
+    if joint_wrenches:
+        a = forward_dynamics(model, q, v, tau, external_wrenches)
+        return Forward(a, wrenches_of_joints(model, q, v, a, external_wrenches))
     given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     if model.mimics:
         given.check_values()

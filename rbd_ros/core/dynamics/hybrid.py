@@ -17,6 +17,7 @@ from ..model.state import States, node_wrenches, not_a_model, shaped
 from ..trying import trying
 from ..workspace import ONE_STATE
 from .articulated import SIZE, articulated_recursion, articulated_states
+from .bodies.joint_wrenches import Loaded, joint_wrenches as wrenches_of_joints
 from .forward import solve_mass_matrix, solved
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
@@ -24,11 +25,15 @@ from .mass_matrix import mass_matrix
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
 
 
-class Hybrid(NamedTuple):
-    """Every coordinate's `acceleration` and `effort`, (nv,) or (N, nv) each: what was given, and what follows."""
-
+class _Hybrid(NamedTuple):
     acceleration: Array
     effort: Array
+
+
+class Hybrid(_Hybrid, Loaded):
+    """Every coordinate's `acceleration` and `effort`, (nv,) or (N, nv) each: what was given, and what follows; and, if
+    asked for, `joint_wrenches`.
+    """
 
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
@@ -68,14 +73,20 @@ def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, prescribed: 
 
 @trying(_one_state)
 def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
-                    prescribed: ArrayLike | Sequence[str], external_wrenches: Any = None) -> Hybrid:
+                    prescribed: ArrayLike | Sequence[str], external_wrenches: Any = None, *,
+                    joint_wrenches: bool | None = None) -> Hybrid:
     """Some accelerations and the other coordinates' efforts given, the rest computed: K Table 4, O(n).
 
     prescribed: per velocity coordinate whether `a` holds there and `tau` is sought (nv,) bool, or names of joints or
     coordinates (`model.velocity_names`). Elsewhere `tau` holds and `a` is sought; what is sought may be given as
     anything finite. All shapes (nv,) or (N, nv); external_wrenches as in `inverse_dynamics`. Raises `RbdError` for
-    wrong input, and where the sought accelerations are not determined, naming the joint.
+    wrong input, and where the sought accelerations are not determined, naming the joint. joint_wrenches=True adds what
+    the joints carry to the result.
     """
+    if joint_wrenches:
+        result = hybrid_dynamics(model, q, v, a, tau, prescribed, external_wrenches)
+        result._carrying(wrenches_of_joints(model, q, v, result.acceleration, external_wrenches))
+        return result
     mask = prescribed_mask(model, prescribed)
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
     if model.mimics:

@@ -37,7 +37,7 @@ TOLERANCE = 1e-6
 REFINEMENTS = 8
 FINE = 5            # times the nodes, for the cost that is told
 SOFT = 0.1          # rad/s or m/s: smoothing of friction on the way
-INSIDE = 1e-4       # barrier parameter at which nodes are added first
+INSIDE = 1e-5       # barrier parameter at which nodes are added first
 NEAR = 0.95         # of a limit: peaks beyond get a node then
 LEFT = 0.05         # of the time limit, for what follows the iterations, besides the certificate
 SEEKING = 0.5       # of the time, at most, for a posture of a pose
@@ -216,25 +216,25 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     afterwards = (now - begin) * AFTERWARDS * (FINE + samples(task, longest) / len(problem.nodes.s))
     afterwards *= 1.0 if task.chain is None else IN_LOOPS
     deadline -= min(afterwards, 0.5 * max(deadline - now, 0.0))
-    inside = found = solve(problem, x, tolerance, deadline, until=INSIDE, stop=stop)
-    iterations = found.iterations
-    near = NEAR
+    found = solve(problem, x, tolerance, deadline, until=INSIDE, stop=stop)
+    iterations, near, inside = found.iterations, NEAR, found
     for _ in range(REFINEMENTS):
+        if found.reason not in ("inside", "converged") or (
+                found is not inside and found.violation > 10.0 * tolerance):
+            break
         motion = spline(problem, found.x)
         certificate = certify(task, motion, near, 0.0)    # coarsely
-        if found.reason != "inside" and (certificate.worst <= 1.0 + ROUNDING or not found.converged):
+        if certificate.worst <= 1.0 + ROUNDING and found.converged:
             certificate = certify(task, motion, near)
-        if found is not inside and (certificate.worst <= 1.0 + ROUNDING or not found.converged
-                                    or found.violation > 10.0 * tolerance):
-            break
-        if found.reason not in ("inside", "converged"):
-            break
+            if certificate.worst <= 1.0 + ROUNDING and found is not inside:
+                return (problem, found, motion, certificate), iterations
         more = _apart(np.sort(np.concatenate([more, certificate.peaks])), 0.1 / count)
         problem = Problem(task, Nodes.of(task.basis, count, task.orders, more), unit)
         found = solve(problem, found.x, tolerance, deadline, found, stop=_after(iterations, stop))
         iterations += found.iterations
         near = 1.0 - 0.5 * MARGIN
-    return (problem, found, motion, certificate), iterations
+    motion = spline(problem, found.x)
+    return (problem, found, motion, certify(task, motion)), iterations
 
 
 def _after(iterations: int, stop: Stop) -> Stop:
@@ -269,8 +269,11 @@ def _apart(s: Array, least: float) -> Array:
 
 def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMotion, certificate: Certificate,
             iterations: int, begin: float) -> OptimalMotion:
-    reason = solution.reason
-    if certificate.worst > 1.0 + ROUNDING:
+    reason, pose = solution.reason, task.pose
+    converged = solution.converged and (pose is None or pose.holds(task.model, spline.control[-1]))
+    if pose is not None and solution.converged and not converged:
+        reason = f"{reason}, but body '{pose.body}' ends in another pose than the goal's"
+    elif certificate.worst > 1.0 + ROUNDING:
         name, used = max(certificate.usage.items(), key=lambda item: item[1].ratio)
         amount = (f"point '{used.joint}' is {used.ratio - 1.0:.4g} m beyond its plane" if name == "clearance" else
                   f"the {name} of joint '{used.joint}' is {used.ratio:.4g} times its limit")
@@ -278,5 +281,5 @@ def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMoti
     elif not solution.converged:
         reason = f"not optimal ({reason}), KKT residual {solution.residual:.1e}"
     fine = Problem(task, Nodes.of(task.basis, FINE * len(problem.nodes.s), task.orders))
-    return OptimalMotion(spline, fine.values(solution.x).cost, solution.converged, solution.residual, iterations,
+    return OptimalMotion(spline, fine.values(solution.x).cost, converged, solution.residual, iterations,
                          certificate.usage, reason, solution.reason, time.perf_counter() - begin, task)

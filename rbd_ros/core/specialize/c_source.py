@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,36 +11,64 @@ from ..errors import RbdError, unknown_name
 from ..model.robot_model import RobotModel
 from ..model.state import not_a_model
 from . import program as p
+from .families import FAMILIES, asked, label
 from .functions import FUNCTIONS, PUBLIC, Function, recorded
-from .program import Program
+from .program import NoProgram, Program
 
 PRECISIONS = {"double": ("double", "", 1e-12), "float": ("float", "f", 1e-3)}    # type, suffix, tolerance of the test
+MOST = 15_000    # operations of a function: longer ones take C compilers minutes
 ARGUMENTS = {"inverse_dynamics": ("q", "v", "a"), "forward_dynamics": ("q", "v", "tau"), "mass_matrix": ("q",),
              "coriolis_matrix": ("q", "v"), "forward_kinematics": ("q",), "inertial_regressor": ("q", "v", "a"),
              "inverse_dynamics_derivatives": ("q", "v", "a"), "forward_dynamics_derivatives": ("q", "v", "tau"),
-             "inverse_dynamics_time_derivatives": ("q", "v", "a", "jerk", "snap"),
-             "gravity_effort": ("q",), "bias_effort": ("q", "v")}
+             "inverse_dynamics_time_derivatives": ("q", "v", "a"), "gravity_effort": ("q",), "bias_effort": ("q", "v"),
+             "jacobian": ("q",), "hybrid_dynamics": ("q", "v", "a", "tau"),
+             "hybrid_dynamics_derivatives": ("q", "v", "a", "tau"),
+             "forward_dynamics_time_derivatives": ("q", "v", "tau")}
+HIGHER = {"inverse_dynamics_time_derivatives": ("jerk", "snap"), "forward_dynamics_time_derivatives": ("dtau", "ddtau")}
 WHAT = {"inverse_dynamics": "joint efforts", "forward_dynamics": "joint accelerations",
         "mass_matrix": "joint space inertia, row by row", "coriolis_matrix": "C(q, v), row by row",
         "forward_kinematics": "poses of all links, world from link, 4 x 4 row by row",
         "inertial_regressor": "Y(q, v, a), row by row", "gravity_effort": "efforts that hold the robot at rest",
         "inverse_dynamics_derivatives": "d effort by q, v and a, each row by row",
         "forward_dynamics_derivatives": "d acceleration by q, v and tau, each row by row",
-        "inverse_dynamics_time_derivatives": "efforts, and their first and second time derivative",
-        "bias_effort": "efforts of velocity and gravity"}
+        "bias_effort": "efforts of velocity and gravity",
+        "inverse_dynamics_time_derivatives": "efforts and their time derivatives, order by order",
+        "forward_dynamics_time_derivatives": "joint accelerations and their time derivatives, order by order",
+        "jacobian": "Jacobian of a link, angular rows first, row by row",
+        "hybrid_dynamics": "all joint accelerations, then all joint efforts",
+        "hybrid_dynamics_derivatives": "d what is sought by q, v and what is given, each row by row"}
 _INFIX = {p.ADD: "+", p.SUB: "-", p.MUL: "*", p.DIV: "/"}
 _CALL = {p.SIN: "sin", p.COS: "cos", p.SQRT: "sqrt", p.ABS: "fabs"}
+
+
+class _Wanted(NamedTuple):
+    """One function of the file: `label` as the user asked for it, `name` in C, `call` by the ordinary kernels."""
+
+    label: str
+    name: str
+    of: str    # the public function
+    function: Function
+    arguments: tuple[str, ...]
+    call: Callable[..., Any]
+
+    def sizes(self, model: RobotModel) -> tuple[list[int], int]:
+        """Of the arguments, and of the result."""
+        inputs = [model.nq if kind == "q" else model.nv for kind in self.function.inputs][:len(self.arguments)]
+        return inputs, sum(int(np.prod(shape)) for shape in self.function.shapes(model))
 
 
 def c_source(model: RobotModel, functions: Sequence[str] = ("inverse_dynamics",), name: str = "",
              precision: str = "double") -> str:
     """C99 text with a function for each of these, `int NAME_inverse_dynamics(const double q[], …, double out[])`.
 
-    functions: of `ARGUMENTS`; they take and fill arrays in the order of `model.joint_names`, in SI units, as the
-    functions of this library do. They return 0, or 1 where a state is beyond what the code is for (a joint that moves
-    no inertia, a quaternion that has not norm 1) and `out` was not written. name: of the robot, a C identifier; by
-    default the model's. precision: "double" or "float". `RbdError` for unknown names, a function of more than 15,000
-    operations, and joints of type spherical_exponential, whose code branches on the angle.
+    functions: of `ARGUMENTS`, with parameters where they have some: "jacobian:tool0:world",
+    "hybrid_dynamics:joint1,joint3" (whose accelerations are given), "inverse_dynamics_time_derivatives:3" (to that
+    order; 2). They take and fill arrays in the order of `model.joint_names`, in SI units, as the functions of this
+    library do. They return 0, or 1 where a state is beyond what the code is for (a joint that moves no inertia, a
+    quaternion that has not norm 1) and `out` was not written. name: of the robot, a C identifier; by default the
+    model's. precision: "double" or "float". `RbdError` for unknown names, a function of more than 15,000 operations,
+    joints of type spherical_exponential, whose code branches on the angle, and functions of constraints, which choose
+    pivots by their size.
     """
     return c_files(model, functions, name, precision)[f"{_identifier(model, name)}.c"]
 
@@ -53,9 +82,9 @@ def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precisi
     functions = [functions] if isinstance(functions, str) else list(dict.fromkeys(functions))
     if not functions:
         raise RbdError("c_source: no function is asked for")
-    for each in functions:
-        if each not in ARGUMENTS:
-            raise unknown_name("function", each, ARGUMENTS)
+    all_wanted = list({each.label: each for each in (_wanted(model, text) for text in functions)}.values())
+    if len({each.name for each in all_wanted}) < len(all_wanted):
+        raise RbdError(f"c_source: functions have the same name in C: {', '.join(each.label for each in all_wanted)}")
     if not model.nv:
         raise RbdError(f"c_source: model '{model.name}' has no joint that moves")
     for joint in model.joints:
@@ -63,11 +92,33 @@ def c_files(model: RobotModel, functions: Sequence[str], name: str = "", precisi
             raise RbdError(f"c_source: joint '{joint.name}' is spherical_exponential, whose code branches on its "
                            "angle; use joints of type spherical")
     name = _identifier(model, name)
-    bodies = [_function(model, name, each, precision) for each in functions]
+    bodies = [_function(model, name, wanted, precision) for wanted in all_wanted]
     arrays = _arrays(model, name, precision)
     source = [f'#include "{name}.h"', "", "#include <math.h>", "", *arrays, "", *bodies]
-    return {f"{name}.c": "\n".join(source), f"{name}.h": _header(model, name, functions, precision),
-            "CMakeLists.txt": _cmake(name), f"test_{name}.c": _test(model, name, functions, precision)}
+    return {f"{name}.c": "\n".join(source), f"{name}.h": _header(model, name, all_wanted, precision),
+            "CMakeLists.txt": _cmake(name), f"test_{name}.c": _test(model, name, all_wanted, precision)}
+
+
+def _wanted(model: RobotModel, text: str) -> _Wanted:
+    """What a user asks for by this text."""
+    of = text.partition(":")[0] if isinstance(text, str) else ""
+    if of.startswith("constrained_"):
+        raise RbdError(f"c_source: {of} chooses its pivots by their size, which differs from state to state: there is "
+                       "no straight-line code. Use functions of the tree and the constraints' equations beside it")
+    if of not in ARGUMENTS:
+        raise unknown_name("function", text, ARGUMENTS)
+    if of in ("gravity_effort", "bias_effort"):    # inverse dynamics with zeros
+        if of != text:
+            raise unknown_name("function", text, ARGUMENTS)
+        return _Wanted(of, of, of, FUNCTIONS["inverse_dynamics"], ARGUMENTS[of], PUBLIC[of])
+    of, parameters, function = asked(model, text)
+    if of not in FAMILIES:
+        return _Wanted(of, of, of, function, ARGUMENTS[of], PUBLIC[of])
+    given = label(model, of, parameters)
+    higher = [*HIGHER.get(of, ()), *(f"higher{k}" for k in range(3, len(function.inputs)))]
+    arguments = (*ARGUMENTS[of], *higher)[:len(function.inputs)]
+    own_name = of if text == of else re.sub(r"\W+", "_", given, flags=re.ASCII).strip("_")
+    return _Wanted(given, own_name, of, function, arguments, lambda model, *x: FAMILIES[of].call(model, x, parameters))
 
 
 def _identifier(model: RobotModel, name: str) -> str:
@@ -79,32 +130,21 @@ def _identifier(model: RobotModel, name: str) -> str:
     return found
 
 
-def _traced(name: str) -> tuple[str, Function]:
-    """The function of `FUNCTIONS` that gives this one, and that."""
-    of = "inverse_dynamics" if name in ("gravity_effort", "bias_effort") else name
-    return of, FUNCTIONS[of]
-
-
-def _sizes(model: RobotModel, name: str) -> tuple[list[int], int]:
-    """Of the arguments, and of the result."""
-    function = _traced(name)[1]
-    inputs = [model.nq if kind == "q" else model.nv for kind in function.inputs][:len(ARGUMENTS[name])]
-    return inputs, sum(int(np.prod(shape)) for shape in function.shapes(model))
-
-
-def _declaration(model: RobotModel, robot: str, name: str, precision: str) -> str:
+def _declaration(model: RobotModel, robot: str, wanted: _Wanted, precision: str) -> str:
     number = PRECISIONS[precision][0]
-    inputs, count = _sizes(model, name)
-    arguments = [f"const {number} {each}[{size}]" for each, size in zip(ARGUMENTS[name], inputs, strict=True)]
-    return f"int {robot}_{name}({', '.join(arguments)}, {number} out[{count}])"
+    inputs, count = wanted.sizes(model)
+    arguments = [f"const {number} {each}[{size}]" for each, size in zip(wanted.arguments, inputs, strict=True)]
+    return f"int {robot}_{wanted.name}({', '.join(arguments)}, {number} out[{count}])"
 
 
-def _function(model: RobotModel, robot: str, name: str, precision: str) -> str:
+def _function(model: RobotModel, robot: str, wanted: _Wanted, precision: str) -> str:
     number, suffix, _ = PRECISIONS[precision]
-    of, _ = _traced(name)
-    program = recorded(model, of, len(ARGUMENTS[name]))
-    inputs, _ = _sizes(model, name)
-    places = [f"{each}[{k}]" for each, size in zip(ARGUMENTS[name], inputs, strict=True) for k in range(size)]
+    program = recorded(model, wanted.label, len(wanted.arguments), wanted.function)
+    if program.operations > MOST:
+        raise NoProgram(f"{wanted.label}: {program.operations:,} operations, more than {MOST:,}, which a C compiler "
+                        "takes in reasonable time")
+    inputs, _ = wanted.sizes(model)
+    places = [f"{each}[{k}]" for each, size in zip(wanted.arguments, inputs, strict=True) for k in range(size)]
     value = {program.inputs[k].index: place for k, place in enumerate(places)}
     lines = []
     for i, node in enumerate(program.nodes):
@@ -117,10 +157,10 @@ def _function(model: RobotModel, robot: str, name: str, precision: str) -> str:
     guards = [f"{value[g.left]} {g.comparison} {value[g.right]}" for g in program.guards]
     refuse = [f"    if ({'!' if g.outcome else ''}({text})) return 1;"
               for g, text in zip(program.guards, guards, strict=True)]
-    unused = [f"    (void){each};" for each in ARGUMENTS[name]
+    unused = [f"    (void){each};" for each in wanted.arguments
               if not any(f"{each}[" in line for line in (*lines, *refuse, *(value[i] for i in program.outputs)))]
     stores = [f"    out[{k}] = {value[i]};" for k, i in enumerate(program.outputs)]
-    return "\n".join([_declaration(model, robot, name, precision), "{", *unused, *lines, *refuse, *stores,
+    return "\n".join([_declaration(model, robot, wanted, precision), "{", *unused, *lines, *refuse, *stores,
                       "    return 0;", "}", ""])
 
 
@@ -156,7 +196,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
 
 
-def _header(model: RobotModel, name: str, functions: Sequence[str], precision: str) -> str:
+def _header(model: RobotModel, name: str, functions: Sequence[_Wanted], precision: str) -> str:
     number, upper = PRECISIONS[precision][0], name.upper()
     lines = [f"/* Robot '{model.name.replace('*/', '')}', made by rbd_ros. SI units; joints in the order of "
              f"{name}_joint_names.", "   Functions return 0, or 1 where a joint moves no inertia: then out is not "
@@ -165,7 +205,8 @@ def _header(model: RobotModel, name: str, functions: Sequence[str], precision: s
              "#ifdef __cplusplus", 'extern "C" {', "#endif", "", f"extern const char *const {name}_joint_names[];"]
     lines += [f"extern const {number} {name}_{each}[];" for each in _limits(model)]
     for each in functions:
-        lines += ["", f"/* out: {WHAT[each]} */", f"{_declaration(model, name, each, precision)};"]
+        of = "" if each.label == each.of else f" ({each.label})".replace("*/", "")
+        lines += ["", f"/* out: {WHAT[each.of]}{of} */", f"{_declaration(model, name, each, precision)};"]
     return "\n".join([*lines, "", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""])
 
 
@@ -179,7 +220,7 @@ def _cmake(name: str) -> str:
             f"target_link_libraries(test_{name} {name})\nadd_test(NAME {name} COMMAND test_{name})\n")
 
 
-def _test(model: RobotModel, name: str, functions: Sequence[str], precision: str) -> str:
+def _test(model: RobotModel, name: str, functions: Sequence[_Wanted], precision: str) -> str:
     """A program that compares with numbers of the ordinary kernels."""
     number, suffix, tolerance = PRECISIONS[precision]
     rng = np.random.default_rng(0)
@@ -192,19 +233,19 @@ def _test(model: RobotModel, name: str, functions: Sequence[str], precision: str
              '    printf("%s: relative error %.1e\\n", what, error / size);', "}", "", "int main(void)", "{"]
     for each in functions:
         state = [model.random_configuration(rng) if kind == "q" else rng.normal(size=model.nv)
-                 for kind in _traced(each)[1].inputs[:len(ARGUMENTS[each])]]
+                 for kind in each.function.inputs[:len(each.arguments)]]
         if precision == "float":
             state = [x.astype(np.float32).astype(np.float64) for x in state]
-        found = PUBLIC[each](model, *state)
+        found = each.call(model, *state)
         parts = found if isinstance(found, tuple) else (found,)
         expected = np.concatenate([np.ravel(part) for part in parts])
         lines.append("    {")
-        for argument, values in zip(ARGUMENTS[each], state, strict=True):
+        for argument, values in zip(each.arguments, state, strict=True):
             lines.append(f"        const {number} {argument}[] = {{{_numbers(values, suffix)}}};")
         lines += [f"        const double expected[] = {{{_numbers(expected, '')}}};",
                   f"        {number} out[{len(expected)}];",
-                  f"        if ({name}_{each}({', '.join(ARGUMENTS[each])}, out)) failed = 1;",
-                  f'        check("{each}", {len(expected)}, out, expected);', "    }"]
+                  f"        if ({name}_{each.name}({', '.join(each.arguments)}, out)) failed = 1;",
+                  f'        check("{each.name}", {len(expected)}, out, expected);', "    }"]
     return "\n".join([*lines, "    return failed;", "}", ""])
 
 

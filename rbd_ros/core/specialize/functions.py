@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from ..derivatives.forward import ForwardDerivatives, forward_dynamics_derivatives, hybrid_derivatives_entry
 from ..derivatives.inverse import InverseDerivatives, inverse_derivatives_entry, inverse_dynamics_derivatives
 from ..derivatives.regressor import inertial_regressor, regressor_entry
-from ..derivatives.time_derivatives import inverse_dynamics_time_derivatives, second_order_entry
+from ..derivatives.time_derivatives import cholesky_solve
 from ..dynamics.coriolis import coriolis_entry, coriolis_matrix
 from ..dynamics.forward import forward_dynamics, forward_dynamics_entry
 from ..dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics, inverse_dynamics_entry
 from ..dynamics.kinematics import forward_kinematics, poses_entry
-from ..dynamics.mass_matrix import mass_matrix, mass_matrix_entry
-from ..model.block import size_v
+from ..dynamics.mass_matrix import mass_matrix, mass_matrix_entry, mass_matrix_recursion
+from ..model.block import SHARED, size_v
 from ..model.robot_model import RobotModel
 from .plain import Plain
 from .program import NoProgram, Program, Symbols, sincos, symbols
@@ -49,25 +49,37 @@ def _matrices(model: RobotModel) -> tuple[Shape, ...]:
     return ((model.nv, model.nv),) * 3
 
 
-def _thirds(out: Symbols, nv: int) -> list[Any]:
+def thirds(out: Symbols, nv: int) -> list[Any]:
+    """Three matrices one after another."""
     return [part.reshape(nv, nv) for part in np.split(out, 3)]
 
 
 def _of_inverse_derivatives(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
-    return plain(inverse_derivatives_entry)(B, *x, W, *_thirds(out, len(x[1])))
+    return plain(inverse_derivatives_entry)(B, *x, W, *thirds(out, len(x[1])))
 
 
 def _of_forward_derivatives(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
     q, v, tau = x
     nothing = np.zeros(0, dtype=np.bool_)
-    return plain(hybrid_derivatives_entry)(B, q, v, v, tau, nothing, W, *_thirds(out, len(v))) == 0
+    return plain(hybrid_derivatives_entry)(B, q, v, v, tau, nothing, W, *thirds(out, len(v))) == 0
+
+
+def _forward(plain: Plain, B: Symbols, x: Sequence[Symbols], W: Symbols, out: Symbols) -> Any:
+    if not B[SHARED] > 0.0:
+        return plain(forward_dynamics_entry)(B, *x, W, out) == 0
+    q, v, tau = x    # mimic joints: M a = tau - b, as `solve_dense`
+    nv = len(v)
+    H, bias = symbols([0.0] * nv * nv), symbols([0.0] * nv)
+    plain(mass_matrix_recursion)(B, q, 0, W, H, 0)
+    accepted = plain(inverse_dynamics_entry)(B, q, v, symbols([0.0] * nv), W, bias)
+    out[:] = tau - bias
+    return accepted and plain(cholesky_solve)(H, nv, out)
 
 
 FUNCTIONS: dict[str, Function] = {
     "inverse_dynamics": Function("qvv", _vector, lambda plain, B, x, W, out: plain(inverse_dynamics_entry)(
         B, *x, W, out)),
-    "forward_dynamics": Function("qvv", _vector, lambda plain, B, x, W, out: plain(forward_dynamics_entry)(
-        B, *x, W, out) == 0),
+    "forward_dynamics": Function("qvv", _vector, _forward),
     "mass_matrix": Function("q", _matrix, lambda plain, B, x, W, out: plain(mass_matrix_entry)(
         B, *x, W, out.reshape(-1, plain(size_v)(B)))),
     "coriolis_matrix": Function("qv", _matrix, lambda plain, B, x, W, out: plain(coriolis_entry)(
@@ -78,21 +90,20 @@ FUNCTIONS: dict[str, Function] = {
                                    lambda plain, B, x, W, out: plain(regressor_entry)(B, *x, 1, W, out)),
     "inverse_dynamics_derivatives": Function("qvv", _matrices, _of_inverse_derivatives, InverseDerivatives),
     "forward_dynamics_derivatives": Function("qvv", _matrices, _of_forward_derivatives, ForwardDerivatives),
-    "inverse_dynamics_time_derivatives": Function(
-        "qvvvv", lambda model: ((3, model.nv),),
-        lambda plain, B, x, W, out: plain(second_order_entry)(B, *x, W, out.reshape(3, -1))),
 }
 # the public functions, and two that are inverse dynamics with zeros
 PUBLIC: dict[str, Callable[..., Any]] = {function.__name__: function for function in (
     inverse_dynamics, forward_dynamics, mass_matrix, coriolis_matrix, forward_kinematics, inertial_regressor,
-    inverse_dynamics_derivatives, forward_dynamics_derivatives, inverse_dynamics_time_derivatives, gravity_effort,
-    bias_effort)}
+    inverse_dynamics_derivatives, forward_dynamics_derivatives, gravity_effort, bias_effort)}
 _PLAIN = Plain({"sincos": sincos})
 
 
-def recorded(model: RobotModel, name: str, given: int = 9) -> Program:
-    """The program of a function for one robot; raises `NoProgram`. given: so many of its inputs, the others are 0."""
-    function = FUNCTIONS[name]
+def recorded(model: RobotModel, name: str, given: int = 9, function: Function | None = None) -> Program:
+    """The program of a function for one robot; raises `NoProgram`. given: so many of its inputs, the others are 0.
+
+    function: of this name, by default that of `FUNCTIONS`.
+    """
+    function = FUNCTIONS[name] if function is None else function
     if not model.nv:
         raise NoProgram(f"{name}: model '{model.name}' has no joint that moves")
     rng = np.random.default_rng(1)
@@ -107,9 +118,11 @@ def recorded(model: RobotModel, name: str, given: int = 9) -> Program:
     work = symbols([0.0] * model._new_work().size)
     try:
         accepted = function.run(_PLAIN, symbols(model._block.tolist()), inputs, work, out)
+        if not accepted:
+            raise NoProgram(f"its kernel refuses a random state of model '{model.name}'")
+        program.finish(out.tolist())
+    except NoProgram as none:
+        raise NoProgram(f"{name}: {none}") from None
     except (AttributeError, TypeError, ValueError) as error:
         raise NoProgram(f"{name}: its kernel does what no scalar does: {error}") from error
-    if not accepted:
-        raise NoProgram(f"{name}: its kernel refuses a random state of model '{model.name}'")
-    program.finish(out.tolist())
     return program

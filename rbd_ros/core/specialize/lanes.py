@@ -7,59 +7,106 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compile import COMPILED, entry
-from .llvm import WIDTH
+from ..compile import COMPILED, entry, kernel
+from .llvm import GOOD, NOTHING, WIDTH
+from .machine import Code
 
 if COMPILED:
     from ..numba_inside import call_at
 
 Array = NDArray[np.float64]
-PIECE = 512    # states that a thread takes at least
+PIECES = 4             # of a batch, per thread
+LEAST = 1_000_000      # operations of all states of a piece at least: some 40 µs
+LARGE = 1_000_000      # numbers of a result that does not stay in the caches
+LINE = 8               # numbers of a line of the caches
 
 
-@entry("void(int64, float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], int64, "
-       "int64, float64[:, ::1], boolean[::1])", nogil=True)
-def blocks_entry(address, x0, x1, x2, x3, x4, start, end, out, good):
-    """States start … end − 1 in blocks; good[s]: whether the code was for that state."""
+@kernel
+def from_line(x):
+    """How many numbers come before the first that begins a line of the caches."""
+    return -(x.ctypes.data // 8) % LINE
+
+
+@entry("int64(int64[::1], int64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], "
+       "float64[:, ::1], int64, int64, int64, float64[:, ::1], boolean[::1])", nogil=True)
+def blocks_entry(code, taken, x0, x1, x2, x3, x4, step, rows, outputs, out, good):
+    """Takes pieces of `step` states until all are taken, by this thread and others; returns how many it took.
+
+    code: where its functions begin: `f`, `rows_of`, which of both serves whole blocks, and `take`; taken (1): how many
+    pieces are. rows: of numbers that `f` fills; good[s]: whether the code was for that state.
+    """
     sizes = (x0.shape[1], x1.shape[1], x2.shape[1], x3.shape[1], x4.shape[1])
-    inputs = sizes[0] + sizes[1] + sizes[2] + sizes[3] + sizes[4]
-    outputs = out.shape[1]
-    given = np.zeros((inputs, WIDTH))
-    found = np.empty((outputs + 1, WIDTH))
-    for s in range(start, end, WIDTH):
-        count = min(WIDTH, end - s)
-        k = 0
-        for i in range(5):
-            x = (x0, x1, x2, x3, x4)[i]
-            for j in range(sizes[i]):
-                for lane in range(count):
-                    given[k, lane] = x[s + lane, j]
-                k += 1
-        call_at(address, given.ctypes.data, found.ctypes.data)
-        for lane in range(count):
-            total = 0.0
-            for j in range(inputs):
-                total += given[j, lane] - given[j, lane]
-            for j in range(outputs):
-                out[s + lane, j] = found[j, lane]
-                total += found[j, lane] - found[j, lane]
-            good[s + lane] = found[outputs, lane] == 1.0 and total == 0.0
+    given = np.zeros((sizes[0] + sizes[1] + sizes[2] + sizes[3] + sizes[4], WIDTH))
+    room = np.empty(rows * WIDTH + LINE)
+    at = from_line(room)
+    found = room[at:at + rows * WIDTH].reshape(rows, WIDTH)
+    found[NOTHING] = 0.0
+    last = np.empty((WIDTH, outputs))
+    ticket = np.zeros(1, np.int64)
+    states = len(good)
+    pieces = 0
+    while True:
+        call_at(code[3], taken.ctypes.data, ticket.ctypes.data)
+        start = ticket[0] * step
+        if start >= states:
+            return pieces
+        pieces += 1
+        end = min(start + step, states)
+        for s in range(start, end, WIDTH):
+            count = min(WIDTH, end - s)
+            k = 0
+            for i in range(5):
+                x = (x0, x1, x2, x3, x4)[i]
+                for j in range(sizes[i]):
+                    for lane in range(count):
+                        given[k, lane] = x[s + lane, j]
+                    k += 1
+            call_at(code[0], given.ctypes.data, found.ctypes.data)
+            if count == WIDTH:
+                call_at(code[2], found.ctypes.data, out[s:].ctypes.data)
+            else:
+                call_at(code[1], found.ctypes.data, last.ctypes.data)
+                out[s:end, :outputs] = last[:count]
+            for lane in range(count):
+                good[s + lane] = found[GOOD, lane] == 1.0
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 
 
-def many_states(address: int, inputs: Sequence[Array], out: Array, threads: int) -> NDArray[np.bool_]:
-    """Code for many states (N, …) each, to out (N, outputs); for which of them it was."""
-    states = len(out)
+def many_states(code: Code, inputs: Sequence[Array], sizes: Sequence[int], threads: int
+                ) -> tuple[Array, NDArray[np.bool_]]:
+    """Code for many states (N, …) each: results (N, sum of sizes), and for which states the code was.
+
+    Large ones of several arrays lie in rows that begin lines of the caches.
+    """
+    states, outputs = len(inputs[0]), sum(sizes)
     good = np.empty(states, dtype=np.bool_)
     given = [*inputs, *[np.empty((states, 0))] * (5 - len(inputs))]
-    threads = min(threads, max(1, states // PIECE))
-    if threads < 2:
-        blocks_entry.call(address, *given, 0, states, out, good)
-        return good
-    step = -(-states // threads // WIDTH) * WIDTH
-    pool = _pools.setdefault(threads, ThreadPoolExecutor(threads, thread_name_prefix="lanes"))
-    list(pool.map(lambda start: blocks_entry.call(address, *given, start, min(start + step, states), out, good),
-                  range(0, states, step)))
-    return good
+    if len(given) > 5:
+        given = [*given[:4], np.concatenate(given[4:], axis=1)]
+    if states * outputs < LARGE or (len(sizes) == 1 and outputs % LINE):
+        out, whole_rows = np.empty((states, outputs)), code.rows_of
+    else:
+        pitch = -(-outputs // LINE) * LINE
+        room = np.empty(states * pitch + LINE)
+        at = -(room.ctypes.data // 8) % LINE
+        out, whole_rows = room[at:at + states * pitch].reshape(states, pitch), code.rows_past
+
+    pieces = min(PIECES * threads, states * code.operations // LEAST) if threads > 1 else 1
+    pieces -= pieces % threads if pieces > threads else 0
+    step = max(WIDTH, -(-states // max(1, pieces) // WIDTH) * WIDTH)
+    functions = np.array([code.f, code.rows_of, whole_rows, code.take])
+    taken = np.zeros(1, dtype=np.int64)
+
+    def work() -> int:
+        return int(blocks_entry.call(functions, taken, *given, step, code.rows, outputs, out, good))
+
+    others = []
+    if pieces > 1:
+        pool = _pools.setdefault(threads, ThreadPoolExecutor(threads - 1, thread_name_prefix="lanes"))
+        others = [pool.submit(work) for _ in range(threads - 1)]
+    if work() * step < states:    # else the others are too late, and find nothing to do
+        for each in others:
+            each.result()
+    return out[:, :outputs], good

@@ -1,18 +1,27 @@
-"""A program as LLVM code for `WIDTH` states at once: `void f(double* in, double* out)`, arrays [number][lane].
+"""A program as LLVM code for `WIDTH` states at once: `void f(double* in, double* out)`, arrays [row][lane].
 
-The last number out is 1 where all guards hold, 0 where the ordinary kernel is to compute the state. Multiplications and
-additions may be contracted, as in the kernels. Sine and cosine are those of `lie.sincos`, without branches.
+Row `GOOD` of `out` is 1 where all guards hold and inputs and results are finite, 0 where the ordinary kernel is to
+compute the state; row `NOTHING` is 0 and left alone; then come the results, each once, of which `rows_of` makes rows by
+state. Multiplications and additions may be contracted, as in the kernels. Sine and cosine are those of `lie.sincos`,
+without branches. The code is a function for each of `pieces`, called one after another.
 """
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
+
 from ..lie import sincos as reference
 from . import program as p
-from .program import Program
+from .pieces import Piece, pieces
+from .program import Node, Program
+from .rows import transposition
 
 WIDTH = 8          # states at once
 TYPE, TRUTH = f"<{WIDTH} x double>", f"<{WIDTH} x i1>"
 ALL = "<" + ", ".join(["i1 true"] * WIDTH) + ">"
+SUMS = 8
+ZERO = Node(p.CONSTANT, 0.0)
+GOOD, NOTHING, FIRST = 0, 1, 2    # rows of `out`: whether states are good, zeros, the first of the results
 _ROUND = 6755399441055744.0    # 1.5 · 2^52: adding and taking it away rounds to a whole number
 _BINARY = {p.ADD: "fadd contract", p.SUB: "fsub contract", p.MUL: "fmul contract", p.DIV: "fdiv"}
 _COMPARE = {p.GREATER: "ogt", p.AT_LEAST: "oge", p.EQUAL: "oeq"}
@@ -31,12 +40,9 @@ class _Printer:
     def constant(self, x: float) -> str:
         return "<" + ", ".join([f"double {_bits(x)}"] * WIDTH) + ">"
 
-    def name(self) -> str:
-        return f"%x{len(self.lines)}"
-
     def put(self, text: str) -> str:
         """A line that gives a value; its name."""
-        name = self.name()
+        name = f"%x{len(self.lines)}"
         self.lines.append(f"{name} = {text}")
         return name
 
@@ -54,6 +60,14 @@ class _Printer:
 
     def select(self, condition: str, a: str, b: str) -> str:
         return self.put(f"select {TRUTH} {condition}, {TYPE} {a}, {TYPE} {b}")
+
+    def finite(self, values: Sequence[str]) -> list[str]:
+        """Conditions that hold where all of these are finite: sums of 0 · x, several, as each waits for its last."""
+        sums = [self.constant(0.0)] * min(SUMS, len(values))
+        for k, x in enumerate(values):
+            nothing = self.do("fmul contract", x, self.constant(0.0))
+            sums[k % SUMS] = self.do("fadd contract", sums[k % SUMS], nothing)
+        return [self.compare("oeq", each, self.constant(0.0)) for each in sums]
 
     def at(self, array: str, k: int) -> str:
         """Where number k of an array begins."""
@@ -119,40 +133,72 @@ def sine_and_cosine(f: _Printer, x: str) -> tuple[str, str, str]:
     return found[0], found[1], good
 
 
-def printed(program: Program, name: str) -> str:
-    """The text of a module with this one function."""
-    f = _Printer()
+def printed(program: Program) -> str:
+    """The text of a module: the function `f`; `rows_of` and `rows_past` for what it gives out; `take`, which counts up
+    for all threads; in `rows` and `operations` how many rows `out` takes, those that pieces share last, and how many
+    operations it has.
+    """
+    parts, slots = pieces(program)
+    given = (i for i in dict.fromkeys(program.outputs) if program.nodes[i] != ZERO)
+    place = {i: FIRST + k for k, i in enumerate(given)}
+    rows = FIRST + len(place)
+    texts = ["\n".join(_piece(program, piece, k, place, rows)) for k, piece in enumerate(parts)]
+    called = [f"  call void @piece{k}(ptr %in, ptr %out)" for k in range(len(parts))]
+    return "\n".join([*(f"declare {TYPE} @llvm.{each}.v{WIDTH}f64({TYPE})" for each in ("fabs", "sqrt")),
+                      f"@rows = constant i64 {rows + slots}", f"@operations = constant i64 {program.operations}",
+                      *texts, "define void @f(ptr noalias %in, ptr noalias %out) {", *called, "  ret void", "}",
+                      "define void @take(ptr %in, ptr %out) {    ; counts up, whichever thread asks",
+                      "  %k = atomicrmw add ptr %in, i64 1 seq_cst", "  store i64 %k, ptr %out", "  ret void", "}",
+                      *transposition([place.get(i, NOTHING) for i in program.outputs], WIDTH, NOTHING)])
+
+
+def _piece(program: Program, piece: Piece, k: int, place: Mapping[int, int], slots: int) -> list[str]:
+    """The lines of piece k: what it takes, computes, leaves and gives out; whether all that it saw was good.
+
+    place: rows of outputs by node; slots: the first row of what pieces share.
+    """
+    f, nodes = _Printer(), program.nodes
     value: dict[int, str] = {}
     angles: dict[int, tuple[str, str]] = {}
     good: list[str] = []
-    for k in range(len(program.inputs)):
-        value[program.inputs[k].index] = f.load("%in", k)
-    for i, node in enumerate(program.nodes):
-        if node.op == p.CONSTANT:
-            value[i] = f.constant(node.a)
-        elif node.op in _BINARY:
-            value[i] = f.do(_BINARY[node.op], value[node.a], value[node.b])
-        elif node.op == p.NEG:
-            value[i] = f.put(f"fneg {TYPE} {value[node.a]}")
-        elif node.op in (p.SQRT, p.ABS):
-            value[i] = f.call("sqrt" if node.op == p.SQRT else "fabs", value[node.a])
-        elif node.op in (p.SIN, p.COS):
-            if node.a not in angles:
-                sine, cosine, exact = sine_and_cosine(f, value[node.a])
-                angles[node.a] = sine, cosine
+
+    def at(i: int) -> str:
+        """The value of a node; those of other pieces are loaded where they are first used."""
+        if i not in value:
+            op, a, _ = nodes[i]
+            value[i] = (f.constant(a) if op == p.CONSTANT else f.load("%in", a) if op == p.INPUT
+                        else f.load("%out", slots + piece.taken[i]))
+        return value[i]
+
+    for i in piece.taken:
+        at(i)
+    for i in piece.nodes:
+        op, a, b = nodes[i]
+        if op in _BINARY:
+            value[i] = f.do(_BINARY[op], at(a), at(b))
+        elif op == p.NEG:
+            value[i] = f.put(f"fneg {TYPE} {at(a)}")
+        elif op in (p.SQRT, p.ABS):
+            value[i] = f.call("sqrt" if op == p.SQRT else "fabs", at(a))
+        else:
+            if a not in angles:
+                sine, cosine, exact = sine_and_cosine(f, at(a))
+                angles[a] = sine, cosine
                 good.append(exact)
-            value[i] = angles[node.a][node.op == p.COS]
-    for guard in program.guards:
-        how = _COMPARE[guard.comparison]
-        held = f.compare(how, value[guard.left], value[guard.right])
+            value[i] = angles[a][op == p.COS]
+    for guard in piece.guards:
+        held = f.compare(_COMPARE[guard.comparison], at(guard.left), at(guard.right))
         good.append(held if guard.outcome else f.put(f"xor {TRUTH} {held}, {ALL}"))
-    for k, i in enumerate(program.outputs):
-        f.store(value[i], "%out", k)
-    ok = f.constant(1.0)
+    seen = [at(i) for i in piece.outputs if nodes[i].op != p.CONSTANT]
+    good += f.finite([*seen, *(at(x.index) for x in program.inputs)] if k == 0 else seen)
+    for i, slot in piece.left.items():
+        f.store(value[i], "%out", slots + slot)
+    for i in piece.outputs:
+        if i in place:
+            f.store(at(i), "%out", place[i])
+    ok = f.constant(1.0) if k == 0 else f.load("%out", GOOD)
     for condition in good:
         ok = f.select(condition, ok, f.constant(0.0))
-    f.store(ok, "%out", len(program.outputs))
-    declared = sorted({line.split(" @")[1].split("(")[0] for line in f.lines if " @llvm." in line})
-    heads = [f"declare {TYPE} @{each}({TYPE})" for each in declared]
-    return "\n".join([*heads, f"define void @{name}(ptr noalias %in, ptr noalias %out) {{",
-                      *("  " + line for line in f.lines), "  ret void", "}"])
+    f.store(ok, "%out", GOOD)
+    return [f"define internal void @piece{k}(ptr noalias %in, ptr noalias %out) noinline {{",
+            *(f"  {line}" for line in f.lines), "  ret void", "}"]

@@ -2,37 +2,71 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..kernel_cache import cache_directory
+from .program import NoProgram
 
 KEPT = 200    # pieces of machine code
 _engines: dict[str, Any] = {}    # by key; they own the code
 
 
-def address_of(name: str, key: str, text: Callable[[], str]) -> int:
-    """Where the function of this name begins in memory. key: of all that its code depends on; text: the LLVM code."""
+class Code(NamedTuple):
+    """Where `f`, `rows_of`, `rows_past` and `take` begin in memory; how many rows `f` fills; its operations."""
+
+    f: int
+    rows_of: int
+    rows_past: int
+    take: int
+    rows: int
+    operations: int
+
+
+def code_of(key: str, text: Callable[[], str]) -> Code:
+    """The code that `llvm.printed` made text of. key: of all that it depends on; text: called where there is none yet.
+
+    Where that raises `NoProgram`, this does; the reason is kept as code is.
+    """
     import llvmlite.binding as llvm
 
     machine = _machine()
     hashed = _hash(key, machine)
-    if hashed in _engines:
-        return int(_engines[hashed].get_function_address(name))
-    path = cache_directory() / "specialize" / f"{hashed}.o"
-    code = _read(path)
-    if code is None:
-        code = machine.emit_object(llvm.parse_assembly(text()))
-        _write(path, code)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    _engines[hashed] = engine
-    return int(engine.get_function_address(name))
+    if hashed not in _engines:
+        path = cache_directory() / "specialize" / f"{hashed}.o"
+        code = _read(path)
+        if code is None:
+            code = _translated(machine, path.with_suffix(".none"), text)
+            _write(path, code)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        _engines[hashed] = engine
+    engine = _engines[hashed]
+    f, rows_of, rows_past, take = (int(engine.get_function_address(name))
+                                   for name in ("f", "rows_of", "rows_past", "take"))
+    rows, operations = (ctypes.c_int64.from_address(engine.get_global_value_address(name)).value
+                        for name in ("rows", "operations"))
+    return Code(f, rows_of, rows_past, take, rows, operations)
+
+
+def _translated(machine: Any, refusal: Path, text: Callable[[], str]) -> bytes:
+    """Machine code of the text; `NoProgram` where it has none, at once where that is known."""
+    import llvmlite.binding as llvm
+
+    reason = _read(refusal)
+    if reason is not None:
+        raise NoProgram(reason.decode())
+    try:
+        return bytes(machine.emit_object(llvm.parse_assembly(text())))
+    except NoProgram as none:
+        _write(refusal, str(none).encode())
+        raise
 
 
 def _machine() -> Any:
@@ -41,8 +75,9 @@ def _machine() -> Any:
     with contextlib.suppress(RuntimeError):    # where it goes without
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+    # opt: 2 and 3 take longer, and make no faster code of straight lines
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True)
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1, jit=True)
 
 
 def _hash(key: str, machine: Any) -> str:
@@ -75,6 +110,6 @@ def _write(path: Path, code: bytes) -> None:
         except OSError:
             Path(temporary).unlink(missing_ok=True)
             raise
-        oldest = sorted(path.parent.glob("*.o"), key=lambda each: each.stat().st_mtime)[:-KEPT]
+        oldest = sorted(path.parent.iterdir(), key=lambda each: each.stat().st_mtime)[:-KEPT]
         for each in oldest:
             each.unlink(missing_ok=True)

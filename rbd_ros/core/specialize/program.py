@@ -19,7 +19,8 @@ CONSTANT, INPUT, ADD, SUB, MUL, DIV, NEG, SIN, COS, SQRT, ABS = range(11)
 LEAVES = (CONSTANT, INPUT)
 COMMUTE = (ADD, MUL)
 GREATER, AT_LEAST, EQUAL = ">", ">=", "=="
-MOST = 15_000    # operations: translating more takes minutes
+MOST = 60_000        # operations: to translate more takes longer than five seconds, and saves less
+COUNTED = 240_000    # operations, those that turn out to be needed by nothing included: more are not recorded
 _EVALUATE: dict[int, Callable[..., float]] = {
     ADD: lambda a, b: a + b, SUB: lambda a, b: a - b, MUL: lambda a, b: a * b, DIV: lambda a, b: a / b,
     NEG: lambda a: -a, SIN: math.sin, COS: math.cos, SQRT: math.sqrt, ABS: abs}
@@ -71,8 +72,8 @@ class Program:
             found = self._found[node] = len(self.nodes)
             self.nodes.append(node)
             self._values.append(value)
-            if found > MOST:
-                raise NoProgram(f"more than {MOST} operations")
+            if found > COUNTED:
+                raise NoProgram(f"more than {COUNTED:,} operations")
         return found
 
     def index(self, x: Any) -> int:
@@ -101,7 +102,7 @@ class Program:
         return outcome
 
     def finish(self, outputs: Sequence[Any]) -> None:
-        """Keep these outputs and what they and the guards are made of."""
+        """Keep these outputs and what they and the guards are made of; `NoProgram` if that is too much."""
         ends = [self.index(x) for x in outputs]
         needed, waiting = set(range(len(self.inputs))), ends + [i for g in self.guards for i in (g.left, g.right)]
         while waiting:
@@ -119,6 +120,8 @@ class Program:
         self.guards = {g._replace(left=place[g.left], right=place[g.right]): None for g in self.guards}
         self.outputs = [place[i] for i in ends]
         self._values, self._found = [], {}    # nothing is added any more
+        if self.operations > MOST:
+            raise NoProgram(f"{self.operations:,} operations, more than {MOST:,}")
 
     @property
     def operations(self) -> int:

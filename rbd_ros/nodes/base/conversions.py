@@ -29,6 +29,12 @@ def named_wrenches(message: Any) -> list[tuple[str, list[float]]]:
     return wrenches(message.wrenches)
 
 
+def put_wrench(message: Any, wrench: Any) -> None:
+    """[moment, force] into a geometry_msgs/Wrench, which has the force first."""
+    for part, values in ((message.torque, wrench[:3]), (message.force, wrench[3:])):
+        part.x, part.y, part.z = (float(value) for value in values)
+
+
 def wrenches(items: Any) -> list[tuple[str, list[float]]]:
     """(body, [moment, force]) of each rbd_interfaces/NamedWrench: messages put the force first, the library second."""
     found = []

@@ -83,6 +83,10 @@ class TorqueNode(ModelNode, ABC):
         """Publishers of the subclass beside `~/effort`."""
         return []
 
+    def late_outputs(self, settings: TorqueSettings) -> list[Output]:
+        """Publishers of the subclass of what may wait until all receivers have the torque."""
+        return []
+
     def create_inputs(self) -> None:
         """Create the subscriptions of the subclass with `subscribe`."""
 
@@ -102,7 +106,7 @@ class TorqueNode(ModelNode, ABC):
             self.get_logger().warning(f"no limit for the effort of {', '.join(settings.unlimited)}: neither the robot "
                                       "description nor 'effort_limits.maximum' has one")
         self._outputs = [self.effort_output(settings), *self.further_outputs(settings),
-                         *make_outputs(self, model, settings, values)]
+                         *make_outputs(self, model, settings, values), *self.late_outputs(settings)]
         self._handover = make_handover(self, values)
         self.undo += [each.destroy for each in (*self._outputs, self._handover) if each is not None]
         self.create_inputs()

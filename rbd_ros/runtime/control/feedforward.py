@@ -15,6 +15,7 @@ from ..inputs.references import ReferenceInput
 from ..parameters import Parameter, Table, per_joint, validate
 from ..robot import joint_order
 from ..safety import NOTHING, Command, NoCommand
+from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, readings, wrench_sensors
 from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
 from .tracking_law import FEEDFORWARD, TrackingLaw, TrackingLawSettings
 from .torque_settings import TorqueSettings
@@ -31,6 +32,7 @@ FEEDFORWARD_TABLE: Table = (
     Parameter("gains.kd", "numbers", (0.0,), "Derivative gain, N m s/rad or N s/m; 1/s with computed_torque.",
               lower=0.0, upper=1e9),
     *friction_rows("Compensate", where=" at the reference's velocity; full and computed_torque"),
+    WRENCH_JOINTS,
 )
 
 
@@ -39,6 +41,7 @@ class FeedforwardSettings(FollowingSettings):
     """Validated parameters of the feed-forward controller."""
 
     law: TrackingLawSettings
+    sensors: tuple[WrenchSensor, ...] = ()
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> FeedforwardSettings:
@@ -49,7 +52,8 @@ class FeedforwardSettings(FollowingSettings):
             kp=per_joint("gains.kp", values["gains.kp"], order), kd=per_joint("gains.kd", values["gains.kd"], order),
             feedforward=values["feedforward"], friction=FrictionTerms.from_values(values),
             compensates=values["robot_compensates"])
-        return FeedforwardSettings(law=law, **FollowingSettings.fields_from(values, model))
+        sensors = wrench_sensors(values["wrench_joints"], model)
+        return FeedforwardSettings(law=law, sensors=sensors, **FollowingSettings.fields_from(values, model))
 
 
 class FeedforwardLaws(FollowingLaws):
@@ -80,8 +84,22 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
             return NOTHING
         return Command(law.effort(self.state.q, self.state.v, reference, self.fresh_wrenches(now), self.loop.share))
 
+    def sensed(self, now: float) -> Array | None:
+        """What the force-torque sensors of the settings should show (n, 6) in the last state, under the external
+        wrenches, if the robot accelerates as it is meant to: as the reference does, or not at all without one. None
+        where states are too old, or there are no sensors.
+        """
+        state, settings = self.state, self.settings
+        if not settings.sensors or state.age(now) >= state.timeout:
+            return None
+        meant = self.desired(now, self.safety.laws.newest) if self.safety.mode in ("ramp_in", "running") else None
+        return readings(self.model, settings.sensors, state.q, state.v,
+                        np.zeros(self.model.nv) if meant is None else meant.a, self.fresh_wrenches(now))
+
     def warm_up(self) -> None:
         super().warm_up()
+        zero = np.zeros(self.model.nv)
+        readings(self.model, self.settings.sensors, self.model.neutral(), zero, zero, None)
         q, zero, law = self.model.neutral(), np.zeros(self.model.nv), self.safety.laws.newest.law
         law.effort(q, zero, Reference.rest(q))
         law.effort(q, zero, Reference.rest(q), np.zeros((len(self.model.body_names), 6)))

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.actuation.friction import friction_effort
+from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.optimal.interior_point import STOPPED
@@ -19,7 +21,7 @@ from .planner_settings import PlannerSettings
 from .sampled import Points, interpolated, sampled
 
 Array = NDArray[np.float64]
-BETWEEN_POINTS = 1e-3    # of a limit, by which the interpolation may exceed it: what the optimum keeps free
+BETWEEN_POINTS = 1e-6    # of a limit: rounding, by which the interpolation may exceed it
 
 
 class Plan(NamedTuple):
@@ -85,7 +87,8 @@ def _check_between(task: PlanningTask, points: Points) -> None:
     """`RbdError` where a controller that interpolates between the points would leave the limits."""
     limits = task.limits.checked(task.model)
     _, q, v, a = interpolated(*points[:4])
-    for name, values in (("position", q), ("velocity", v), ("acceleration", a)):
+    tau = inverse_dynamics(task.model, q, v, a, task.wrenches) + friction_effort(task.model, v, task.smoothing)
+    for name, values in (("position", q), ("velocity", v), ("acceleration", a), ("effort", tau)):
         lower, upper = limits.of(name)
         finite = np.where(np.isfinite(upper - lower), upper - lower, 0.0)
         over = np.maximum(values - upper, lower - values) - BETWEEN_POINTS * np.maximum(finite, 1e-3)

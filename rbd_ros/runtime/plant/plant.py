@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...core.dynamics.constrained.constraint_wrenches import constraint_wrenches
 from ...core.dynamics.constrained.forward import constrained_forward_dynamics
 from ...core.dynamics.constrained.values import constraint_values
 from ...core.errors import RbdError
@@ -16,6 +17,7 @@ from ...core.simulation.simulator import Simulator
 from ..inputs.finite import all_finite, worst
 from ..inputs.joint_states import JointMap, as_array, total_wrenches
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
+from ..wrench_sensors import readings
 from .simulator_settings import SimulatorSettings
 
 Array = NDArray[np.float64]
@@ -82,6 +84,7 @@ class Plant:
         self.simulator.reset(q if given else s.initial_position,
                              v if v is not None else np.zeros(self.model.nv) if given else s.initial_velocity)
         self.steps, self.stamp_origin, self.failure = 0, stamp_origin, ""
+        self._before: Array | None = None    # velocities before the last step
         self._command: Array | None = None
         self._command_step = self._wrench_step = 0
         self._wrenches: Array | None = None
@@ -95,6 +98,9 @@ class Plant:
         simulator.step(self.effort)
         simulator.step(self.effort, external_wrenches=np.zeros((len(self.model.body_names), 6)))
         self.constraint_forces()
+        self._before = np.array(v)
+        self.sensed()
+        self._before = None
         simulator.reset(q, v)
 
     @property
@@ -180,6 +186,7 @@ class Plant:
             self._wrenches = None
 
     def _move(self) -> None:
+        self._before = np.array(self.simulator.v)
         try:
             self.simulator.step(self.effort, external_wrenches=self._wrenches)
         except RbdError as error:
@@ -201,6 +208,25 @@ class Plant:
         except RbdError:
             return None
         return ConstraintForces(found.multipliers, constraint_values(model, constraints, q))
+
+    def sensed(self) -> Array | None:
+        """What the force-torque sensors of the settings show (n, 6): in the present state, with the mean acceleration
+        of the last step (friction, stops and brakes included), external wrenches, and forces of constraints as
+        `constraint_forces` has them. None before the first step, and where these are not known.
+        """
+        settings, simulator = self.settings, self.simulator
+        if not settings.sensors or not (self._held or self._before is not None):
+            return None
+        model, q, v = settings.plant, np.array(simulator.q), np.array(simulator.v)
+        a = np.zeros(model.nv) if self._held or self._before is None else (v - self._before) / settings.step
+        wrenches = self._wrenches
+        if settings.constraints.size and not self._held:
+            forces = self.constraint_forces()
+            if forces is None:
+                return None
+            held = constraint_wrenches(model, settings.constraints, q, forces.force)
+            wrenches = held if wrenches is None else held + wrenches
+        return readings(model, settings.sensors, q, v, a, wrenches)
 
     @property
     def _held(self) -> bool:

@@ -16,6 +16,7 @@ from ...core.model.samples import constraints_from
 from ...core.simulation.integrators import NAMES
 from ..parameters import Parameter, Table, per_joint, validate
 from ..robot import ROBOT_TABLE, joint_order, joints_row
+from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, wrench_sensors
 
 Array = NDArray[np.float64]
 
@@ -64,6 +65,7 @@ SIMULATOR_TABLE: Table = (
     Parameter("wait_for_command", "number", 0.0, "Real time that a state waits for a command that answers the previous "
               "one, s; 0: never, like a real robot. With it, a busy machine slows down both sides alike.", lower=0.0,
               upper=60.0),
+    WRENCH_JOINTS,
     Parameter("wrench_timeout", "number", 0.1, "Simulated time after which external wrenches expire, s; 0: never.",
               lower=0.0, upper=1e6),
 )
@@ -98,6 +100,7 @@ class SimulatorSettings:
     hold: bool
     wait_for_command: float
     wrench_timeout: float
+    sensors: tuple[WrenchSensor, ...] = ()
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> SimulatorSettings:
@@ -124,7 +127,7 @@ class SimulatorSettings:
             effort_limit=limit if values["effort_limits"] else np.full(model.nv, math.inf),
             command_timeout=values["command_timeout"], hold=values["timeout_action"] == "hold",
             wait_for_command=values["wait_for_command"],
-            wrench_timeout=values["wrench_timeout"])
+            wrench_timeout=values["wrench_timeout"], sensors=wrench_sensors(values["wrench_joints"], model))
 
 
 def _publish_every(step: float, rate: float) -> int:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...core.dynamics.bodies.joint_wrenches import Loaded
 from ...core.dynamics.constrained.forward import constrained_forward_dynamics
 from ...core.dynamics.constrained.hybrid import constrained_hybrid_dynamics
 from ...core.dynamics.constrained.inverse import MINIMIZE, RANK_TOLERANCE, constrained_inverse_dynamics
@@ -16,7 +17,7 @@ from ...core.errors import RbdError
 from ...core.model.constraints import ConstraintSet
 from ...core.model.inertia import Array
 from ...core.model.robot_model import RobotModel
-from .naming import Coordinates, check_mode
+from .naming import Coordinates, NamedWrenches, by_body, check_mode
 
 INVERSE, FORWARD, HYBRID = range(3)
 MODES = ("INVERSE", "FORWARD", "HYBRID")
@@ -33,11 +34,13 @@ class ConstrainedRequest:
     effort: ArrayLike = ()
     actuated: Sequence[str] = ()
     minimize: int = 0
+    with_joint_wrenches: bool = False
 
 
 class ConstrainedMotion(NamedTuple):
     """Every coordinate's acceleration and effort (nv,); a multiplier per constraint row; the largest acceleration
-    that is left in a row; and the number of independent rows.
+    that is left in a row; the number of independent rows; and of each body, if asked for, what the joint above exerts
+    on it.
     """
 
     name: tuple[str, ...]
@@ -47,6 +50,7 @@ class ConstrainedMotion(NamedTuple):
     multiplier: Array
     residual: float
     rank: int
+    joint_wrenches: NamedWrenches = ()
 
 
 def constrained_motion(model: RobotModel, constraints: ConstraintSet, coordinates: Coordinates, q: Array, v: Array,
@@ -57,26 +61,31 @@ def constrained_motion(model: RobotModel, constraints: ConstraintSet, coordinate
     a = coordinates.vector("acceleration", request.name, request.acceleration)
     tau = coordinates.vector("effort", request.name, request.effort)
     _check_closed(model, constraints, q, v, tolerance)
+    wanted = request.with_joint_wrenches
+    found: Loaded
     if request.mode == INVERSE:
         mask = np.zeros(model.nv, dtype=bool)
         mask[coordinates.indices("actuated", request.actuated) if len(request.actuated) else slice(None)] = True
         inverse = constrained_inverse_dynamics(model, constraints, q, v, a, mask, MINIMIZE[request.minimize],
-                                               passive_effort=tau, external_wrenches=wrenches)
-        tau, multipliers = inverse.effort, inverse.multipliers
+                                               passive_effort=tau, external_wrenches=wrenches, joint_wrenches=wanted)
+        tau, multipliers, found = inverse.effort, inverse.multipliers, inverse
     elif request.mode == FORWARD:
-        forward = constrained_forward_dynamics(model, constraints, q, v, tau, external_wrenches=wrenches)
-        a, multipliers = forward.acceleration, forward.multipliers
+        forward = constrained_forward_dynamics(model, constraints, q, v, tau, external_wrenches=wrenches,
+                                               joint_wrenches=wanted)
+        a, multipliers, found = forward.acceleration, forward.multipliers, forward
     else:
         mask = coordinates.mask("prescribed", request.name, request.prescribed)
         hybrid = constrained_hybrid_dynamics(model, constraints, q, v, a, tau, mask,
-                                             minimize=MINIMIZE[request.minimize], external_wrenches=wrenches)
-        a, tau, multipliers = hybrid.acceleration, hybrid.effort, hybrid.multipliers
+                                             minimize=MINIMIZE[request.minimize], external_wrenches=wrenches,
+                                             joint_wrenches=wanted)
+        a, tau, multipliers, found = hybrid.acceleration, hybrid.effort, hybrid.multipliers, hybrid
     A = constraint_jacobian(model, constraints, q)
     left = A @ a + constraint_bias(model, constraints, q, v)
     singular = np.linalg.svd(A, compute_uv=False)
     return ConstrainedMotion(coordinates.names, a, tau, constraints.labels, multipliers,
                              float(np.abs(left).max(initial=0.0)),
-                             int((singular > RANK_TOLERANCE * singular.max(initial=0.0)).sum()))
+                             int((singular > RANK_TOLERANCE * singular.max(initial=0.0)).sum()),
+                             by_body(model, found.joint_wrenches) if wanted else ())
 
 
 def _check(request: ConstrainedRequest, constraints: ConstraintSet) -> None:

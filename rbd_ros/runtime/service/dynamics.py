@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...core.dynamics.bodies.joint_wrenches import joint_wrenches
 from ...core.dynamics.coriolis import coriolis_matrix
 from ...core.dynamics.energy import kinetic_energy, potential_energy
 from ...core.dynamics.forward import forward_dynamics
@@ -23,7 +24,7 @@ from ...core.model.robot_model import RobotModel
 from .constrained import ConstrainedMotion, ConstrainedRequest, constrained_motion
 from .derivatives import PartialDerivatives, TimeDerivatives, partial_derivatives, time_derivatives
 from .derivatives import warm_up as warm_up_derivatives
-from .naming import Coordinates, checked, wrenches_by_body
+from .naming import Coordinates, NamedWrenches, by_body, checked, wrenches_by_body
 from .robot_state import RobotStates, StateRequest
 from .server_settings import ServerSettings
 from .trajectory import TrajectoryPoint, trajectory_efforts
@@ -33,25 +34,28 @@ Wrenches = Sequence[tuple[str, ArrayLike]]    # (body, [moment, force] on it in 
 
 
 class Efforts(NamedTuple):
-    """Efforts (nv,) of the named coordinates."""
+    """Efforts (nv,) of the named coordinates; and of each body, if asked for, what the joint above exerts on it."""
 
     name: tuple[str, ...]
     effort: Array
+    joint_wrenches: NamedWrenches = ()
 
 
 class Accelerations(NamedTuple):
-    """Accelerations (nv,) of the named coordinates."""
+    """Accelerations (nv,) of the named coordinates, and joint wrenches as in `Efforts`."""
 
     name: tuple[str, ...]
     acceleration: Array
+    joint_wrenches: NamedWrenches = ()
 
 
 class Motion(NamedTuple):
-    """Accelerations and efforts (nv,) of the named coordinates."""
+    """Accelerations and efforts (nv,) of the named coordinates, and joint wrenches as in `Efforts`."""
 
     name: tuple[str, ...]
     acceleration: Array
     effort: Array
+    joint_wrenches: NamedWrenches = ()
 
 
 class Terms(NamedTuple):
@@ -118,39 +122,47 @@ class DynamicsService:
         forward_dynamics(model, q, zero, zero)
         forward_dynamics(model, q, zero, zero, wrench)
         hybrid_dynamics(model, q, zero, zero, zero, np.zeros(model.nv, dtype=bool))
+        joint_wrenches(model, q, zero, zero)
         self._terms(q, zero)
         warm_up_derivatives(model, q)
 
     # ---- requests
 
     def inverse(self, state: StateRequest, name: Sequence[str] = (), acceleration: ArrayLike = (),
-                external_wrenches: Wrenches = ()) -> Efforts:
+                external_wrenches: Wrenches = (), with_joint_wrenches: bool = False) -> Efforts:
         """Efforts that produce the accelerations."""
         model = self.robot.model
         q, v = self._read(state)
         a = self.coordinates.vector("acceleration", name, acceleration)
-        tau = inverse_dynamics(model, q, v, a, wrenches_by_body(model, external_wrenches))
-        return self._checked(Efforts(self.coordinates.names, tau))
+        wrenches = wrenches_by_body(model, external_wrenches)
+        tau = inverse_dynamics(model, q, v, a, wrenches)
+        carried = _carried(model, q, v, a, wrenches, with_joint_wrenches)
+        return self._checked(Efforts(self.coordinates.names, tau, carried))
 
     def forward(self, state: StateRequest, name: Sequence[str] = (), effort: ArrayLike = (),
-                external_wrenches: Wrenches = ()) -> Accelerations:
+                external_wrenches: Wrenches = (), with_joint_wrenches: bool = False) -> Accelerations:
         """Accelerations that the efforts produce."""
         model = self.robot.model
         q, v = self._read(state)
         tau = self.coordinates.vector("effort", name, effort)
-        a = forward_dynamics(model, q, v, tau, wrenches_by_body(model, external_wrenches))
-        return self._checked(Accelerations(self.coordinates.names, a))
+        wrenches = wrenches_by_body(model, external_wrenches)
+        a = forward_dynamics(model, q, v, tau, wrenches)
+        carried = _carried(model, q, v, a, wrenches, with_joint_wrenches)
+        return self._checked(Accelerations(self.coordinates.names, a, carried))
 
     def hybrid(self, state: StateRequest, name: Sequence[str] = (), prescribed: Sequence[bool] = (),
-               acceleration: ArrayLike = (), effort: ArrayLike = (), external_wrenches: Wrenches = ()) -> Motion:
+               acceleration: ArrayLike = (), effort: ArrayLike = (), external_wrenches: Wrenches = (),
+               with_joint_wrenches: bool = False) -> Motion:
         """For each coordinate the acceleration where it is prescribed, else the effort; answers the other one."""
         model = self.robot.model
         q, v = self._read(state)
         mask = self.coordinates.mask("prescribed", name, prescribed)
         a = self.coordinates.vector("acceleration", name, acceleration)
         tau = self.coordinates.vector("effort", name, effort)
-        found = hybrid_dynamics(model, q, v, a, tau, mask, wrenches_by_body(model, external_wrenches))
-        return self._checked(Motion(self.coordinates.names, *found))
+        wrenches = wrenches_by_body(model, external_wrenches)
+        found = hybrid_dynamics(model, q, v, a, tau, mask, wrenches)
+        carried = _carried(model, q, v, found.acceleration, wrenches, with_joint_wrenches)
+        return self._checked(Motion(self.coordinates.names, *found, carried))
 
     def constrained(self, state: StateRequest, request: ConstrainedRequest,
                     external_wrenches: Wrenches = ()) -> ConstrainedMotion:
@@ -216,3 +228,9 @@ class DynamicsService:
         return Terms(self.coordinates.names, mass_matrix(model, q), coriolis_matrix(model, q, v),
                      gravity_effort(model, q), bias_effort(model, q, v), float(kinetic_energy(model, q, v)),
                      float(potential_energy(model, q)))
+
+
+def _carried(model: RobotModel, q: Array, v: Array, a: Array, wrenches: dict[str, Array] | None,
+             wanted: bool) -> NamedWrenches:
+    """What the joints carry, if wanted."""
+    return by_body(model, joint_wrenches(model, q, v, a, wrenches)) if wanted else ()

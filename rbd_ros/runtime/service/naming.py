@@ -12,6 +12,7 @@ from ...core.model.inertia import Array
 from ...core.model.robot_model import RobotModel
 
 Result = TypeVar("Result")
+NamedWrenches = tuple[tuple[str, Array], ...]    # (body, [moment, force] on it in its link frame)
 BASE = ("base/wx", "base/wy", "base/wz", "base/vx", "base/vy", "base/vz")    # body twist of a floating base
 
 
@@ -104,6 +105,11 @@ def wrenches_by_body(model: RobotModel, wrenches: Sequence[tuple[str, ArrayLike]
             raise RbdError(f"external_wrenches: the wrench on body '{body}' is not finite")
         found[body] = found.get(body, np.zeros(6)) + wrench
     return found or None
+
+
+def by_body(model: RobotModel, wrenches: Array) -> tuple[tuple[str, Array], ...]:
+    """Pairs (body, [moment, force]) of wrenches (nb, 6)."""
+    return tuple(zip(model.body_names, wrenches, strict=True))
 
 
 def checked(result: Result, names: Sequence[str]) -> Result:

@@ -174,7 +174,7 @@ class _States:
         m = A.shape[-2]
         loads = np.zeros((m, 4, len(A), nv))
         loads[:, 3] = np.moveaxis(A, 1, 0)
-        rows = found._replace(changes=loads.reshape(-1), tangents=Tangents(model, [Tangent()] * m))
+        rows = found._replace(changes=loads.reshape(-1), tangents=Tangents.of_states(model, m))
         Y = np.moveaxis(sought(model, rows, total, self.mask, self.wrenches).reshape(m, len(A), nv), 0, -1)
 
         A_free = np.where(held, 0.0, A)

@@ -84,6 +84,13 @@ class Tangents:
         alone = all(tangent.external_wrenches is None for tangent in self.tangents)
         self.quick = self.changes if alone else None
 
+    @classmethod
+    def of_states(cls, model: RobotModel, count: int) -> Tangents:
+        """So many directions along which only what the caller puts into a `Case` changes."""
+        still = cls(model, ())
+        still.tangents, still.count, still.shifts = (Tangent(),) * count, count, [None] * count
+        return still
+
     def wrenches(self, external_wrenches: Any, batch: int | None) -> Array:
         """∂ of the wrenches on nodes, flat, direction after direction; empty where none changes. What acts on a link
         that is moved moves with it.

@@ -15,7 +15,9 @@ from ...model.state import States, node_wrenches, shaped
 from ...trying import trying
 from ..forward import singular, solve_mass_matrix
 from ..inverse import bias_effort
+from ..bodies.joint_wrenches import Loaded
 from ..mass_matrix import mass_matrix
+from .constraint_wrenches import carry
 from .minimum_norm import minimum_norm_entry
 from .recursion import (
     ALPHA, BETA, CONDITION, DAMPING, EXCESS, INFO, RANK, RESIDUAL, SCALE, constrained_entry, constrained_forward_entry,
@@ -28,18 +30,21 @@ _NO_OPTIONS = np.zeros(3)
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
 
 
-class ConstrainedForward(NamedTuple):
-    """`acceleration` (nv,) and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; `rank` (int), the
-    number of independent constraints; `residual`, the largest remaining |A a + Ȧq̇| (plus Baumgarte's terms); and
-    `condition`, the ratio of the largest to the smallest pivot used (up to 1e8): large if the pose is nearly singular,
-    or if axes of a loop that should be parallel are not exactly so. A batch adds an axis.
-    """
-
+class _ConstrainedForward(NamedTuple):
     acceleration: Array
     multipliers: Array
     rank: Any
     residual: Any
     condition: Any
+
+
+class ConstrainedForward(_ConstrainedForward, Loaded):
+    """`acceleration` (nv,) and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; `rank` (int), the
+    number of independent constraints; `residual`, the largest remaining |A a + Ȧq̇| (plus Baumgarte's terms); and
+    `condition`, the ratio of the largest to the smallest pivot used (up to 1e8): large if the pose is nearly singular,
+    or if axes of a loop that should be parallel are not exactly so. A batch adds an axis. If asked for,
+    `joint_wrenches`.
+    """
 
 
 def _one_state(model: RobotModel, constraints: ConstraintSet, q: Any, v: Any, tau: Any, damping: float,
@@ -60,7 +65,8 @@ def _one_state(model: RobotModel, constraints: ConstraintSet, q: Any, v: Any, ta
 @trying(_one_state)
 def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike,
                                  tau: ArrayLike, *, external_wrenches: Any = None, damping: float = 0.0,
-                                 baumgarte: float | Sequence[float] | None = None) -> ConstrainedForward:
+                                 baumgarte: float | Sequence[float] | None = None,
+                                 joint_wrenches: bool | None = None) -> ConstrainedForward:
     """Accelerations and constraint forces under joint efforts tau (nv,) or (N, nv) at (q, v): K eq. 67–69.
 
     O(n) + O(m³). The state should satisfy the constraints (`project`). Redundant constraints are fine: accelerations
@@ -69,13 +75,17 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
     motion). damping μ, relative to the largest singular value of M^-½ Aᵀ (try 1e-3): solves
     `(A M⁻¹ Aᵀ + μ² max) λ = …` instead: bounded multipliers near singular poses, at the price of a residual, which
     is returned. baumgarte: (α, β) in 1/s, or a time T in s for α = β = 1/T: imposes f̈ + 2α ḟ + β² f = 0.
-    external_wrenches and the other errors as in `forward_dynamics`.
+    external_wrenches and the other errors as in `forward_dynamics`. joint_wrenches=True adds what the joints carry to
+    the result, with the multipliers' share.
     """
     bound_to(model, constraints)
     options = solver_options(damping, baumgarte)
     given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     solved = solve(model, constraints, given, None, _NO_MASK, external_wrenches, options)
-    return ConstrainedForward(solved[0], *solved[2:])
+    result = ConstrainedForward(solved[0], *solved[2:])
+    if joint_wrenches:
+        carry(result, model, constraints, given.arrays[0], given.arrays[1], external_wrenches)
+    return result
 
 
 def solver_options(damping: float, baumgarte: float | Sequence[float] | None) -> Array:

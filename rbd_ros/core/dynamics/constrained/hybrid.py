@@ -12,15 +12,13 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import shaped
 from ..hybrid import prescribed_mask
+from ..bodies.joint_wrenches import Loaded
+from .constraint_wrenches import carry
 from .forward import solve, solver_options
 from .inverse import MINIMIZE, constrained_inverse_dynamics
 
 
-class ConstrainedHybrid(NamedTuple):
-    """Every coordinate's `acceleration` and `effort` (nv,), and the rest as in `ConstrainedForward`, with the rank and
-    condition of the constraints on the coordinates that are not prescribed (A_v).
-    """
-
+class _ConstrainedHybrid(NamedTuple):
     acceleration: Array
     effort: Array
     multipliers: Array
@@ -29,17 +27,24 @@ class ConstrainedHybrid(NamedTuple):
     condition: Any
 
 
+class ConstrainedHybrid(_ConstrainedHybrid, Loaded):
+    """Every coordinate's `acceleration` and `effort` (nv,), and the rest as in `ConstrainedForward`, with the rank and
+    condition of the constraints on the coordinates that are not prescribed (A_v).
+    """
+
+
 def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                                 tau: ArrayLike, prescribed: ArrayLike | Sequence[str], *, minimize: str = "multipliers",
                                 weights: ArrayLike | None = None, external_wrenches: Any = None, damping: float = 0.0,
-                                baumgarte: float | Sequence[float] | None = None) -> ConstrainedHybrid:
+                                baumgarte: float | Sequence[float] | None = None,
+                                joint_wrenches: bool = False) -> ConstrainedHybrid:
     """Some accelerations and the other coordinates' efforts given, the rest computed, under constraints: K eq. 70–80.
 
     prescribed, a and tau as in `hybrid_dynamics`; (nv,) or (N, nv). Where the constraints do not determine the
     efforts (m > n_v), minimize chooses among them: the least constraint forces ("multipliers"), or the least efforts at
     the prescribed coordinates ("effort", with weights as in `constrained_inverse_dynamics`). Raises `RbdError` with
     rank and residual where the prescribed accelerations contradict the constraints. damping, baumgarte,
-    external_wrenches and the other errors as in `constrained_forward_dynamics`.
+    external_wrenches, joint_wrenches and the other errors as in `constrained_forward_dynamics`.
     """
     if minimize not in MINIMIZE:
         raise unknown_name("quantity to minimize", minimize, MINIMIZE)
@@ -50,9 +55,11 @@ def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q
     alone = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     result = ConstrainedHybrid(*solve(model, constraints, alone, a, mask, external_wrenches,
                                       solver_options(damping, baumgarte)))
-    if minimize == "multipliers":
-        return result
-    inverse = constrained_inverse_dynamics(
-        model, constraints, q, v, result.acceleration, mask, minimize=minimize, weights=weights, passive_effort=tau,
-        external_wrenches=external_wrenches, check_acceleration=damping == 0.0 and baumgarte is None)
-    return result._replace(effort=inverse.effort, multipliers=inverse.multipliers)
+    if minimize != "multipliers":
+        inverse = constrained_inverse_dynamics(
+            model, constraints, q, v, result.acceleration, mask, minimize=minimize, weights=weights, passive_effort=tau,
+            external_wrenches=external_wrenches, check_acceleration=damping == 0.0 and baumgarte is None)
+        result = result._replace(effort=inverse.effort, multipliers=inverse.multipliers)
+    if joint_wrenches:
+        carry(result, model, constraints, q, v, external_wrenches)
+    return result

@@ -18,8 +18,10 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import states
 from ..hybrid import prescribed_mask
+from ..bodies.joint_wrenches import Loaded
 from ..inverse import inverse_dynamics
 from ..mass_matrix import mass_matrix
+from .constraint_wrenches import carry
 from .values import evaluate
 
 MINIMIZE = ("multipliers", "effort")
@@ -28,22 +30,25 @@ CONSISTENT = 1e-8         # residual relative to the largest terms that still pa
 NEGLIGIBLE = 1e-9         # residual (m/s², rad/s²) that always does; of efforts, what accelerates the heaviest so much
 
 
-class ConstrainedInverse(NamedTuple):
-    """`effort` (nv,), with the passive ones as given, and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; `rank` of A_p,
-    the constraints' columns of passive coordinates (int); `residual`: largest remaining passive effort. A batch
-    adds an axis.
-    """
-
+class _ConstrainedInverse(NamedTuple):
     effort: Array
     multipliers: Array
     rank: Any
     residual: Any
 
 
+class ConstrainedInverse(_ConstrainedInverse, Loaded):
+    """`effort` (nv,), with the passive ones as given, and `multipliers` λ (m,) of `M a + b = τ + Aᵀλ`; `rank` of A_p,
+    the constraints' columns of passive coordinates (int); `residual`: largest remaining passive effort. A batch
+    adds an axis. If asked for, `joint_wrenches`.
+    """
+
+
 def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike,
                                  a: ArrayLike, actuated: ArrayLike | Sequence[str], minimize: str = "multipliers",
                                  weights: ArrayLike | None = None, passive_effort: ArrayLike | None = None, *,
-                                 external_wrenches: Any = None, check_acceleration: bool = True) -> ConstrainedInverse:
+                                 external_wrenches: Any = None, check_acceleration: bool = True,
+                                 joint_wrenches: bool = False) -> ConstrainedInverse:
     """Efforts of the actuated coordinates that give accelerations a (nv,) or (N, nv) at (q, v): K eq. 56–66.
 
     actuated: mask (nv,) bool, or names of joints or coordinates. minimize, where actuators are redundant:
@@ -51,7 +56,8 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     one per actuated coordinate, positive (default 1). passive_effort (nv,) or (N, nv): efforts of the coordinates that
     are not actuated (springs, friction), 0 by default; its other entries are ignored. Raises `RbdError` where a
     contradicts the constraints (unless check_acceleration is off) or the actuators cannot give it, naming the rank, the
-    actuated joints and the residual.
+    actuated joints and the residual. joint_wrenches=True adds what the joints carry to the result, with the
+    multipliers' share.
     """
     if minimize not in MINIMIZE:
         raise unknown_name("quantity to minimize", minimize, MINIMIZE)
@@ -88,9 +94,11 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     effort = np.where(mask, reference, tau_p)
     effort[..., mask] -= _times(A_a, lam)
     given.finite(effort=effort, multipliers=lam)
-    if given.batch is None:
-        return ConstrainedInverse(effort, lam, int(rank), float(left))
-    return ConstrainedInverse(effort, lam, rank, left)
+    result = (ConstrainedInverse(effort, lam, int(rank), float(left)) if given.batch is None
+              else ConstrainedInverse(effort, lam, rank, left))
+    if joint_wrenches:
+        carry(result, model, constraints, q, v, external_wrenches, a)
+    return result
 
 
 def _times(matrix: Array, vector: Array) -> Array:

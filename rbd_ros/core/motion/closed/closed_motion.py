@@ -42,23 +42,27 @@ class ClosedMotion:
             raise RbdError(f"motion: the loops of '{self.chain.model.name}' cannot be closed at {at:.4g} s")
         return self.chain.lifted(q, rates, accelerations)
 
-    def _within(self, t: ArrayLike) -> tuple[Array, Lifted, NDArray[np.bool_]]:
+    def _within(self, t: ArrayLike) -> tuple[Array, Lifted]:
+        """The times, and all coordinates there, at rest before and after the motion."""
         times = np.asarray(t, dtype=np.float64)
         if times.ndim > 1 or not np.isfinite(times).all():
             raise RbdError(f"t must be a finite time or (N,) of them, got {shown(t)}")
         given = np.atleast_1d(times)
-        return times, self.lifted(np.clip(given, 0.0, self.spline.duration)), (given < 0.0) | (
-            given > self.spline.duration)
+        at = self.lifted(np.clip(given, 0.0, self.spline.duration))
+        outside = (given < 0.0) | (given > self.spline.duration)
+        if outside.any():
+            rest = np.zeros((int(outside.sum()), self.chain.size))
+            still = self.chain.lifted(at.q[outside], rest, rest)
+            at.v[outside], at.a[outside] = still.v, still.a
+        return times, at
 
     def __call__(self, t: ArrayLike) -> Reference:
-        times, at, outside = self._within(t)
-        v, a = at.v.copy(), at.a.copy()
-        v[outside], a[outside] = 0.0, 0.0
-        return Reference(at.q, v, a) if times.ndim else Reference(at.q[0], v[0], a[0])
+        times, at = self._within(t)
+        return Reference(at.q, at.v, at.a) if times.ndim else Reference(at.q[0], at.v[0], at.a[0])
 
     def effort(self, t: ArrayLike) -> Array:
-        """Efforts (nv,) or (N, nv) of the actuated coordinates within the motion; 0 of the others, N m or N."""
-        times, at, _ = self._within(t)
+        """Efforts (nv,) or (N, nv) of the actuated coordinates, those of rest outside; 0 of the others, N m or N."""
+        times, at = self._within(t)
         tau = np.zeros_like(at.v)
         tau[:, self.chain.actuated] = self.chain.efforts(at).effort
         return tau if times.ndim else tau[0]

@@ -66,8 +66,6 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
         own = postures[:, chain.places[chain.independent]]
         task = Task(model, B, ends[0][1], ends[1][1], fixed, bounds, weights, kept, times, own[2:], wrenches, friction,
                     chain, postures, apart if len(apart) else None)
-    if task.uses_rate and wrenches is not None:
-        raise RbdError("effort_rate: its derivatives are not known under external wrenches")
     if task.uses_rate and task.chain is not None:
         raise RbdError("effort_rate: its derivatives are not known for mechanisms with loops")
     check_ends(task)

@@ -12,68 +12,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compile import entry
-from ...derivatives.columns import COLUMN, NODE_SIZE, count_columns
-from ...derivatives.inverse import inverse_derivatives
-from ...model.block import node_count, size_v
+from ...derivatives.inverse import inverse_dynamics_derivatives
 from ...model.robot_model import RobotModel
-from ...model.state import node_wrenches
 
 Array = NDArray[np.float64]
 STEP = 1e-6
 LARGEST = 20_000_000    # numbers that are kept at most: those of larger robots are made anew, part by part
 
 
-@entry("void(float64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1], "
-       "float64[:, :, :, :, ::1])", nogil=True)
-def effort_tensor(B, q, v, a, wrench, out):
-    """out[node, effort, block, direction, by]: change per rad or m of ∂τ/∂q, ∂τ/∂v, ∂τ/∂a (blocks) along q."""
-    n = size_v(B)
-    nodes = node_count(B)
-    columns = count_columns(B)
-    work = (np.empty(NODE_SIZE * nodes), np.empty(COLUMN * columns), np.empty(2 * columns + nodes, np.int64))
-    base = (np.empty((n, n)), np.empty((n, n)), np.empty((n, n)))
-    moved = (np.empty((n, n)), np.empty((n, n)), np.empty((n, n)))
-    x = np.empty(n)
-    for s in range(q.shape[0]):
-        x[:] = q[s]
-        inverse_derivatives(B, x, 0, v[s], a[s], 0, (wrench, 6 * nodes * s), work, base)
-        for c in range(n):
-            x[c] = q[s, c] + STEP
-            inverse_derivatives(B, x, 0, v[s], a[s], 0, (wrench, 6 * nodes * s), work, moved)
-            x[c] = q[s, c]
-            for i in range(n):
+@entry("void(float64[:, :, :], float64[:, :, :], float64[:, :, :], float64[:, :, :, :, ::1])", nogil=True)
+def difference_tensor(by_q, by_v, by_a, out):
+    """out[node, effort, block, direction, by]: change per rad or m of ∂τ/∂q, ∂τ/∂v, ∂τ/∂a (blocks) along q.
+
+    The derivatives (N (1 + n), n, n): of each node, then moved by `STEP` in each direction.
+    """
+    n = by_q.shape[1]
+    for s in range(out.shape[0]):
+        here = s * (n + 1)
+        for i in range(n):
+            for c in range(n):
                 for j in range(n):
-                    out[s, i, 0, c, j] = (moved[0][i, j] - base[0][i, j]) / STEP
-                    out[s, i, 1, c, j] = (moved[1][i, j] - base[1][i, j]) / STEP
-                    out[s, i, 2, c, j] = (moved[2][i, j] - base[2][i, j]) / STEP
+                    out[s, i, 0, c, j] = (by_q[here + 1 + c, i, j] - by_q[here, i, j]) / STEP
+                    out[s, i, 1, c, j] = (by_v[here + 1 + c, i, j] - by_v[here, i, j]) / STEP
+                    out[s, i, 2, c, j] = (by_a[here + 1 + c, i, j] - by_a[here, i, j]) / STEP
 
 
 @entry("void(float64[:, :, :, :, ::1], float64[:, ::1], float64[:, :, ::1])", nogil=True)
 def add_weighed(tensor, lam, out):
     """Add λᵀ times the second derivatives of τ by (q, v, a) to out (N, nz, nz)."""
     count, n = lam.shape
-    sums = np.empty((3, n, n))
+    sums = np.empty(3 * n * n)
     along = np.empty((n, n))    # Σ_i λ_i ∂M/∂q_i
+    flat = tensor.reshape(count, n, 3 * n * n)    # long rows are fast
     for s in range(count):
         sums[:] = 0.0
         along[:] = 0.0
         for i in range(n):
             f = lam[s, i]
-            for b in range(3):
-                for c in range(n):
-                    for j in range(n):
-                        sums[b, c, j] += f * tensor[s, i, b, c, j]
+            for x in range(3 * n * n):
+                sums[x] += f * flat[s, i, x]
             for c in range(n):
+                f = lam[s, c]
                 for j in range(n):
-                    along[i, j] += lam[s, c] * tensor[s, i, 2, c, j]
+                    along[i, j] += f * tensor[s, i, 2, c, j]
+        by_q, by_v, by_a = 0, n * n, 2 * n * n
         for x in range(n):
             for y in range(n):
-                out[s, x, y] += 0.5 * (sums[0, x, y] + sums[0, y, x])
-                out[s, x, n + y] += sums[1, x, y]
-                out[s, n + y, x] += sums[1, x, y]
-                out[s, x, 2 * n + y] += sums[2, x, y]
-                out[s, 2 * n + y, x] += sums[2, x, y]
-                out[s, n + x, n + y] += sums[2, x, y] + sums[2, y, x] - 0.5 * (along[x, y] + along[y, x])
+                at, turned = n * x + y, n * y + x
+                out[s, x, y] += 0.5 * (sums[by_q + at] + sums[by_q + turned])
+                out[s, x, n + y] += sums[by_v + at]
+                out[s, n + y, x] += sums[by_v + at]
+                out[s, x, 2 * n + y] += sums[by_a + at]
+                out[s, 2 * n + y, x] += sums[by_a + at]
+                out[s, n + x, n + y] += sums[by_a + at] + sums[by_a + turned] - 0.5 * (along[x, y] + along[y, x])
 
 
 class EffortCurvature:
@@ -83,13 +74,14 @@ class EffortCurvature:
         n = model.nv
         self._count = len(q)
         self._part = max(1, LARGEST // (3 * n**3))
-        wrench = node_wrenches(model, wrenches, len(q))
-        size = len(wrench) // len(q)
+        steps = np.concatenate([np.zeros((1, n)), STEP * np.eye(n)])
 
         def make(begin: int, end: int) -> Array:
+            moved = (q[begin:end, None] + steps).reshape(-1, n)
+            speed, acceleration = (np.repeat(x[begin:end], n + 1, axis=0) for x in (v, a))
+            by = inverse_dynamics_derivatives(model, moved, speed, acceleration, wrenches)
             tensor = np.empty((end - begin, n, 3, n, n))
-            effort_tensor.call(model._block, q[begin:end], v[begin:end], a[begin:end],
-                               wrench[size * begin:size * end], tensor)
+            difference_tensor.call(*by, tensor)
             return tensor
 
         self._make = make

@@ -17,7 +17,8 @@ from .curvature import EffortCurvature
 from .task import Task
 
 Array = NDArray[np.float64]
-MOVED = 0.2    # rad or m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
+APART = 2e-3   # rad or m, of the states of those differences: they are exact to some 1e-11
+MOVED = 0.4    # rad or m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
 
 
 def rows_of(task: Task) -> DynamicRows | ClosedRows:
@@ -139,7 +140,23 @@ class DynamicRows:
             return np.matmul(tensor.swapaxes(2, 3), x)[..., 0]
 
         out[:, :, :nv] = last(second.qq, V) + last(second.qv, A) + middle(second.aq, Jk)
+        if self.task.wrenches is not None:
+            out[:, :, :nv] += self._wrench_rate(q, v)
         curvature = self.task.friction.curvature(v) if self.task.has_friction else np.zeros_like(v)
         out[:, :, nv:2 * nv] = by[0] + middle(second.qv, V) + last(second.vv, A) + (curvature * a)[:, :, None] * eye
         out[:, :, 2 * nv:3 * nv] = by[1] + last(second.aq, V) + slope[:, :, None] * eye
         out[:, :, 3 * nv:4 * nv] = by[2]
+
+    def _wrench_rate(self, q: Array, v: Array) -> Array:
+        """Change (N, nv, nv) along v of what the external wrenches add to ∂τ/∂q, by differences of fourth order."""
+        still = np.zeros_like(q)
+        speed = np.maximum(np.abs(v).max(axis=1, keepdims=True), 1e-300)
+
+        def slope(x: Array) -> Array:
+            given, none = (inverse_dynamics_derivatives(self.model, x, still, still, wrenches).q
+                           for wrenches in (self.task.wrenches, None))
+            return np.asarray(given - none)
+
+        step = APART * v / speed
+        first, second = (slope(q + k * step) - slope(q - k * step) for k in (1, 2))
+        return np.asarray((8.0 * first - second) * (speed / (12.0 * APART))[:, :, None])

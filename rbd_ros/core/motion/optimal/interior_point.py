@@ -16,21 +16,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from . import barrier
 from .newton_step import newton_step
-from .linearised import Values
+from .linearised import Linear, Values
 from .problem import Problem
 
 Array = NDArray[np.float64]
 Stop = Callable[[int, float, float], bool]    # of the iteration's number, cost and largest row: whether to end there
-FIRST_BARRIER, WARM_BARRIER = 0.1, 1e-2
-LEAST_BARRIER = 0.5       # of the tolerance
+FIRST_BARRIER = 0.1
+LEAST_BARRIER = 0.1       # of the tolerance, unless the gap asks for less
+GAP = 500.0               # times the tolerance: the largest duality gap, of the cost
+CLOSE = 0.3               # of half a range: rows within it keep their multipliers when the gap is looked at closely
+SMALL = 1e-2              # of the first guess: a cost below it asks for no smaller gap
 NEAR = 30.0               # times µ: a residual below it lets µ fall
 FALL, FALL_POWER = 0.2, 1.2
 PENALTY, LARGEST_PENALTY = 100.0, 1e6
 EQUATION_PENALTY = 1e3
-NEWTON_BARRIER = 1e-5     # curvature is looked at below this µ
-BOUNDARY = 0.995          # of the way to the boundary at most
-CLIP = 1e8                # multipliers stay within this factor of µ / slack
+NEWTON_BARRIER = 1e-4     # curvature is looked at below this µ,
+PATIENCE = 8              # or after so many iterations without a fall of µ
 ARMIJO, HALVINGS = 1e-4, 25
 MOST = 400                # iterations
 MOST_DAMPING = 1e-2
@@ -62,13 +65,8 @@ class Slack(NamedTuple):
 
 def best_slack(g: Array, mu: float, rho: float) -> Slack:
     """The least of Σ ρ e − µ log(e − g) − µ log e."""
-    root = np.sqrt((rho * g) ** 2 + 4.0 * mu * mu)
-    near = root + rho * np.abs(g)
-    far = 4.0 * mu * mu / near    # root − ρ |g|, without cancellation
-    over = g > 0.0
-    e = (2.0 * mu + np.where(over, near, far)) / (2.0 * rho)
-    s = (2.0 * mu + np.where(over, far, near)) / (2.0 * rho)
-    return Slack(e, s, float(rho * e.sum() - mu * np.log(e * s).sum()))
+    e, s = np.empty_like(g), np.empty_like(g)
+    return Slack(e, s, barrier.best_slack(g, mu, rho, e, s))
 
 
 def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before: Solution | None = None,
@@ -76,107 +74,152 @@ def solve(problem: Problem, x: Array, tolerance: float, deadline: float, before:
     """From x to a stationary point, or until the barrier parameter would fall below `until`: well inside the limits,
     where rows may be added. `before`: where another problem was left like that. `stop`: asked at each iteration.
     """
-    mu, rho = (FIRST_BARRIER, PENALTY) if before is None else (before.barrier, before.penalty)
-    least = LEAST_BARRIER * tolerance
-    at = problem.values(x)
-    slack = best_slack(at.rows, mu, rho)
-    y = mu / slack.s    # but no more than before for new rows that are not kept: else they would push with all of ρ
-    if before is not None:
-        y = np.minimum(y, max(2.0 * float(before.y.max(initial=0.0)), 10.0 * mu))
-    nu = np.zeros(len(at.equations))
-    damping, count, stalled, reason = 0.0, 0, 0, ""
-    residual, violation, took = np.inf, float(at.rows.max(initial=-1.0)), 0.0
+    search = _Search(problem, x, tolerance, before)
+    took = 0.0
     while True:
         begin = time.perf_counter()
         if begin + took > deadline:    # another iteration would end too late
-            return Solution(x, y, residual, violation, False, count, "time limit", mu, rho)
-        linear = problem.linear(x)
-        A = problem.equation_columns(linear)
-        stationarity = float(np.abs(problem.gradient(linear, y) + A @ nu).max(initial=0.0))
-        equations = float(np.abs(at.equations).max(initial=0.0))
-        residual = max(stationarity, equations, _complement(at.rows, y, rho))
-        violation = float(at.rows.max(initial=-1.0))
-        if residual <= tolerance:
-            if violation <= 10.0 * tolerance or rho >= LARGEST_PENALTY:
-                reason = "converged"
-            else:    # a limit is cheaper to break than to keep
-                rho *= 10.0
-                slack = best_slack(at.rows, mu, rho)
-        if not reason and count >= MOST:
-            reason = "too many iterations"
-        if not reason and stop(count, at.cost, violation):
-            reason = STOPPED
-        if stalled > STALLED and not reason:
-            reason = "no progress"
-        while not reason and mu > least and max(stationarity, equations, _centring(slack, y, mu, rho)) <= NEAR * mu:
-            if mu <= until:
-                reason = "inside"
-                break
-            mu = max(least, min(FALL * mu, mu**FALL_POWER))
-            slack = best_slack(at.rows, mu, rho)
+            return search.solution("time limit")
+        search.look()
+        reason = search.ended(stop) or search.lower_barrier(until) or search.step()
         if reason:
-            return Solution(x, y, residual, violation, reason == "converged", count, reason, mu, rho)
-        e, s = slack.e, slack.s
-        y = np.clip(y, mu / (CLIP * s), np.minimum(CLIP * mu / s, rho))
-        w = np.clip(rho - y, mu / (CLIP * e), CLIP * mu / e)
-        D = 1.0 / (s / y + e / w)
-        curvature = problem.curvature(linear, y) if mu < NEWTON_BARRIER else None
-        gradient = problem.gradient(linear, mu / s)
-        step = newton_step(problem.step_matrix(linear, D, nu, curvature, y), gradient, A, at.equations, damping,
-                           MOST_DAMPING) if curvature is not None else None
-        if step is None:    # far from convex: Gauss and Newton's matrix is
-            step = newton_step(problem.step_matrix(linear, D, nu), gradient, A, at.equations, min(damping, 1e-4))
-        if step is None:
-            reason = "no progress"
-            continue
-        dx, nu, damping = step
-        change = problem.along(linear, dx)    # of g; then of y, e and s by Newton
-        dy = mu / s - y + D * change
-        de = (e / w) * (D * change)
-        alpha = min(_length(s, de - change), _length(e, de))
-        slope = float(gradient @ dx) - EQUATION_PENALTY * float(np.abs(at.equations).sum())
-        found = _search(problem, x, dx, alpha, _merit(at, slack), slope, mu, rho)
-        y = np.clip(y + min(_length(y, dy), _length(rho - y, -dy)) * dy, 0.0, rho)
-        count += 1
+            return search.solution(reason)
         took = time.perf_counter() - begin
+
+
+class _Search:
+    """The iterate: x with its values, slacks of the rows, multipliers y of rows and nu of equations, µ and ρ."""
+
+    def __init__(self, problem: Problem, x: Array, tolerance: float, before: Solution | None) -> None:
+        self.problem, self.x, self.tolerance = problem, x, tolerance
+        self.mu, self.rho = (FIRST_BARRIER, PENALTY) if before is None else (before.barrier, before.penalty)
+        self.at = problem.values(x)
+        self.slack = best_slack(self.at.rows, self.mu, self.rho)
+        self.y = self.mu / self.slack.s
+        if before is not None:    # no more than before for new rows that are not kept: else they push with all of ρ
+            self.y = np.minimum(self.y, max(2.0 * float(before.y.max(initial=0.0)), 10.0 * self.mu))
+        self.nu = np.zeros(len(self.at.equations))
+        self.damping, self.count, self.stalled, self.since = 0.0, 0, 0, 0
+        self.residual, self.violation, self.gap = np.inf, float(self.at.rows.max(initial=-1.0)), np.inf
+        self.linear: Linear
+        self.A: Array
+        self.stationarity = self.equations = np.inf
+
+    def solution(self, reason: str) -> Solution:
+        return Solution(self.x, self.y, self.residual, self.violation, reason == "converged", self.count, reason,
+                        self.mu, self.rho)
+
+    def look(self) -> None:
+        """Derivatives, and how far the conditions of an optimum are from being met."""
+        self.linear = self.problem.linear(self.x)
+        self.A = self.problem.equation_columns(self.linear)
+        slope = self.problem.gradient(self.linear, self.y) + self.A @ self.nu
+        self.stationarity = float(np.abs(slope).max(initial=0.0))
+        self.equations = float(np.abs(self.at.equations).max(initial=0.0))
+        found = np.empty(3)
+        barrier.complements(self.at.rows, self.y, self.rho, found)
+        complement, self.gap, self.violation = map(float, found)
+        self.residual = max(self.stationarity, self.equations, complement)
+
+    def ended(self, stop: Stop) -> str:
+        """Why the search ends here, or "". A limit that is cheaper to break than to keep becomes dearer."""
+        if self.residual <= self.tolerance:
+            if self.violation > 10.0 * self.tolerance and self.rho < LARGEST_PENALTY:
+                self.rho *= 10.0
+            elif self.gap <= self._allowed_gap or self._sharper_gap() <= self._allowed_gap:
+                return "converged"
+            else:
+                self.mu *= FALL
+            self.slack = best_slack(self.at.rows, self.mu, self.rho)
+        if self.count >= MOST:
+            return "too many iterations"
+        if stop(self.count, self.at.cost, self.violation):
+            return STOPPED
+        return "no progress" if self.stalled > STALLED else ""
+
+    @property
+    def _allowed_gap(self) -> float:
+        return GAP * self.tolerance * max(self.at.cost, SMALL)
+
+    def _sharper_gap(self) -> float:
+        """The gap by the augmented Lagrangian, which no feasible motion is above, of close rows only (D = −y / g):
+        3/2 of theirs, and what its model can fall where the others let go, ½ rᵀ H⁻¹ r with r their pull; H of Newton,
+        or of Gauss and Newton where that is not convex.
+        """
+        problem, at, g = self.problem, self.linear, self.at.rows
+        far = g < -CLOSE
+        r = problem.gradient(at, np.where(far, self.y, 0.0)) - problem.gradient(at, np.zeros_like(g))
+        D = np.where(far, 0.0, self.y / np.maximum(-g, 1e-12))
+        found = self._solved(r, D, self.y, np.zeros_like(self.at.equations), 0.0)
         if found is None:
-            stalled += 1
-            damping = max(100.0 * damping, 1e-6)
-            continue
-        stalled = 0
-        x, at, slack = found
+            return self.gap
+        close = float(np.where(far, 0.0, np.maximum(-g * self.y, g * (self.rho - self.y))).sum())
+        self.gap = min(self.gap, 1.5 * close - 0.5 * float(r @ found[0]))
+        return self.gap
 
+    def lower_barrier(self, until: float) -> str:
+        """Let µ fall as far as the iterate is close to the path of centres; "inside" where it is at `until`."""
+        least = LEAST_BARRIER * self.tolerance
+        while self.mu > least and max(self.stationarity, self.equations, barrier.centring(
+                self.slack.e, self.slack.s, self.y, self.mu, self.rho)) <= NEAR * self.mu:
+            if self.mu <= until:
+                return "inside"
+            self.mu, self.since = max(least, min(FALL * self.mu, self.mu**FALL_POWER)), 0
+            self.slack = best_slack(self.at.rows, self.mu, self.rho)
+        return ""
 
-def _complement(g: Array, y: Array, rho: float) -> float:
-    """How far multipliers of rows are from 0 that are kept, and from ρ that are not."""
-    return float(np.where(g < 0.0, -g * y, g * (rho - y)).max(initial=0.0))
+    def step(self) -> str:
+        """One step of Newton, as far as it lowers the merit function; "no progress" where there is none."""
+        e, s = self.slack.e, self.slack.s
+        y = self.y.copy()
+        w, D, target = np.empty_like(y), np.empty_like(y), np.empty_like(y)
+        barrier.prices(e, s, y, self.mu, self.rho, w, D, target)
+        gradient = self.problem.gradient(self.linear, target)
+        found = self._solved(gradient, D, y, self.at.equations, self.damping)
+        if found is None:
+            return "no progress"
+        dx, self.nu, self.damping = found
+        moved = np.empty_like(y)
+        alpha = barrier.step_lengths(e, s, y, w, D, self.problem.along(self.linear, dx), self.mu, self.rho, moved)
+        slope = float(gradient @ dx) - EQUATION_PENALTY * float(np.abs(self.at.equations).sum())
+        self.y = moved
+        self.count += 1
+        self.since += 1
+        if self._search(dx, alpha, slope):
+            self.stalled = 0
+        else:
+            self.stalled += 1
+            self.damping = max(100.0 * self.damping, 1e-6)
+        return ""
 
+    def _solved(self, gradient: Array, D: Array, y: Array, equations: Array,
+                damping: float) -> tuple[Array, Array, float] | None:
+        """dx, multipliers of the equations, damping; by Newton's matrix near the optimum, where it is convex enough."""
+        problem, at = self.problem, self.linear
+        curvature = problem.curvature(at, y) if self.mu < NEWTON_BARRIER or self.since > PATIENCE else None
+        if curvature is not None:
+            step = newton_step(problem.step_matrix(at, D, self.nu, curvature, y), gradient, self.A, equations, damping,
+                               MOST_DAMPING)
+            if step is not None:
+                return step
+        return newton_step(problem.step_matrix(at, D, self.nu), gradient, self.A, equations,
+                           min(damping, 1e-4))    # Gauss and Newton's is convex
 
-def _centring(slack: Slack, y: Array, mu: float, rho: float) -> float:
-    """How far products of slacks and multipliers are from µ."""
-    return max(float(np.abs(slack.s * y - mu).max(initial=0.0)),
-               float(np.abs(slack.e * (rho - y) - mu).max(initial=0.0)))
-
-
-def _search(problem: Problem, x: Array, dx: Array, alpha: float, merit: float, slope: float, mu: float,
-            rho: float) -> tuple[Array, Values, Slack] | None:
-    """The first of x + α dx, α halved, that lowers the merit function enough; None if none does."""
-    rounding = 1e-13 * max(1.0, abs(merit))
-    for _ in range(HALVINGS):
-        trial = problem.restored(x + alpha * dx)
-        values = problem.values(trial)
-        if np.isfinite(values.cost):
-            slack = best_slack(values.rows, mu, rho)
-            if _merit(values, slack) <= merit + ARMIJO * alpha * min(slope, 0.0) + rounding:
-                return trial, values, slack
-        alpha *= 0.5
-    return None
+    def _search(self, dx: Array, alpha: float, slope: float) -> bool:
+        """Go to the first of x + α dx, α halved, that lowers the merit function enough; False if none does."""
+        merit = _merit(self.at, self.slack)
+        rounding = 1e-13 * max(1.0, abs(merit))
+        for _ in range(HALVINGS):
+            trial = self.problem.restored(self.x + alpha * dx)
+            values = self.problem.values(trial)
+            if np.isfinite(values.cost):
+                slack = best_slack(values.rows, self.mu, self.rho)
+                if _merit(values, slack) <= merit + ARMIJO * alpha * min(slope, 0.0) + rounding:
+                    self.x, self.at, self.slack = trial, values, slack
+                    return True
+            alpha *= 0.5
+        return False
 
 
 def _merit(at: Values, slack: Slack) -> float:
     return at.cost + slack.merit + EQUATION_PENALTY * float(np.abs(at.equations).sum())
-
-
-def _length(x: Array, dx: Array) -> float:
-    """The largest step ≤ 1 that leaves some of each x ≥ 0."""
-    return min(1.0, BOUNDARY / max(float((-dx / np.maximum(x, 1e-300)).max(initial=0.0)), 1e-300))

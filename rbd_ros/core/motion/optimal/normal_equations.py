@@ -21,13 +21,14 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
     count, rows, nz = J.shape
     orders, points = beta.shape[1:]
     nv = nz // orders
+    square = nv * nv
     unknowns = band.shape[1]
     free = unknowns // nv
     band[:] = 0.0
-    size = points * nv
-    T = np.empty((nz, size))
     W = np.empty((nz, nz))
-    block = np.zeros((size, size))
+    P = np.empty((orders, orders, square))    # the same, a square per pair of derivatives: long rows are fast
+    T = np.empty((orders, points, square))
+    block = np.zeros((points, points, square))
     for k in range(count):
         if curvature.shape[0]:
             W[:] = curvature[k]
@@ -38,30 +39,28 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
             if factor != 0.0:
                 for x in range(nz):
                     f = factor * J[k, r, x]
-                    for y in range(x + 1):
+                    for y in range(nz):
                         W[x, y] += f * J[k, r, y]
         for x in range(nz):
             W[x, x] += diagonal[k, x]
-            for y in range(x):
-                W[y, x] = W[x, y]
-        for x in range(nz):    # T = W β, the points' columns side by side
-            for c in range(points):
-                for j in range(nv):
-                    T[x, c * nv + j] = beta[k, 0, c] * W[x, j]
-            for e in range(1, orders):
-                for c in range(points):
-                    b = beta[k, e, c]
-                    for j in range(nv):
-                        T[x, c * nv + j] += b * W[x, e * nv + j]
-        for a in range(points):
-            end = (a + 1) * nv
+        for d in range(orders):
             for i in range(nv):
-                row = a * nv + i
+                for e in range(orders):
+                    for j in range(nv):
+                        P[d, e, i * nv + j] = W[d * nv + i, e * nv + j]
+        T[:] = 0.0
+        for d in range(orders):
+            for c in range(points):
+                for e in range(orders):
+                    b = beta[k, e, c]
+                    for i in range(square):
+                        T[d, c, i] += b * P[d, e, i]
+        for a in range(points):
+            for c in range(a + 1):
                 for d in range(orders):
                     b = beta[k, d, a]
-                    x = d * nv + i
-                    for y in range(end):
-                        block[row, y] += b * T[x, y]
+                    for i in range(square):
+                        block[a, c, i] += b * T[d, c, i]
         if k == count - 1 or interval[k + 1] != interval[k]:
             at = interval[k] - first
             for a in range(points):
@@ -70,7 +69,7 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
                         for i in range(nv):
                             for j in range(nv if c < a else i + 1):
                                 y = (at + c) * nv + j
-                                band[(at + a) * nv + i - y, y] += block[a * nv + i, c * nv + j]
+                                band[(at + a) * nv + i - y, y] += block[a, c, i * nv + j]
             block[:] = 0.0
 
 

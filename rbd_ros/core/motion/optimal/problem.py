@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from .dynamic_rows import ClosedRows, rows_of
 from .linearised import Linear, Step, Values
 from .nodes import Nodes, folded
+from .node_sums import (
+    column_slopes, column_weights, limit_rows, row_changes, scaled_columns, state_slopes, states_of,
+)
 from .normal_equations import by_control_points, normal_matrix
 from .task import Task
 
@@ -35,19 +38,19 @@ class Problem:
         self.free = (self.end - self.first) * self.nv
         self.free_duration = task.free_duration
         self.size = self.free + self.free_duration
-        self._windows = nodes.interval[:, None] + np.arange(task.basis.degree + 1)
         self.omega = task.omega
         lower, upper = task.bounds(nodes.s)    # (N, columns), already divided by scale
         self._upper = np.flatnonzero(np.isfinite(upper))
         self._lower = np.flatnonzero(np.isfinite(lower))
         self._up, self._low = upper.reshape(-1)[self._upper], lower.reshape(-1)[self._lower]
-        self._last = np.empty(0), np.empty((0, 0))    # x and columns of the latest values
+        self._last = np.empty(0), np.empty((0, 0)), np.empty((0, 0)), _NONE    # of the latest values: x, h, z, beta
         self._fixed_ends = None if self.free_duration else task.ends(task.duration)
         self._at, self._way = task.basis.values(task.via_times, 0)
         self._values = nodes.values
         if task.pose is not None:
             self._values, self._way = (folded(task.basis, interval, values) for interval, values in (
                 (nodes.interval, nodes.values), (self._at, self._way)))
+        self._beta = self._in_time(task.duration)    # for the present duration
 
     # ---- motions
 
@@ -64,15 +67,23 @@ class Problem:
         inner = control[self.first:self.end].reshape(-1)
         return np.concatenate([inner, [duration]]) if self.free_duration else inner.copy()
 
+    def _in_time(self, T: float) -> tuple[float, Array]:
+        """T, and the nodes' B-splines and their derivatives by time for it."""
+        return T, np.ascontiguousarray(self._values / (T ** np.arange(self.orders))[:, None])
+
     def _states(self, control: Array, T: float) -> tuple[Array, Array]:
-        beta = self._values / (T ** np.arange(self.orders))[:, None]
-        return np.matmul(beta, control[self._windows]), beta
+        """States (N, nz) at the nodes, and the B-splines that make them."""
+        if self._beta[0] != T:
+            self._beta = self._in_time(T)
+        beta = self._beta[1]
+        return self._summed(control, beta), beta
+
+    def _summed(self, control: Array, beta: Array) -> Array:
+        z = np.empty((len(beta), self.nz))
+        states_of(beta, self.nodes.interval, control, z)
+        return z
 
     # ---- values
-
-    def _columns(self, z: Array) -> Array:
-        flat = z.reshape(len(z), -1)
-        return np.concatenate([self.dynamics.values(z), flat], axis=1) / self.task.scale
 
     def values(self, x: Array) -> Values:
         """Cost, rows and equations; a cost of infinity where x is out of all reason."""
@@ -80,12 +91,14 @@ class Problem:
         if T <= 0.0 or not np.isfinite(x).all():
             return Values(np.inf, np.empty(0), np.empty(0))
         control = self.control(x)
-        z, _ = self._states(control, T)
-        h = self._columns(z)
-        if not np.isfinite(h).all():
+        z, beta = self._states(control, T)
+        h = np.empty((len(z), len(self.omega)))
+        total = scaled_columns(self.dynamics.values(z.reshape(len(z), self.orders, self.nv)), z, self.task.scale,
+                               self.nodes.weight, self.omega, h)
+        self._last = x, h, z, beta
+        if not np.isfinite(total):
             return Values(np.inf, np.empty(0), np.empty(0))
-        self._last = x, h
-        return Values(self._cost(h, T), self._rows(h, T), self._equations(control))
+        return Values(T * (total + self.task.omega_duration) / self.unit, self._rows(h, T), self._equations(control))
 
     def _cost(self, h: Array, T: float) -> float:
         used = self.omega > 0.0
@@ -93,12 +106,13 @@ class Problem:
         return total / self.unit
 
     def _rows(self, h: Array, T: float) -> Array:
-        flat = h.reshape(-1)
-        parts = [flat[self._upper] - self._up, self._low - flat[self._lower]]
+        count = len(self._up) + len(self._low)
+        out = np.empty(count + 2 * self.free_duration)
+        limit_rows(h.reshape(-1), self._upper, self._up, self._lower, self._low, out[:count])
         if self.free_duration:
             low, high = self.task.durations
-            parts.append(np.array([low / T - 1.0, T / high - 1.0 if np.isfinite(high) else -1.0]))
-        return np.concatenate(parts)
+            out[count:] = low / T - 1.0, T / high - 1.0 if np.isfinite(high) else -1.0
+        return out
 
     def _equations(self, control: Array) -> Array:
         windows = control[self._at[:, None] + np.arange(self.task.basis.degree + 1)]
@@ -110,20 +124,20 @@ class Problem:
 
     def linear(self, x: Array) -> Linear:
         """Derivatives of all columns by the states at x."""
-        T = self.duration(x)
-        control = self.control(x)
-        z, beta = self._states(control, T)
-        flat = z.reshape(len(z), -1)
-        h = self._last[1] if self._last[0] is x else self._columns(z)
-        J = self.dynamics.derivatives(z, h[:, :self.nv] * self.task.scale[:self.nv])
+        if self._last[0] is not x:
+            self.values(x)
+        _, h, z, beta = self._last
+        T, control = self.duration(x), self.control(x)
+        J = self.dynamics.derivatives(z.reshape(len(z), self.orders, self.nv),
+                                      h[:, :self.nv] * self.task.scale[:self.nv])
         J /= self.task.scale[:self.dense, None]
         u = np.empty(0)
         if self.free_duration:
             moved = np.zeros((self.task.basis.count, self.nv))
             first, last = self.task.ends_by_duration(T)
             moved[:self.first], moved[len(moved) - self.first:] = first, last
-            u = (np.matmul(beta, moved[self._windows]) - np.arange(self.orders)[:, None] * z / T).reshape(len(z), -1)
-        return Linear(J, h, flat, u, beta, T, control[-1])
+            u = self._summed(moved, beta) - np.repeat(np.arange(self.orders), self.nv) * z / T
+        return Linear(J, h, z, u, beta, T, control[-1])
 
     def gradient(self, at: Linear, y: Array) -> Array:
         """Gradient of cost + yᵀ rows by x; y as the rows."""
@@ -137,11 +151,8 @@ class Problem:
 
     def _coefficients(self, at: Linear, y: Array) -> tuple[Array, float]:
         """∂(cost + yᵀ rows) by the scaled columns (N, columns), and by T itself."""
-        c = (2.0 * at.T / self.unit) * self.nodes.weight[:, None] * (self.omega * at.h)
-        flat = c.reshape(-1)
-        up = len(self._upper)
-        flat[self._upper] += y[:up]
-        flat[self._lower] -= y[up:up + len(self._lower)]
+        c = np.empty_like(at.h)
+        column_slopes(at.h, self._factors(at), self.omega, y, self._upper, self._lower, c)
         by_T = 0.0
         if self.free_duration:
             low, high = self.task.durations
@@ -150,10 +161,13 @@ class Problem:
 
     def _to_states(self, at: Linear, c: Array) -> Array:
         """Slopes by the scaled columns → by the states (N, nz)."""
-        box: Array = c[:, self.dense:] / self.task.scale[self.dense:]
-        if self.dense:
-            box += np.matmul(c[:, None, :self.dense], at.J)[:, 0]
-        return box
+        out = np.empty_like(at.z)
+        state_slopes(c, at.J, self.task.scale, out)
+        return out
+
+    def _factors(self, at: Linear) -> Array:
+        """What ω h² is weighed with at the nodes, twice (N,)."""
+        return (2.0 * at.T / self.unit) * self.nodes.weight
 
     def curvature(self, at: Linear, y: Array) -> Array | None:
         """Second derivatives of the columns by the states, weighed as in cost + yᵀ rows: (N, nz, nz); None where they
@@ -173,9 +187,8 @@ class Problem:
 
         Gauss and Newton's; with the `curvature` of multipliers y, Newton's. nu: multipliers of the equations.
         """
-        weight = self._weights(at, D)
-        dense = np.ascontiguousarray(weight[:, :self.dense])
-        diagonal = weight[:, self.dense:] / self.task.scale[self.dense:] ** 2
+        dense, diagonal = np.empty((len(at.z), self.dense)), np.empty_like(at.z)
+        column_weights(self._factors(at), self.omega, D, self._upper, self._lower, self.task.scale, dense, diagonal)
         points = self.task.basis.degree + 1
         width = points * self.nv
         band = np.empty((width, self.free))
@@ -246,30 +259,19 @@ class Problem:
         by_control_points(np.ascontiguousarray(node), at.beta, self.nodes.interval, self.first, column)
         return column, float(corner)
 
-    def _weights(self, at: Linear, D: Array) -> Array:
-        weight: Array = (2.0 * at.T / self.unit) * self.nodes.weight[:, None] * self.omega
-        flat = weight.reshape(-1)
-        up = len(self._upper)
-        flat[self._upper] += D[:up]
-        flat[self._lower] += D[up:up + len(self._lower)]
-        return weight
-
     def along(self, at: Linear, dx: Array) -> Array:
         """Rows' derivative along dx."""
-        K = self.task.basis.count
-        moved = np.zeros((K, self.nv))
+        moved = np.zeros((self.task.basis.count, self.nv))
         moved[self.first:self.end] = dx[:self.free].reshape(-1, self.nv)
-        dz = np.matmul(at.beta, moved[self._windows]).reshape(len(at.z), -1)
-        parts: list[Array] = []
+        dz = self._summed(moved, at.beta)
+        count = len(self._up) + len(self._low)
+        out = np.empty(count + 2 * self.free_duration)
         if self.free_duration:
             dz += at.u * dx[-1]
-        dense = np.matmul(at.J, dz[:, :, None])[:, :, 0] if self.dense else np.empty((len(dz), 0))
-        flat = np.concatenate([dense, dz / self.task.scale[self.dense:]], axis=1).reshape(-1)
-        parts = [flat[self._upper], -flat[self._lower]]
-        if self.free_duration:
             low, high = self.task.durations
-            parts.append(np.array([-low / at.T**2, 1.0 / high if np.isfinite(high) else 0.0]) * dx[-1])
-        return np.concatenate(parts)
+            out[count:] = np.array([-low / at.T**2, 1.0 / high if np.isfinite(high) else 0.0]) * dx[-1]
+        row_changes(at.J, dz, self.task.scale, self._upper, self._lower, out[:count])
+        return out
 
     def equation_columns(self, at: Linear) -> Array:
         """Transposed derivatives of the equations (size, m)."""

@@ -18,6 +18,7 @@ RESTORATIONS, RESTORED = 6, 1e-12
 RESTARTS, STEPS = 30, 60
 ENOUGH = 3          # postures found, of which the nearest is taken
 REACHED = 1e-9      # m, rad
+HELD = 1e-5         # m, rad: at the end of a motion
 STEP = 1e-6         # rad, m
 LONGEST = 0.3       # rad, m: step
 DAMPING = 1e-4
@@ -111,6 +112,10 @@ class BodyGoal:
             raise RbdError(f"goal: no posture within the position limits was found that brings '{self.body}' to "
                            f"{np.array2string(np.asarray(self.position), precision=4)}; the best is off by {best:.3g}")
         return min(found, key=lambda q: float(np.abs(q - start).max()))
+
+    def holds(self, model: RobotModel, q: Array) -> bool:
+        """Whether the body is there, to `HELD`, and not turned by half a turn."""
+        return bool(np.abs(self.equations(model, q)).max() <= HELD) and self._upright(model, q)
 
     def _upright(self, model: RobotModel, q: Array) -> bool:
         """Not turned by half a turn, where the equations hold, too."""

@@ -1,0 +1,138 @@
+"""Joint wrenches F_i: what the joint above each link transmits to it, K eq. 42 and Tables 2–4, in O(n).
+
+The links' own equations of motion, with the motion of the nodes that `inverse` leaves behind. Tables 3 and 4 give the
+same `F_i = Î_i V̇_i + B̂_i` (`articulated_bodies`).
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...compile import kernel, quick_entry
+from ...errors import RbdError
+from ...lie.spatial import add, cross, rotate, scale, sub, symmetric_times
+from ...model.block import (
+    GRAVITY, LINK_NODE, all_finite, integer, matrix, node, node_count, parent, put, put_add, rates_valid, six, size_q,
+    size_v, vector, zero,
+)
+from ...model.configuration import positions_valid
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.state import shaped
+from ...trying import trying
+from ...workspace import ONE_STATE
+from ..inverse import _ACCEL, _ALPHA, _OMEGA, _P, _R, SIZE, inverse_dynamics_recursion
+from .link_tree import (
+    ABOVE, INDEX, INERTIA, MASS, MOMENT, ROW, link_count, link_record, link_tree, link_wrenches, to_link, to_node,
+)
+
+
+@kernel
+def joint_wrenches_recursion(B, L, q, k, v, a, j, wrench, e, W, out, at):
+    """One state: q[k:], v[j:], a[j:] and wrenches (empty: none) wrench[e:] per link; to out[at:] per link."""
+    z = zero(B, v, j)
+    still = (z, z, z)
+    tau = W[SIZE * node_count(B):]    # whose place in the workspace nobody reads
+    inverse_dynamics_recursion(B, q, k, v[j:j + size_v(B)], a[j:j + size_v(B)], 0, W[:0], 0, W, tau)
+    for r in range(link_count(B)):
+        t = ROW * r
+        i = integer(L, t + INDEX)
+        o = link_record(B, i)
+        h = integer(B, o + LINK_NODE)
+        omega, alpha, accel = still, still, (z - B[GRAVITY], z - B[GRAVITY + 1], z - B[GRAVITY + 2])
+        if h >= 0:
+            omega = vector(W, SIZE * h + _OMEGA)
+            alpha = vector(W, SIZE * h + _ALPHA)
+            accel = vector(W, SIZE * h + _ACCEL)
+        c = vector(L, t + MOMENT)
+        I = six(L, t + INERTIA)
+        F = add(scale(L[t + MASS], accel), add(cross(alpha, c), cross(omega, cross(omega, c))))
+        N = add(cross(c, accel), add(symmetric_times(I, alpha), cross(omega, symmetric_times(I, omega))))
+        if wrench.shape[0] > 0:
+            moment, force = to_node(B, o, vector(wrench, e + 6 * i), vector(wrench, e + 6 * i + 3))
+            N = sub(N, moment)
+            F = sub(F, force)
+        put(out, at + 6 * i, N)
+        put(out, at + 6 * i + 3, F)
+    for r in range(link_count(B) - 1, -1, -1):
+        i = integer(L, ROW * r + INDEX)
+        o = link_record(B, i)
+        h = integer(B, o + LINK_NODE)
+        N = vector(out, at + 6 * i)
+        F = vector(out, at + 6 * i + 3)
+        moment, force = to_link(B, o, N, F)
+        put(out, at + 6 * i, moment)
+        put(out, at + 6 * i + 3, force)
+        above = integer(L, ROW * r + ABOVE)
+        if above >= 0:
+            up = integer(L, ROW * above + INDEX)
+            last = integer(B, link_record(B, up) + LINK_NODE)
+            while h != last:
+                R = matrix(W, SIZE * h + _R)
+                F = rotate(R, F)
+                N = add(rotate(R, N), cross(vector(W, SIZE * h + _P), F))
+                h = parent(B, node(h))
+            put_add(out, at + 6 * up, N)
+            put_add(out, at + 6 * up + 3, F)
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
+             "float64[::1], float64[:, ::1])")
+def joint_wrenches_entry(B, L, q, v, a, wrench, W, wrenches):
+    """Any number of states, checked, with external wrenches (empty: none) in link frames; wrenches is (N·links, 6)."""
+    states = wrenches.shape[0] // link_count(B)
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)):
+        return False
+    out = wrenches.reshape(-1)
+    each = 6 * link_count(B)
+    for s in range(states):
+        joint_wrenches_recursion(B, L, q, s * size_q(B), v, a, s * size_v(B), wrench, s * each, W, out, s * each)
+    return all_finite(out)
+
+
+ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes + nv)
+_NONE = np.empty(0)
+
+
+def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> Array | None:
+    out = np.empty((len(model.body_names), 6))
+    return out if joint_wrenches_entry.call(model._block, link_tree(model), q, v, a, _NONE, model._work, out) else None
+
+
+@trying(_one_state)
+def joint_wrenches(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
+                   external_wrenches: Any = None) -> Array:
+    """What bearings and bolts carry: wrenches (nb, 6) or (N, nb, 6) that the joint above each link exerts on it,
+    moment first (N m, N), in the link's frame, about its origin: K's F_i (eq. 42), gravity and inertia included.
+
+    q, v, a and external_wrenches as in `inverse_dynamics`. Fixed and locked joints carry theirs, too; that of the root
+    is what holds it (mounting bolts; of a floating root what its six efforts are). `Sᵀ F` of a joint is its effort
+    without the share that accelerates its own rotor. A force-torque sensor shows the negative: what the link exerts on
+    the joint. Forces of loops and contacts: `constraint_wrenches`, as external wrenches.
+    """
+    given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
+    out = given.empty(len(model.body_names), 6)
+    if not joint_wrenches_entry.call(model._block, link_tree(model), *given.flat,
+                                     link_wrenches(model, external_wrenches, given.batch), model._work,
+                                     out.reshape(-1, 6)):
+        given.refuse(joint_wrenches=out)
+    return out
+
+
+class Loaded:
+    """Of a result: what the joints carry, where that was asked for."""
+
+    @property
+    def joint_wrenches(self) -> Array:
+        """`rbd.joint_wrenches` (nb, 6) or (N, nb, 6) of these accelerations, loops and contacts included. `RbdError`
+        unless the function was called with joint_wrenches=True.
+        """
+        found: Array | None = self.__dict__.get("_joint_wrenches")
+        if found is None:
+            raise RbdError(f"this {type(self).__name__} has no joint wrenches: ask for them with joint_wrenches=True")
+        return found
+
+    def _carrying(self, wrenches: Array) -> None:
+        self.__dict__["_joint_wrenches"] = wrenches

@@ -1,0 +1,116 @@
+"""What is weighed and limited at all nodes, in one pass each: columns, rows, slopes by the states, changes by a step.
+
+Columns per node: rows of the dynamics, then the state z; both divided by `scale`. Rows: columns (by their flat index)
+less their upper bounds, then lower bounds less columns.
+"""
+from __future__ import annotations
+
+from ...compile import entry
+
+
+@entry("float64(float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])",
+       nogil=True)
+def scaled_columns(dense, z, scale, weight, omega, out):
+    """out (N, columns); returns Σ weight ω out², NaN where a column is not finite."""
+    total = 0.0
+    rest = 0.0
+    many = dense.shape[1]
+    for k in range(z.shape[0]):
+        cost = 0.0
+        for i in range(many):
+            out[k, i] = dense[k, i] / scale[i]
+        for i in range(z.shape[1]):
+            out[k, many + i] = z[k, i] / scale[many + i]
+        for i in range(out.shape[1]):
+            cost += omega[i] * out[k, i] * out[k, i]
+            rest += out[k, i] - out[k, i]
+        total += weight[k] * cost
+    return total + rest
+
+
+@entry("void(float64[::1], int64[::1], float64[::1], int64[::1], float64[::1], float64[::1])", nogil=True)
+def limit_rows(h, upper, up, lower, low, out):
+    """out := h[upper] − up, low − h[lower]."""
+    for i in range(upper.shape[0]):
+        out[i] = h[upper[i]] - up[i]
+    for i in range(lower.shape[0]):
+        out[upper.shape[0] + i] = low[i] - h[lower[i]]
+
+
+@entry("void(float64[:, ::1], float64[::1], float64[::1], float64[::1], int64[::1], int64[::1], float64[:, ::1])",
+       nogil=True)
+def column_slopes(h, weight, omega, y, upper, lower, out):
+    """out := ∂(½ Σ weight ω h² + yᵀ rows) by the columns (N, columns)."""
+    for k in range(h.shape[0]):
+        for i in range(h.shape[1]):
+            out[k, i] = weight[k] * omega[i] * h[k, i]
+    flat = out.reshape(-1)
+    for i in range(upper.shape[0]):
+        flat[upper[i]] += y[i]
+    for i in range(lower.shape[0]):
+        flat[lower[i]] -= y[upper.shape[0] + i]
+
+
+@entry("void(float64[::1], float64[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[:, ::1], "
+       "float64[:, ::1])", nogil=True)
+def column_weights(weight, omega, D, upper, lower, scale, dense, diagonal):
+    """Weights of the squared columns, weight ω + D: of the rows of the dynamics, and of the states as they are."""
+    many, columns = dense.shape[1], omega.shape[0]
+    for k in range(dense.shape[0]):
+        for i in range(many):
+            dense[k, i] = weight[k] * omega[i]
+        for i in range(many, columns):
+            diagonal[k, i - many] = weight[k] * omega[i] / (scale[i] * scale[i])
+    for i in range(upper.shape[0] + lower.shape[0]):
+        at = upper[i] if i < upper.shape[0] else lower[i - upper.shape[0]]
+        k, c = at // columns, at % columns
+        if c < many:
+            dense[k, c] += D[i]
+        else:
+            diagonal[k, c - many] += D[i] / (scale[c] * scale[c])
+
+
+@entry("void(float64[:, ::1], float64[:, :, ::1], float64[::1], float64[:, ::1])", nogil=True)
+def state_slopes(c, J, scale, out):
+    """Slopes by the scaled columns (N, columns) → by the states (N, nz); J (N, dense, nz) of the dynamics."""
+    many = J.shape[1]
+    for k in range(c.shape[0]):
+        for x in range(J.shape[2]):
+            out[k, x] = c[k, many + x] / scale[many + x]
+        for r in range(many):
+            f = c[k, r]
+            if f != 0.0:
+                for x in range(J.shape[2]):
+                    out[k, x] += f * J[k, r, x]
+
+
+@entry("void(float64[:, :, ::1], int64[::1], float64[:, ::1], float64[:, ::1])", nogil=True)
+def states_of(beta, interval, control, out):
+    """out (N, nz): Σ of the control points (K, nv) by the nodes' B-splines beta (N, orders, points)."""
+    orders, points = beta.shape[1:]
+    nv = control.shape[1]
+    out[:] = 0.0
+    for k in range(beta.shape[0]):
+        for d in range(orders):
+            for a in range(points):
+                b = beta[k, d, a]
+                for j in range(nv):
+                    out[k, d * nv + j] += b * control[interval[k] + a, j]
+
+
+@entry("void(float64[:, :, ::1], float64[:, ::1], float64[::1], int64[::1], int64[::1], float64[::1])", nogil=True)
+def row_changes(J, dz, scale, upper, lower, out):
+    """Changes of the rows where the states change by dz (N, nz)."""
+    many, nz = J.shape[1:]
+    columns = many + nz
+    for i in range(upper.shape[0] + lower.shape[0]):
+        above = i < upper.shape[0]
+        at = upper[i] if above else lower[i - upper.shape[0]]
+        k, c = at // columns, at % columns
+        if c < many:
+            change = 0.0
+            for x in range(nz):
+                change += J[k, c, x] * dz[k, x]
+        else:
+            change = dz[k, c - many] / scale[c]
+        out[i] = change if above else -change

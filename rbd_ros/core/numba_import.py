@@ -1,0 +1,43 @@
+"""numba, imported without packages that it only looks for: what needs them imports them later, as ever.
+
+This saves a fifth of the time to the first result of a process. Seen in numba 0.68.1.
+"""
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from typing import Any
+
+
+def _import_lightly() -> Any:
+    """numba, without coverage and without scipy.linalg."""
+    unwanted = "coverage" not in sys.modules    # where it measures this process, numba shall know
+    if unwanted:
+        sys.modules["coverage"] = None    # type: ignore[assignment]
+    try:
+        numba = importlib.import_module("numba")
+    finally:
+        if unwanted:
+            del sys.modules["coverage"]
+    if importlib.util.find_spec("scipy") is not None:
+        _skip_linear_algebra()
+    return numba
+
+
+def _skip_linear_algebra() -> None:
+    """Let `numba.np.arraymath` believe in scipy.linalg, which it imports to see whether it is there."""
+    try:
+        linalg: Any = importlib.import_module("numba.np.linalg")
+        ensure = linalg.ensure_blas
+    except (ImportError, AttributeError):    # another numba: it takes the time
+        return
+    linalg.ensure_blas = lambda: None
+    try:
+        arraymath: Any = importlib.import_module("numba.np.arraymath")
+        arraymath.ensure_blas = ensure
+    finally:
+        linalg.ensure_blas = ensure
+
+
+numba = _import_lightly()

@@ -1,0 +1,58 @@
+"""Force-torque sensors at joints, fixed ones too: which, and what they show.
+
+As Gazebo's sensor by default and a real one at a wrist, it shows what the child link exerts on the parent link, in the
+frame of the child link, about its origin: at rest, the weight of what hangs on it; pushed, the push.
+"""
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.dynamics.bodies.joint_wrenches import joint_wrenches
+from ..core.errors import RbdError, unknown_name
+from ..core.model.robot_model import RobotModel
+from .parameters import Parameter
+
+Array = NDArray[np.float64]
+
+WRENCH_JOINTS = Parameter(
+    "wrench_joints", "strings", (), "Joints, fixed ones too, with a force-torque sensor: what the child link exerts on "
+    "the parent link is published on ~/wrench/<joint>, gravity and inertia included.", read_only=True)
+
+
+class WrenchSensor(NamedTuple):
+    """At this joint: the name of its topic, the link whose frame it has, and where that is in `body_names` (`link`)."""
+
+    joint: str
+    topic: str
+    frame: str
+    link: int
+
+
+def wrench_sensors(names: tuple[str, ...], model: RobotModel) -> tuple[WrenchSensor, ...]:
+    """The sensors of parameter `wrench_joints`; `RbdError` says what is wrong. Characters that topics do not take
+    become underscores.
+    """
+    children = {joint.name: joint.child for joint in model.description.joints}
+    found: dict[str, WrenchSensor] = {}
+    for name in names:
+        if name not in children:
+            raise unknown_name("joint in parameter 'wrench_joints':", name, children)
+        topic = "~/wrench/" + re.sub(r"_+", "_", re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII))
+        if topic in found:
+            raise RbdError(f"parameter 'wrench_joints': joints '{found[topic].joint}' and '{name}' would share the "
+                           f"topic {topic}")
+        found[topic] = WrenchSensor(name, topic, children[name], model.body_index(children[name]))
+    return tuple(found.values())
+
+
+def readings(model: RobotModel, sensors: tuple[WrenchSensor, ...], q: Array, v: Array, a: Array,
+             wrenches: Any) -> Array | None:
+    """What the sensors show (n, 6), moment first, under external wrenches; None where that would not be finite."""
+    try:
+        return -joint_wrenches(model, q, v, a, wrenches)[[sensor.link for sensor in sensors]]
+    except RbdError:
+        return None

@@ -1,0 +1,102 @@
+"""Compiling all kernels ahead: on all cores where that works, in this process where it does not."""
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures.process import BrokenProcessPool
+
+import numpy as np
+import pytest
+
+import rbd_ros as rbd
+from rbd_ros.core import ahead, kernel_cache
+from rbd_ros.core.compile import ENTRIES
+from rbd_ros.core.lie import spatial
+
+pytestmark = pytest.mark.skipif(not rbd.COMPILED, reason="numba is not used")
+
+
+def killed(keys):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def compiled_here(monkeypatch):
+    """Names of what this process compiles itself, as it does so; nothing counts as cached."""
+    names = []
+    monkeypatch.setattr(ahead, "_compile", lambda item: names.append(item.name) or 0.0)
+    return names
+
+
+def test_every_entry_is_in_one_job_and_the_largest_begin():
+    jobs = ahead._jobs(ENTRIES)
+    assert sorted(item.name for job in jobs for item in job) == sorted(item.name for item in ENTRIES)
+    assert all(len({item.module for item in job}) == 1 for job in jobs)
+    names = [job[0].module.rpartition(".")[2] for job in jobs]
+    assert names.index("second_derivatives") < names.index("mass_matrix")
+
+
+def test_what_a_killed_helper_leaves_is_compiled_here(monkeypatch):
+    monkeypatch.setattr(ahead, "_compile_job", killed)
+    names = compiled_here(monkeypatch)
+    assert len(list(ahead._compiled(ENTRIES[:3]))) == 3
+    assert names == [item.name for item in ENTRIES[:3]]
+
+
+def test_what_helpers_did_before_one_was_killed_counts(monkeypatch):
+    def one_and_no_more(entries):
+        yield (entries[0].module, entries[0].name), 1.0
+        raise BrokenProcessPool("killed")
+
+    monkeypatch.setattr(ahead, "_by_helpers", one_and_no_more)
+    names = compiled_here(monkeypatch)
+    assert [item.name for item, _ in ahead._compiled(ENTRIES[:3])] == [item.name for item in ENTRIES[:3]]
+    assert names == [item.name for item in ENTRIES[1:3]]
+
+
+@pytest.mark.parametrize("why", ["one core", "nothing can be kept", "no processes"])
+def test_without_helpers_this_process_does_all(why, monkeypatch):
+    def refuse(entries):
+        if why != "no processes":
+            pytest.fail("helpers are asked")
+        raise OSError("no semaphores")
+        yield
+
+    monkeypatch.setattr(os, "cpu_count", lambda: 1 if why == "one core" else 2)
+    monkeypatch.setattr(ahead, "is_writable", lambda: why != "nothing can be kept")
+    monkeypatch.setattr(ahead, "_by_helpers", refuse)
+    names = compiled_here(monkeypatch)
+    assert len(list(ahead._compiled(ENTRIES[:3]))) == 3 and len(names) == 3
+
+
+def test_a_cache_that_nothing_can_be_written_to_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setenv("RBD_CACHE_DIR", str(tmp_path / "cache"))
+    assert kernel_cache.is_writable()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("RBD_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    assert not kernel_cache.is_writable()
+
+
+def test_a_change_of_how_all_is_compiled_compiles_nothing_anew():
+    core = kernel_cache._CORE
+    assert all(core / "ahead.py" not in kernel_cache.dependencies(path)
+               for path in core.rglob("*.py") if path.name != "ahead.py")
+
+
+def test_callees_have_no_machine_code_of_their_own_until_they_are_called():
+    """What compiled callers take in is never compiled for Python; a call from Python compiles it for that."""
+    rbd.mass_matrix(rbd.sample("two_link"), np.zeros(2))
+    assert spatial.cross((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)) == (0.0, 0.0, 1.0)
+    callee = spatial.cross._linked
+    callee.compile("UniTuple(float64, 3)(UniTuple(float64, 3), UniTuple(float64, 3))")
+    library = next(iter(callee.overloads.values())).library
+    assert library.get_pointer_to_function("anything") == 0
+
+
+def test_numba_looks_for_other_packages_without_importing_them():
+    code = ("import sys, rbd_ros as rbd; m = rbd.sample('two_link'); rbd.mass_matrix(m, m.neutral()); "
+            "print([name for name in ('coverage', 'scipy.linalg') if name in sys.modules]); "
+            "import numba, numpy as np; print(numba.njit(lambda a: np.dot(a, a))(np.eye(2))[1, 1])")
+    said = subprocess.run([sys.executable, "-c", code], check=True, text=True, stdout=subprocess.PIPE).stdout
+    assert said.split() == ["[]", "1.0"]
