@@ -18,7 +18,7 @@ from ...model.robot_model import RobotModel
 from ...model.state import States, node_wrenches, shaped
 from .parameters import HEAD, RECORD
 from .sweeps import (
-    CHANGE, MOTION, bodies, changes_outward, efforts_inward, left_inward, solution_outward,
+    CHANGE, FACTOR, MOTION, bodies, changes_outward, efforts_inward, gather_factors, left_inward, solution_outward,
 )
 from .tangent import Tangent, Tangents, state_changes
 
@@ -47,6 +47,7 @@ def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out)
     if D.shape[0] > 0 and D.shape[0] != directions * model:
         return -1
     hybrid = mask.shape[0] > 0
+    factors = np.empty(FACTOR * nv)
     work = np.empty((FACTORS + MOTION + CHANGE) * nodes + 3 * nv)
     W, S, C = (work[:FACTORS * nodes], work[FACTORS * nodes:(FACTORS + MOTION) * nodes],
                work[(FACTORS + MOTION) * nodes:-3 * nv])
@@ -62,6 +63,7 @@ def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out)
             found = articulated_recursion(B, q[k:], 0, rates, tau[j:], 0, (mask, a[j:]), wrenches, W, acc, effort)
             if found != 0:
                 return found
+            gather_factors(B, W, factors)
         bodies(B, q, k, rates, acc, 0, wrenches, S)
         for r in range(directions):
             x = 4 * n * r + j
@@ -75,8 +77,8 @@ def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out)
                 out[to:to + nv] = 0.0
                 efforts_inward(B, q, k, acc, 0, along, S, C, out, to)
             else:
-                left_inward(B, q, k, acc, 0, mask, along, W, S, C)
-                solution_outward(B, q, k, mask, W, S, C, out, to)
+                left_inward(B, q, k, acc, 0, mask, along, factors, S, C)
+                solution_outward(B, q, k, mask, factors, S, C, out, to)
     return 0 if all_finite(out) else -1
 
 

@@ -16,8 +16,8 @@ from ...model.block import (
 from ...model.joint_kinds import (
     column, dof, is_revolute, joint_bias, joint_pose, joint_twist, rates, second_slope, slope, varies,
 )
-from ...dynamics.articulated import SIZE as FACTORS
 from ...dynamics.articulated import _U as COLUMNS
+from ...dynamics.articulated import SIZE as FACTORS
 from ..columns import put_pair, put_pair_add
 from .parameters import (
     CHANGED, D_ARMATURE, D_GRAVITY, D_INERTIA, HEAD, RECORD, parameter_changes, parameter_column,
@@ -29,6 +29,7 @@ from .twists import inertia_times, lie, lie_dual, minus, pair, pairing, plus, ti
 R, P, V_P, A_P, RATE, V, A, H, F, MOTION = layout(R=9, p=3, v_p=6, a_p=6, rate=6, v=6, a=6, h=6, f=6)
 # along one direction: ∂h, ∂V, ∂V̇, ∂F (what is solved for included), and per column the effort left over
 DH, DV, DA, DF, LEFT, CHANGE = layout(dh=6, dv=6, da=6, df=6, left=6)
+FACTOR = 7    # per velocity coordinate, close together: U = Î s and Ψ
 
 
 @sweep
@@ -75,6 +76,16 @@ def bodies(B, q, k, v, a, j, wrenches, S):
             w = MOTION * i
             f = wrench_to_parent(matrix(S, w + R), vector(S, w + P), pair(S, w + F))
             put_pair_add(S, MOTION * h + F, f[0], f[1])
+
+
+@sweep
+def gather_factors(B, W, out):
+    """The columns that `articulated` left in W, for all directions."""
+    for i in range(node_count(B)):
+        o = node(i)
+        for c in range(dof(kind(B, o))):
+            for x in range(FACTOR):
+                out[FACTOR * (first_velocity(B, o) + c) + x] = W[FACTORS * i + COLUMNS + 8 * c + x]
 
 
 @kernel
@@ -227,7 +238,7 @@ def efforts_inward(B, q, k, a, j, along, S, W, out, to):
 
 @sweep
 def left_inward(B, q, k, a, j, mask, along, factors, S, W):
-    """What is left of ∂τ, column by column, with the factors of `articulated`."""
+    """What is left of ∂τ, column by column, with the factors of `gather_factors`."""
     X, y, Y, D, d0 = along
     own = D.shape[0] > 0
     hybrid = mask.shape[0] > 0
@@ -241,7 +252,7 @@ def left_inward(B, q, k, a, j, mask, along, factors, S, W):
         t = kind(B, o)
         straight = is_revolute(t) and not changed
         for c in range(dof(t) - 1, -1, -1):
-            u = FACTORS * i + COLUMNS + 8 * c
+            u = FACTOR * (iv + c)
             x = B[o + ARMATURE + c] * Y[iv + c]
             if straight:
                 x += B[o + RATIO] * W[w + DF + 2]
@@ -274,7 +285,7 @@ def solution_outward(B, q, k, mask, factors, S, W, out, to):
             acc = to_child(matrix(S, s + R), vector(S, s + P), pair(W, CHANGE * h + DA))
         t = kind(B, o)
         for c in range(dof(t)):
-            u = FACTORS * i + COLUMNS + 8 * c
+            u = FACTOR * (iv + c)
             rest = W[w + LEFT + c] - pairing(pair(factors, u), acc)
             if hybrid and mask[iv + c]:
                 out[to + iv + c] = -rest
