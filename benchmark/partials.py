@@ -22,6 +22,8 @@ def run(quick: bool = False) -> dict[str, Any]:
         x, y, z = p.q_pin[0].copy(), p.v_pin[0].copy(), p.a_pin[0].copy()
         tau, t = rbd.inverse_dynamics(m, q, v, a), pin.rnea(w, d, x, y, z).copy()
         tangent = rbd.Tangent(v, a, a, tau)
+        several = rbd.Tangents(m, [tangent, *(rbd.Tangent(inertias={name: np.ones(10)}) for name in m.body_names[-3:]),
+                                   rbd.Tangent(gravity=[1.0, 0.0, 0.0]), rbd.Tangent(q=a), rbd.Tangent(tau=tau)])
         mask = np.arange(m.nv) % 2 == 0
         ours: dict[str, Callable[[], Any]] = {
             "inverse_dynamics_derivatives": lambda: rbd.inverse_dynamics_derivatives(m, q, v, a),    # noqa: B023
@@ -31,6 +33,11 @@ def run(quick: bool = False) -> dict[str, Any]:
                 lambda: rbd.hybrid_dynamics_derivatives(m, q, v, a, tau, mask),    # noqa: B023
             "inverse_dynamics_directional": lambda: rbd.inverse_dynamics_directional(m, q, v, a, tangent),    # noqa: B023
             "forward_dynamics_directional": lambda: rbd.forward_dynamics_directional(m, q, v, tau, tangent),    # noqa: B023
+            "seven inverse_dynamics_directional":
+                lambda: rbd.inverse_dynamics_directional(m, q, v, a, several),    # noqa: B023
+            "seven forward_dynamics_directional":
+                lambda: rbd.forward_dynamics_directional(m, q, v, tau, several),    # noqa: B023
+            "forward_dynamics": lambda: rbd.forward_dynamics(m, q, v, tau),    # noqa: B023
             "inverse_dynamics_second_derivatives":
                 lambda: rbd.inverse_dynamics_second_derivatives(m, q, v, a),    # noqa: B023
         }

@@ -20,14 +20,19 @@ from .core.derivatives.constrained import (
     ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
     constrained_inverse_dynamics_derivatives,
 )
-from .core.derivatives.inverse_directional import inverse_dynamics_directional
-from .core.derivatives.forward_directional import forward_dynamics_directional, hybrid_dynamics_directional
+from .core.derivatives.directional.inverse import inverse_dynamics_directional
+from .core.derivatives.directional.forward import forward_dynamics_directional, hybrid_dynamics_directional
 from .core.derivatives.forward import ForwardDerivatives, forward_dynamics_derivatives
 from .core.derivatives.hybrid import HybridDerivatives, hybrid_dynamics_derivatives
 from .core.derivatives.inverse import InverseDerivatives, inverse_dynamics_derivatives
 from .core.derivatives.regressor import inertial_regressor
 from .core.derivatives.second_derivatives import SecondDerivatives, inverse_dynamics_second_derivatives
-from .core.derivatives.tangent import Tangent
+from .core.derivatives.directional.constrained import (
+    ConstrainedForwardDirectional, ConstrainedHybridDirectional, ConstrainedInverseDirectional,
+    constrained_forward_dynamics_directional, constrained_hybrid_dynamics_directional,
+    constrained_inverse_dynamics_directional,
+)
+from .core.derivatives.directional.tangent import Tangent, Tangents
 from .core.derivatives.time_derivatives import forward_dynamics_time_derivatives, inverse_dynamics_time_derivatives
 from .core.dynamics.bodies.articulated_bodies import ArticulatedBodies, articulated_bodies
 from .core.dynamics.bodies.joint_wrenches import joint_wrenches
@@ -88,26 +93,30 @@ from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, Elastic
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ArticulatedBodies",
     "BaseParameters", "BodyGoal", "ClosedForm", "ConstrainedForward", "ConstrainedForwardDerivatives",
-    "ConstrainedHybrid", "ConstrainedInverse", "ConstrainedInverseDerivatives", "ConstraintSet", "DampedDeflection",
+    "ConstrainedForwardDirectional", "ConstrainedHybrid", "ConstrainedHybridDirectional", "ConstrainedInverse",
+    "ConstrainedInverseDerivatives", "ConstrainedInverseDirectional", "ConstraintSet", "DampedDeflection",
     "Description", "ElasticLaw", "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation",
     "FeedbackGains", "FeedbackLinearization", "FixedContact", "Forward", "ForwardDerivatives", "Hybrid",
     "HybridDerivatives", "Identification", "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec",
     "LoopClosure", "Mimic", "MotionLimits", "Motor", "MotorReference", "NonholonomicConstraint", "OptimalMotion",
     "PlaneLimit", "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel",
-    "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "Solutions", "SpecializedModel", "SplineMotion",
-    "StiffnessInput", "Tangent", "TimedPath", "Transmission", "Usage", "UserConstraint", "VariableDrive", "anchored",
-    "articulated_bodies", "base_parameters", "bias_effort", "body_accelerations", "body_momenta", "body_velocities",
-    "c_source", "center_of_mass", "centroidal_momentum", "closed_form", "compile_all", "constrained_forward_dynamics",
-    "constrained_forward_dynamics_derivatives", "constrained_hybrid_dynamics", "constrained_hybrid_solutions",
-    "constrained_inverse_dynamics", "constrained_inverse_dynamics_derivatives", "constrained_inverse_solutions",
-    "constraint_bias", "constraint_jacobian", "constraint_values", "constraint_wrenches", "coriolis_matrix",
-    "effective_inertia", "excitation", "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives",
-    "forward_dynamics_directional", "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort",
-    "friction_effort_derivatives", "from_screws", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
-    "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives",
-    "inverse_dynamics_directional", "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives",
-    "inverse_operational_space_inertia", "jacobian", "joint_wrenches", "kinetic_energy", "lie", "link_efforts",
-    "load_actuation", "load_constraints", "load_urdf", "mass_matrix", "motor_reference", "operational_space_inertia",
-    "optimize_motion", "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path",
-    "spatial_inertias", "specialize", "time_optimal",
+    "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "Solutions", "SpecializedModel",
+    "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Transmission", "Usage", "UserConstraint",
+    "VariableDrive", "anchored", "articulated_bodies", "base_parameters", "bias_effort", "body_accelerations",
+    "body_momenta", "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "closed_form",
+    "compile_all", "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
+    "constrained_forward_dynamics_directional", "constrained_hybrid_dynamics",
+    "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions", "constrained_inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional",
+    "constrained_inverse_solutions", "constraint_bias", "constraint_jacobian", "constraint_values",
+    "constraint_wrenches", "coriolis_matrix", "effective_inertia", "excitation", "feedback_linearization",
+    "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
+    "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
+    "from_screws", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
+    "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics",
+    "inverse_dynamics_derivatives", "inverse_dynamics_directional", "inverse_dynamics_second_derivatives",
+    "inverse_dynamics_time_derivatives", "inverse_operational_space_inertia", "jacobian", "joint_wrenches",
+    "kinetic_energy", "lie", "link_efforts", "load_actuation", "load_constraints", "load_urdf", "mass_matrix",
+    "motor_reference", "operational_space_inertia", "optimize_motion", "potential_energy", "project", "sample",
+    "sample_constraints", "sample_names", "sample_path", "spatial_inertias", "specialize", "time_optimal",
 ]

@@ -211,5 +211,44 @@ def test_something_else_than_a_tangent_and_a_screw_of_many_coordinates():
     one = np.ones(2)
     with pytest.raises(rbd.RbdError, match="Tangent"):
         rbd.inverse_dynamics_directional(model, one, one, one, one)
-    with pytest.raises(rbd.RbdError, match="universal"):
+    with pytest.raises(rbd.RbdError, match=r"joint0.*\(2, 6\)"):
         rbd.inverse_dynamics_directional(model, one, one, one, rbd.Tangent(screws={"joint0": np.zeros(6)}))
+    model = random_tree(1, ["spherical"])
+    with pytest.raises(rbd.RbdError, match="type spherical is no screw"):
+        rbd.inverse_dynamics_directional(model, model.neutral(), np.ones(3), np.ones(3),
+                                         rbd.Tangent(screws={"joint0": np.zeros(6)}))
+    with pytest.raises(rbd.RbdError, match="another model"):
+        rbd.inverse_dynamics_directional(rbd.sample("two_link"), one, one, one, rbd.Tangents(model, [rbd.Tangent()]))
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    ({"gravity": [0.0, 1.0]}, ["gravity"]), ({"axes": {"joint1": np.zeros(2)}}, ["axes", "joint1"]),
+    ({"axes": {"joint3": np.zeros(3)}}, ["joint3", "spherical"]), ({"pitches": {"joint0": "x"}}, ["pitches", "joint0"]),
+    ({"pitches": {"joint2": 1.0}}, ["joint2", "prismatic"]), ({"advances": {"joint0": [1.0]}}, ["joint0", "cam"]),
+    ({"rotor_inertias": {"joint1": [1.0, 2.0, 3.0]}}, ["rotor_inertias", "joint1"]),
+    ({"mimics": {"joint0": [1.0, 0.0]}}, ["mimics", "joint0"]), ({"placements": {"joint": np.zeros(6)}}, ["mount1"]),
+    ({"screws": {"mount1": np.zeros(6)}}, ["screws", "mount1"])], ids=range(10))
+def test_a_wrong_parameter_is_named(change, words):
+    model = random_tree(1, ["revolute", "universal", "prismatic", "spherical"])
+    with pytest.raises(rbd.RbdError) as caught:
+        rbd.Tangents(model, [rbd.Tangent(**change)])
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_several_directions_and_batches():
+    """Directions first, then states; looked up once or not."""
+    model = random_tree(3, TYPES)
+    q, v, a = random_states(model, 3, 2)
+    rng = np.random.default_rng(1)
+    tangents = [rbd.Tangent(q=rng.normal(size=model.nv), v=rng.normal(size=(3, model.nv)), gravity=rng.normal(size=3)),
+                rbd.Tangent(tau=rng.normal(size=model.nv), placements={"joint2": rng.normal(size=6)}), rbd.Tangent()]
+    mask = np.arange(model.nv) % 2 == 0
+    F = rng.normal(size=(len(model.body_names), 6))
+    for call in (lambda t: rbd.inverse_dynamics_directional(model, q, v, a, t, F),
+                 lambda t: rbd.forward_dynamics_directional(model, q, v, a, t, F),
+                 lambda t: rbd.hybrid_dynamics_directional(model, q, v, a, a, mask, t, F)):
+        each = [call(t) for t in tangents]
+        assert np.shape(each) == (3, 3, model.nv) and not each[2].any()
+        assert_close(call(tangents), each, 1e-12)
+        assert_close(call(rbd.Tangents(model, tangents)), each, 1e-12)
+        assert call([]).shape == (0, 3, model.nv)

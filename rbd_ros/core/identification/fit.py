@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.friction import SMOOTHING
 from ..errors import RbdError, shown, unknown_name
-from ..model.constraints import ConstraintSet
+from ..model.constraints import ConstraintSet, bound_to
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
 from .base_parameters import BaseParameters, structural_base, with_columns
@@ -118,6 +118,8 @@ class _Task:
     def closed(self, recording: Recording, constraints: ConstraintSet | None) -> tuple[ClosedChain | None, Recording,
                                                                                         list[str]]:
         """The loops, if there are any, and the recording with all joints."""
+        if constraints is not None:
+            bound_to(self.model, constraints)    # says what is none
         if constraints is None or not isinstance(recording, Recording):    # which `prepare` refuses
             return None, recording, []
         chain, whole = closed_chain(self.model, constraints, recording)

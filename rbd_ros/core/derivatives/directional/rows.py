@@ -1,0 +1,180 @@
+"""How constraints change along directions: their own kernel with an imaginary step of 1e-30 of all that they see."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...compile import entry
+from ...dynamics.constrained.rows import Motion, constraint_rows
+from ...dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
+from ...errors import RbdError, unknown_name
+from ...lie import so3
+from ...model import block
+from ...model.block import (
+    OWNER, first_position, first_velocity, integer, kind, node, node_count, size_q, size_v,
+)
+from ...model.configuration import tangent_node
+from ...model.constraint_block import (
+    CONSTANT, COUPLING, FIRST_TERM, KIND, POSE, POSITION_1, POSITION_2, ROTATION_1, ROTATION_2, ROWS, START,
+    TERM_COUNT, TERM_FIRST, TERM_OFFSET, TERM_RATIO,
+)
+from ...model.constraint_block import SIZE as ITEM_SIZE
+from ...model.constraints import ConstraintSet, FixedContact, JointCoupling, bound_to
+from ...model.inertia import Array, finite
+from ...model.joint_kinds import HELICAL, PRISMATIC, REVOLUTE, dof
+from ...model.robot_model import RobotModel
+from ..second_derivatives import STEP
+from .parameters import D_OFFSET, D_RATIO, HEAD, PLACEMENT, RECORD, SCREW
+from .records import following
+from .tangent import Tangent, Tangents
+
+CONSTRAINTS = ("predecessor_frames", "successor_frames", "constants", "terms")
+
+
+@entry("void(float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], "
+       "float64[:, :, :, ::1], float64[:, :, :, ::1], float64[:, :, ::1])", nogil=True)
+def row_changes_entry(B, C, dB, dC, q, v, a, X, A_out, b_out):
+    """∂A (directions, states, m, nv) and ∂(A a + Ȧq̇) (directions, states, m) along X (directions, 4, states, nv), dB
+    and dC.
+    """
+    nq = size_q(B)
+    nv = size_v(B)
+    rows = integer(C, ROWS)
+    x = np.empty(nq, dtype=np.complex128)
+    rates = np.empty(nv, dtype=np.complex128)
+    acc = np.empty(nv, dtype=np.complex128)
+    A = np.empty(rows * nv, dtype=np.complex128)
+    f = np.empty(rows, dtype=np.complex128)
+    b = np.empty(rows, dtype=np.complex128)
+    W = np.empty(SIZE * node_count(B), dtype=np.complex128)
+    motion = Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0)
+    for r in range(X.shape[0]):
+        model = B + 1j * STEP * dB[r]
+        constraints = C + 1j * STEP * dC[r]
+        for s in range(X.shape[2]):
+            for i in range(nq):
+                x[i] = q[s * nq + i]
+            for i in range(nv):
+                rates[i] = v[s * nv + i] + 1j * STEP * X[r, 1, s, i]
+                acc[i] = a[s * nv + i] + 1j * STEP * X[r, 2, s, i]
+            for i in range(node_count(B)):
+                o = node(i)
+                if B[o + OWNER] != 0.0:
+                    iq = first_position(B, o)
+                    iv = first_velocity(B, o)
+                    for c in range(dof(kind(B, o))):
+                        tangent_node(B, o, q, s * nq + iq, c, 1j * STEP * X[r, 0, s, iv + c], x, iq)
+            node_motion(model, x, 0, rates, acc, 0, 2, W)
+            constraint_rows(model, constraints, (x, 0, rates, 0, acc, 0), motion, (W[:0], 0), 2, (A, f, b, 0))
+            for i in range(rows):
+                b_out[r, s, i] = b[i].imag / STEP
+                for c in range(nv):
+                    A_out[r, s, i, c] = A[i * nv + c].imag / STEP
+
+
+def row_changes(model: RobotModel, constraints: ConstraintSet, tangents: Tangents, q: Array, v: Array, a: Array,
+                X: Array) -> tuple[Array, Array]:
+    """As the entry, of states whose arrays have a batch axis."""
+    bound = bound_to(model, constraints)
+    if bound.users:
+        raise RbdError("derivatives of constrained dynamics: a UserConstraint does not tell how its A and gamma change")
+    count, states = tangents.count, len(q)
+    start, changes = np.array(model._block), np.zeros((count, len(model._block)))
+    if len(tangents.records):
+        for record, change in zip(tangents.records.reshape(count, -1), changes, strict=True):
+            model_change(model, record, start, change)
+    frames = np.array([constraint_change(model, constraints, tangent, shift) for tangent, shift in zip(
+        tangents.tangents, tangents.shifts, strict=True)]).reshape(count, len(bound.block))
+    out = np.empty((count, states, bound.size, model.nv)), np.empty((count, states, bound.size))
+    row_changes_entry.call(start, bound.block, changes, frames, q.reshape(-1), v.reshape(-1), a.reshape(-1),
+                           np.ascontiguousarray(X), *out)
+    return out
+
+
+def _nodes(model: RobotModel, array: Array) -> Array:
+    return array[block.HEADER:block.HEADER + block.NODE * len(model._node_rows)].reshape(-1, block.NODE)
+
+
+def model_change(model: RobotModel, record: Array, start: Array, out: Array) -> None:
+    """∂ of the numbers of the packed model that say where bodies are; in start, what gains a pitch is helical."""
+    n = len(model._node_rows)
+    rows, changes = _nodes(model, start), _nodes(model, out)
+    for i, x in enumerate(record[HEAD:HEAD + RECORD * n].reshape(n, RECORD)):
+        row, change = rows[i], changes[i]
+        R = row[block.ROTATION:block.POSITION].reshape(3, 3)
+        w, u = x[PLACEMENT:PLACEMENT + 3], x[PLACEMENT + 3:SCREW]
+        change[block.ROTATION:block.POSITION] = (R @ so3.hat(w)).reshape(-1)
+        change[block.POSITION:block.MASS] = R @ u
+        turn, slide = x[SCREW + 2], x[SCREW + 5]
+        scale = turn
+        if row[block.TYPE] == PRISMATIC:
+            if x[SCREW:SCREW + 3].any():
+                raise RbdError("screws: a sliding joint that begins to turn has no place among constraints")
+            scale = slide
+        elif row[block.TYPE] in (REVOLUTE, HELICAL):
+            change[block.PITCH] = slide - row[block.PITCH] * turn
+            if change[block.PITCH]:
+                row[block.TYPE] = HELICAL
+        change[block.RATIO] = x[D_RATIO] + scale * row[block.RATIO]
+        change[block.OFFSET] = x[D_OFFSET] + scale * row[block.OFFSET]
+    curves = record[HEAD + RECORD * n:]
+    at = block.HEADER + block.NODE * n
+    while len(curves):    # of each cam the number of its coefficients, then these
+        size = int(start[at])
+        out[at + 1:at + 1 + size] = curves[1:1 + size]
+        curves, at = curves[1 + size:], at + 1 + size
+
+
+def constraint_change(model: RobotModel, constraints: ConstraintSet, tangent: Tangent, shifts: Array | None) -> Array:
+    """∂ of the packed constraints."""
+    C = bound_to(model, constraints).block
+    out = np.zeros(len(C))
+    given: dict[str, dict[str, Any]] = {what: dict(getattr(tangent, what)) for what in CONSTRAINTS}
+    o = START
+    for name, item in zip(constraints.names, constraints.constraints, strict=True):
+        mine = {what: values.pop(name) for what, values in given.items() if name in values}
+        if int(C[o + KIND]) == POSE:
+            ends: tuple[Any, Any] = ((None, item.link) if isinstance(item, FixedContact)
+                                     else (getattr(item, "predecessor", None), getattr(item, "successor", None)))
+            for end, (R_at, p_at), what in zip(
+                    ends, ((ROTATION_1, POSITION_1), (ROTATION_2, POSITION_2)), CONSTRAINTS[:2], strict=True):
+                R, p = C[o + R_at:o + R_at + 9].reshape(3, 3), C[o + p_at:o + p_at + 3]
+                dR, dp = np.zeros((3, 3)), np.zeros(3)
+                if what in mine:
+                    x = finite(mine.pop(what), (6,), f"{what}['{name}']")
+                    dR, dp = dR + R @ so3.hat(x[:3]), dp + R @ x[3:]
+                if shifts is not None and end in model._body_by_name:
+                    x = shifts[model.body_index(end)]
+                    dR, dp = dR + so3.hat(x[:3]) @ R, dp + np.cross(x[:3], p) + x[3:]
+                out[o + R_at:o + R_at + 9], out[o + p_at:o + p_at + 3] = dR.reshape(-1), dp
+        elif int(C[o + KIND]) == COUPLING and isinstance(item, JointCoupling):
+            _coupling_change(model, name, item, tangent, mine, C, o, out)
+        if mine:
+            raise RbdError(f"tangent: constraint '{name}' has no {', '.join(mine)}")
+        o += int(C[o + ITEM_SIZE])
+    for what, values in given.items():
+        if values:
+            raise unknown_name(f"constraint in {what}", next(iter(values)), constraints.names)
+    return out
+
+
+def _coupling_change(model: RobotModel, name: str, item: JointCoupling, tangent: Tangent, mine: dict[str, Any],
+                     C: Array, o: int, out: Array) -> None:
+    if "constants" in mine:
+        out[o + CONSTANT] = finite(mine.pop("constants"), (), f"constants['{name}']")
+    terms = dict(mine.pop("terms", {}))
+    mimics = {mimic.name: mimic for mimic in model.mimics}
+    specs = {spec.name: spec for spec in model.description.joints}
+    at = o + FIRST_TERM
+    for joint in item.terms:
+        count = int(C[at + TERM_COUNT])
+        if joint in terms:
+            x = np.atleast_1d(np.asarray(terms.pop(joint)))
+            out[at + TERM_FIRST:at + TERM_FIRST + count] = finite(x, (count,), f"terms['{name}']['{joint}']")
+        if joint in mimics and tangent.mimics:
+            out[at + TERM_RATIO], out[at + TERM_OFFSET] = following(specs, joint, tangent.mimics)[2:]
+        at += TERM_FIRST + count
+    if terms:
+        raise unknown_name(f"joint in terms['{name}']", next(iter(terms)), item.terms)
+

@@ -1,0 +1,133 @@
+"""The compiled entry of all directional derivatives, and what calls it: states and tangents, checked."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...compile import entry
+from ...dynamics.articulated import SIZE as FACTORS
+from ...dynamics.articulated import articulated_recursion
+from ...errors import RbdError
+from ...model.block import HEADER, LINK_START, NODE, all_finite, integer, node_count, rates_valid, size_q, size_v
+from ...model.configuration import positions_valid
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.state import States, node_wrenches, shaped
+from .parameters import HEAD, RECORD
+from .sweeps import (
+    CHANGE, FACTOR, MOTION, bodies, changes_outward, efforts_inward, gather_factors, left_inward, solution_outward,
+)
+from .tangent import Tangent, Tangents, state_changes
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
+       "float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
+def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out):
+    """This many states, checked: 0, or −1 where the input is not what the model takes or the result is not finite, or
+    the singular node + 1.
+
+    tau: empty for inverse dynamics; else with a mask hybrid dynamics (empty: forward dynamics; a is not looked at).
+    wrench, dwrench: per node, empty where there are none. X (directions, 4, states, nv): ∂q, ∂q̇, ∂q̈, ∂τ.
+    D (directions, …), empty where the model does not change. out: (directions, states, nv).
+    """
+    nv = size_v(B)
+    nodes = node_count(B)
+    n = states * nv
+    inverse = tau.shape[0] == 0
+    directions = out.shape[0] // max(n, 1)
+    if X.shape[0] != 4 * n * directions or not all_finite(X):
+        return -1
+    if not (positions_valid(B, q, states) and rates_valid(B, v, states) and rates_valid(B, a, states)
+            and (inverse or rates_valid(B, tau, states))):
+        return -1
+    model = HEAD + RECORD * nodes + integer(B, LINK_START) - HEADER - NODE * nodes
+    if D.shape[0] > 0 and D.shape[0] != directions * model:
+        return -1
+    hybrid = mask.shape[0] > 0
+    factors = np.empty(FACTOR * nv)
+    work = np.empty((FACTORS + MOTION + CHANGE) * nodes + 3 * nv)
+    W, S, C = (work[:FACTORS * nodes], work[FACTORS * nodes:(FACTORS + MOTION) * nodes],
+               work[(FACTORS + MOTION) * nodes:-3 * nv])
+    Y, acc, effort = work[-3 * nv:-2 * nv], work[-2 * nv:-nv], work[-nv:]
+    for s in range(states):
+        k = s * size_q(B)
+        j = s * nv
+        rates = v[j:j + nv]
+        wrenches = (wrench, 6 * nodes * s)
+        if inverse:
+            acc[:] = a[j:j + nv]
+        else:
+            found = articulated_recursion(B, q[k:], 0, rates, tau[j:], 0, (mask, a[j:]), wrenches, W, acc, effort)
+            if found != 0:
+                return found
+            gather_factors(B, W, factors)
+        bodies(B, q, k, rates, acc, 0, wrenches, S)
+        for r in range(directions):
+            x = 4 * n * r + j
+            y = (x, x + n, x + 3 * n)
+            for c in range(nv):
+                Y[c] = X[x + 2 * n + c] if inverse or (hybrid and mask[c]) else 0.0
+            to = n * r + j
+            along = (X, y, Y, D, model * r)
+            changes_outward(B, q, k, rates, acc, 0, along, dwrench, 6 * nodes * (states * r + s), S, C)
+            if inverse:
+                out[to:to + nv] = 0.0
+                efforts_inward(B, q, k, acc, 0, along, S, C, out, to)
+            else:
+                left_inward(B, q, k, acc, 0, mask, along, factors, S, C)
+                solution_outward(B, q, k, mask, factors, S, C, out, to)
+    return 0 if all_finite(out) else -1
+
+
+class Case(NamedTuple):
+    """States with the tangents at them: inputs and changes of one batch size, ∂ direction by direction."""
+
+    given: States
+    inputs: tuple[Array, ...]
+    changes: Array    # (count, 4, states, nv), flat
+    tangents: Tangents
+    alone: bool    # one `Tangent` was given
+
+    def empty(self) -> Array:
+        """A result, directions first."""
+        given = self.given
+        return np.empty((self.tangents.count, *(() if given.batch is None else (given.batch,)), given.model.nv))
+
+    def result(self, out: Array) -> Array:
+        """Without the axis of directions for one `Tangent`."""
+        return out[0] if self.alone else out
+
+
+def case(model: RobotModel, tangent: Tangent | Iterable[Tangent] | Tangents, q: Any, **rates: Any) -> Case:
+    """Inputs and tangents, of one batch size."""
+    alone = isinstance(tangent, Tangent)
+    if isinstance(tangent, Tangents):
+        tangents = tangent
+    elif isinstance(tangent, Tangent | Iterable):
+        tangents = Tangents(model, tangent)
+    else:
+        raise RbdError(f"tangent: expected a Tangent or several, got {type(tangent).__name__}")
+    if tangents.block is not model._block:
+        raise RbdError(f"tangent: these Tangents are of another model, '{tangents.model.name}'")
+    count = 1 + len(rates)
+    if tangents.changes is not None:
+        given = shaped(model, positions={"q": q}, rates=rates)
+        if given.batch is None:
+            return Case(given, given.arrays, tangents.changes, tangents, alone)
+    given = shaped(model, positions={"q": q}, rates=rates | state_changes(model, tangents.tangents))
+    changes = np.concatenate([array.reshape(-1) for array in given.arrays[count:]] or [np.empty(0)])
+    return Case(given, given.arrays[:count], changes, tangents, alone)
+
+
+def run(found: Case, inputs: tuple[Array, ...], mask: NDArray[np.bool_], external_wrenches: Any,
+        out: Array) -> int:
+    """The entry's answer; inputs: q, v, a, tau (empty: inverse dynamics)."""
+    given, tangents = found.given, found.tangents
+    model: Any = given.model
+    return int(directional_entry.call(
+        model._block, *(x.reshape(-1) for x in inputs), mask, node_wrenches(model, external_wrenches, given.batch),
+        found.changes, tangents.records, tangents.wrenches(external_wrenches, given.batch), given.count,
+        out.reshape(-1)))

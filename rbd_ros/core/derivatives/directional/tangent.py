@@ -1,0 +1,141 @@
+"""`Tangent`: how everything that the dynamics depend on changes with a scalar p (K eq. 92), by the names of a model."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import RbdError
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.state import node_wrenches, not_a_model, shaped
+from .records import parameter_records
+
+STATE = ("q", "v", "a", "tau")
+
+
+@dataclass(frozen=True, eq=False)
+class Tangent:
+    """∂/∂p of the inputs and of the model; quantities that are left out do not depend on p.
+
+    q, v, a, tau: (nv,) or (N, nv), q along the tangent of `integrate`. gravity (3,). inertias: {body: (10,)}, as in
+    `model.inertial_parameters`, of links behind fixed joints too. placements: {joint: (6,)}, the twist of the joint's
+    frame in its own axes, `∂T = T ξ̂` for the pose T of that frame in the parent link; of fixed and locked joints too.
+    external_wrenches: {body: (6,)}, components in link axes.
+
+    Of moving joints, followers of mimic joints included: screws {joint: (6,)}, ∂s of its screw s (angular, linear) in
+    the joint's frame, T(q) = exp(ŝ q), or (k, 6) of its k steps; axes {joint: (3,)}, as declared, or (k, 3) where it
+    has several (those in the plane of a planar joint turn with its normal); pitches {joint: number or (k,)}, m/rad;
+    advances {joint: (n,)}, coefficients of a cam; rotor_inertias {joint: number or (nv,)}; mimics {joint: (∂multiplier,
+    ∂offset)}. The link's frame at zero stays where it is when a screw or an axis changes.
+
+    Of constraints, by name, for constrained dynamics only: predecessor_frames, successor_frames {constraint: (6,)}, a
+    twist as in placements (of a contact: world and frame); constants {coupling: number}; terms {coupling: {joint:
+    number or coefficients}}.
+    """
+
+    q: ArrayLike | None = None
+    v: ArrayLike | None = None
+    a: ArrayLike | None = None
+    tau: ArrayLike | None = None
+    inertias: Mapping[str, ArrayLike] = field(default_factory=dict)
+    placements: Mapping[str, ArrayLike] = field(default_factory=dict)
+    screws: Mapping[str, ArrayLike] = field(default_factory=dict)
+    external_wrenches: Any = None
+    gravity: ArrayLike | None = None
+    axes: Mapping[str, ArrayLike] = field(default_factory=dict)
+    pitches: Mapping[str, ArrayLike] = field(default_factory=dict)
+    advances: Mapping[str, ArrayLike] = field(default_factory=dict)
+    rotor_inertias: Mapping[str, ArrayLike] = field(default_factory=dict)
+    mimics: Mapping[str, ArrayLike] = field(default_factory=dict)
+    predecessor_frames: Mapping[str, ArrayLike] = field(default_factory=dict)
+    successor_frames: Mapping[str, ArrayLike] = field(default_factory=dict)
+    constants: Mapping[str, float] = field(default_factory=dict)
+    terms: Mapping[str, Mapping[str, ArrayLike]] = field(default_factory=dict)
+
+
+class Tangents:
+    """Several tangents, looked up in a model once: what `…_directional` take where the same directions are asked for at
+    many states. `tangents`: the `Tangent` of each direction, whose arrays are copied.
+    """
+
+    def __init__(self, model: RobotModel, tangents: Tangent | Iterable[Tangent]) -> None:
+        if not hasattr(model, "_block"):
+            raise not_a_model(model)
+        self.tangents = (tangents,) if isinstance(tangents, Tangent) else tuple(tangents)
+        for tangent in self.tangents:
+            if not isinstance(tangent, Tangent):
+                raise RbdError(f"tangent: expected a Tangent or several, got {type(tangent).__name__}")
+        self.model, self.block, self.count = model, model._block, len(self.tangents)
+        found = [parameter_records(model, tangent) for tangent in self.tangents]
+        self.shifts = [shifts for _, shifts in found]
+        sizes = {len(record) for record, _ in found}
+        self.records = np.empty(0)
+        if max(sizes, default=0):
+            still = np.zeros(max(sizes))
+            self.records = np.concatenate([record if len(record) else still for record, _ in found])
+        given = shaped(model, rates=state_changes(model, self.tangents))
+        given.check_values()
+        # (count, 4, nv) of one state, flat; None of a batch. Quick calls take it where no wrench depends on p
+        self.changes = np.concatenate(given.flat) if given.batch is None and self.tangents else None
+        alone = all(tangent.external_wrenches is None for tangent in self.tangents)
+        self.quick = self.changes if alone else None
+
+    @classmethod
+    def of_states(cls, model: RobotModel, count: int) -> Tangents:
+        """So many directions along which only what the caller puts into a `Case` changes."""
+        still = cls(model, ())
+        still.tangents, still.count, still.shifts = (Tangent(),) * count, count, [None] * count
+        return still
+
+    def wrenches(self, external_wrenches: Any, batch: int | None) -> Array:
+        """∂ of the wrenches on nodes, flat, direction after direction; empty where none changes. What acts on a link
+        that is moved moves with it.
+        """
+        given = any(tangent.external_wrenches is not None for tangent in self.tangents)
+        moving = external_wrenches is not None and any(shift is not None for shift in self.shifts)
+        if not (given or moving):
+            return np.empty(0)
+        size = (1 if batch is None else batch) * len(self.model._node_rows) * 6
+        parts = []
+        for tangent, shift in zip(self.tangents, self.shifts, strict=True):
+            part = np.zeros(size)
+            if tangent.external_wrenches is not None:
+                part += node_wrenches(self.model, tangent.external_wrenches, batch)
+            if moving and shift is not None:
+                part += shifted_wrenches(self.model, external_wrenches, shift, batch)
+            parts.append(part)
+        return np.concatenate(parts)
+
+
+def state_changes(model: RobotModel, tangents: tuple[Tangent, ...]) -> dict[str, Any]:
+    """∂ of q, v, a and tau of each, by the names of messages."""
+    out = {}
+    for i, tangent in enumerate(tangents):
+        what = "tangent" if len(tangents) == 1 else f"tangents[{i}]"
+        for name in STATE:
+            value = getattr(tangent, name)
+            out[f"{what}.{name}"] = model._zeros if value is None else value
+    return out
+
+
+def shifted_wrenches(model: RobotModel, wrenches: Any, shifts: Array, batch: int | None) -> Array:
+    """∂ of the wrenches on nodes where links move by these twists (nb, 6) in the axes of their nodes."""
+    nb = len(model.body_names)
+    total = np.zeros((1 if batch is None else batch, len(model._node_rows), 6))
+    for at in np.flatnonzero(shifts.any(axis=1)):
+        name = model.body_names[at]
+        if isinstance(wrenches, Mapping):
+            if name not in wrenches:
+                continue
+            one: Any = {name: wrenches[name]}
+        else:
+            one = np.asarray(wrenches) * (np.arange(nb) == at)[:, None]
+        f = node_wrenches(model, one, batch).reshape(total.shape)
+        w, u = shifts[at, :3], shifts[at, 3:]
+        total[..., :3] += np.cross(w, f[..., :3]) + np.cross(u, f[..., 3:])
+        total[..., 3:] += np.cross(w, f[..., 3:])
+    return total.reshape(-1)
