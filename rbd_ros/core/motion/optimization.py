@@ -128,7 +128,8 @@ class OptimalMotion:
                 f"{self.cost:.6g}, KKT residual {self.kkt_residual:.1e}, {self.iterations} iterations\n  used: {used}")
 
 
-def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: ArrayLike | Reference | BodyGoal,
+def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
+                    goal: ArrayLike | Reference | BodyGoal,
                     duration: float | Sequence[float] | None = None,
                     objective: str | Mapping[str, ArrayLike] = "effort", *, limits: MotionLimits | None = None,
                     waypoints: Iterable[tuple[float, ArrayLike]] = (), external_wrenches: Any = None,
@@ -140,8 +141,8 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
                     progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
     """The motion of least cost from start to goal that keeps all limits, as a B-spline.
 
-    start, goal: positions (nq,) at rest, or a `Reference` with derivatives; the goal may be a `BodyGoal`, too, a pose
-    of a body, at rest: which posture brings it there is found as well. duration: s, or (shortest, longest), or None:
+    start, goal: positions (nq,) at rest, a `Reference` with derivatives, or a `BodyGoal`, a pose of a body, at rest:
+    which posture brings it there is found as well. duration: s, or (shortest, longest), or None:
     free. objective: "effort" ∫Σ τ², "effort_rate" ∫Σ τ̇², "power" ∫Σ (τ v)², "velocity", "acceleration", "jerk"
     likewise, "duration"; or a dictionary of such names and weights, a number or (nv,) each, of which the sum is taken.
     limits: the model's unless given. actuation: with linear springs, for limits of `motor_velocity`; inertia and
@@ -205,7 +206,7 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     friction = task.friction    # first a softer one, which is far less stiff
     soft = dataclasses.replace(friction, smoothing=np.maximum(SOFT, friction.smoothing))
     first = dataclasses.replace(task, friction=soft) if np.any(friction.coulomb) else task
-    more: Array = np.ones(int(task.pose is not None))    # limits hold at a goal that is not given, too
+    more: Array = np.array([float(end) for end in (0, 1) if task.poses[end] is not None])    # limits hold there, too
     problem = Problem(first, Nodes.of(task.basis, count, task.orders, more))
     x = problem.unknowns(control, T)
     unit = problem.unit = max(problem.values(x).cost, 1e-12)
@@ -269,10 +270,14 @@ def _apart(s: Array, least: float) -> Array:
 
 def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMotion, certificate: Certificate,
             iterations: int, begin: float) -> OptimalMotion:
-    reason, pose = solution.reason, task.pose
-    converged = solution.converged and (pose is None or pose.holds(task.model, spline.control[-1]))
-    if pose is not None and solution.converged and not converged:
-        reason = f"{reason}, but body '{pose.body}' ends in another pose than the goal's"
+    reason = solution.reason
+    missed = [(name, pose.body) for name, pose, q in zip(("start", "goal"), task.poses, spline.control[[0, -1]],
+                                                         strict=True) if pose and not pose.holds(task.model, q)]
+    converged = solution.converged and not missed
+    if solution.converged and missed:
+        name, body = missed[0]
+        verb = "starts" if name == "start" else "ends"
+        reason = f"{reason}, but body '{body}' {verb} in another pose than the {name}'s"
     elif certificate.worst > 1.0 + ROUNDING:
         name, used = max(certificate.usage.items(), key=lambda item: item[1].ratio)
         amount = (f"point '{used.joint}' is {used.ratio - 1.0:.4g} m beyond its plane" if name == "clearance" else

@@ -112,7 +112,7 @@ class _Search:
     def look(self) -> None:
         """Derivatives, and how far the conditions of an optimum are from being met."""
         self.linear = self.problem.linear(self.x)
-        self.A = self.problem.equation_columns(self.linear)
+        self.A = self.problem.equations.columns(self.linear)
         slope = self.problem.gradient(self.linear, self.y) + self.A @ self.nu
         self.stationarity = float(np.abs(slope).max(initial=0.0))
         self.equations = float(np.abs(self.at.equations).max(initial=0.0))
@@ -210,7 +210,7 @@ class _Search:
         merit = _merit(self.at, self.slack)
         rounding = 1e-13 * max(1.0, abs(merit))
         for _ in range(HALVINGS):
-            trial = self.problem.restored(self.x + alpha * dx)
+            trial = self.problem.equations.restored(self.x + alpha * dx)
             values = self.problem.values(trial)
             if np.isfinite(values.cost):
                 slack = best_slack(values.rows, self.mu, self.rho)
