@@ -20,6 +20,7 @@ from ..splines import Basis, basis
 from ..trajectory import Reference
 from .checked import checked_duration, checked_objective, checked_waypoints, end_state
 from .limits import CheckedLimits, checked_limits
+from .passive import without_motors
 from .task import ROUNDING, Task
 
 Array = NDArray[np.float64]
@@ -28,7 +29,7 @@ CONSISTENT = 1e-6    # of given rates with the loops, relative
 
 def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any, wrenches: Any,
           smoothing: float, degree: int, control_points: int, constraints: Any = None, actuated: Any = None,
-          minimize: str = "effort", planes: Any = (), actuation: Any = None,
+          minimize: str = "effort", planes: Any = (), actuation: Any = None, passive_tolerance: Any = 1e-3,
           until: float = np.inf) -> Task:
     """What `optimize_motion` was asked; `RbdError` for what is malformed, or contradicts itself at once. A posture for
     a goal that is a pose is sought until then (`time.perf_counter`).
@@ -48,22 +49,21 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
         if constraints is not None and isinstance(end, BodyGoal):
             raise RbdError(f"{name}: a BodyGoal is not known how to reach with loops; give a posture with closed loops")
     if constraints is None:
-        if actuated is not None:
-            raise RbdError("actuated is for mechanisms with loops: it needs constraints; without them all joints have "
-                           "motors")
         poses = tuple(end if isinstance(end, BodyGoal) else None for end in (start, goal))
         times, via = checked_waypoints(model, waypoints)
         first, last = _open_ends(model, start, goal, B.end_derivatives, via, kept, until)
         task = Task(model, B, first, last, fixed, bounds, weights, kept, times, via, wrenches, friction,
                     planes=apart if len(apart) else None, compliance=compliance, poses=(poses[0], poses[1]))
+        if actuated is not None:
+            task = without_motors(task, actuated, passive_tolerance)
     else:
         begin = start.q if isinstance(start, Reference) else start
         chain = closed_chain(model, constraints, actuated, minimize, weights.get("effort", np.ones(model.nv)), friction,
                              wrenches, begin)
         times, points = checked_waypoints(model, waypoints, model.nq)
-        via = [closed_posture(model, constraints, q, f"waypoints[{i}]") for i, q in enumerate(points)]
+        passed = [closed_posture(model, constraints, q, f"waypoints[{i}]") for i, q in enumerate(points)]
         ends = [_closed_end(chain, B, value, name) for name, value in (("start", start), ("goal", goal))]
-        postures = np.array([ends[0][0], ends[1][0], *via])
+        postures = np.array([ends[0][0], ends[1][0], *passed])
         own = postures[:, chain.places[chain.independent]]
         task = Task(model, B, ends[0][1], ends[1][1], fixed, bounds, weights, kept, times, own[2:], wrenches, friction,
                     chain, postures, apart if len(apart) else None)

@@ -71,3 +71,12 @@ def _even_weights(count: int) -> Array:
         if weights.min() > 0.2 / count:
             return weights
     return even
+
+
+def apart(s: Array, least: float) -> Array:
+    """Ascending numbers without those that follow another too closely."""
+    kept: list[float] = []
+    for value in s.tolist():
+        if not kept or value - kept[-1] > least:
+            kept.append(value)
+    return np.array(kept)

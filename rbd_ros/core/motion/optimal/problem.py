@@ -50,7 +50,7 @@ class Problem:
         for end, pose in enumerate(task.poses):
             if pose is not None:
                 self._values = folded(task.basis, nodes.interval, self._values, bool(end))
-        self.equations = Equations(task, self.first, self.free)
+        self.equations = Equations(task, nodes, self.first, self.free)
         self._beta = self._in_time(task.duration)    # for the present duration
 
     # ---- motions
@@ -102,7 +102,7 @@ class Problem:
         if not np.isfinite(total):
             return Values(np.inf, np.empty(0), np.empty(0))
         return Values(T * (total + self.task.omega_duration) / self.unit, self._rows(h, T),
-                      self.equations.values(control))
+                      self.equations.values(control, h))
 
     def _cost(self, h: Array, T: float) -> float:
         used = self.omega > 0.0
@@ -147,10 +147,12 @@ class Problem:
             out[-1] = by_T + float(np.sum(nz_slope * at.u))
         return out
 
-    def _coefficients(self, at: Linear, y: Array) -> tuple[Array, float]:
-        """∂(cost + yᵀ rows) by the scaled columns (N, columns), and by T itself."""
+    def _coefficients(self, at: Linear, y: Array, nu: Array | None = None) -> tuple[Array, float]:
+        """∂(cost + yᵀ rows) by the scaled columns (N, columns), and by T itself; nuᵀ efforts that are 0 besides."""
         c = np.empty_like(at.h)
         column_slopes(at.h, self._factors(at), self.omega, y, self._upper, self._lower, c)
+        if nu is not None:
+            self.equations.slopes(nu, c)
         by_T = 0.0
         if self.free_duration:
             low, high = self.task.durations
@@ -167,15 +169,15 @@ class Problem:
         """What ω h² is weighed with at the nodes, twice (N,)."""
         return (2.0 * at.T / self.unit) * self.nodes.weight
 
-    def curvature(self, at: Linear, y: Array) -> Array | None:
-        """Second derivatives of the columns by the states, weighed as in cost + yᵀ rows: (N, nz, nz); None where they
-        are not known.
+    def curvature(self, at: Linear, y: Array, nu: Array | None = None) -> Array | None:
+        """Second derivatives of the columns by the states, weighed as in cost + yᵀ rows + nuᵀ equations: (N, nz, nz);
+        None where they are not known.
         """
         if isinstance(self.dynamics, ClosedRows):
             return None
         out = np.zeros((len(at.z), self.nz, self.nz))
         if self.dense:
-            c = self._coefficients(at, y)[0][:, :self.dense] / self.task.scale[:self.dense]
+            c = self._coefficients(at, y, nu)[0][:, :self.dense] / self.task.scale[:self.dense]
             self.dynamics.add_curvature(at.z, at.J * self.task.scale[:self.dense, None], c, out)
         return out
 
@@ -199,12 +201,12 @@ class Problem:
         m = int(self.free_duration)
         border, corner = np.zeros((self.free, m)), np.zeros((m, m))
         if m:
-            column, corner[0, 0] = self._by_duration(at, D, dense, diagonal, curvature, y)
+            column, corner[0, 0] = self._by_duration(at, D, dense, diagonal, curvature, y, nu)
             border[:, 0] = column
         return Step(band, border, corner)
 
     def _by_duration(self, at: Linear, D: Array, dense: Array, diagonal: Array, curvature: Array | None,
-                     y: Array | None) -> tuple[Array, float]:
+                     y: Array | None, nu: Array | None) -> tuple[Array, float]:
         """The matrix's column of the duration, by control points, and its corner."""
         Wu = diagonal * at.u
         if self.dense:
@@ -220,7 +222,7 @@ class Problem:
         else:
             Wu += np.matmul(curvature, at.u[:, :, None])[:, :, 0]
             d = np.repeat(np.arange(self.orders), self.nv)
-            slope = self._to_states(at, self._coefficients(at, y)[0])
+            slope = self._to_states(at, self._coefficients(at, y, nu)[0])
             node = Wu + objective - slope * d / at.T
             corner += np.sum(at.u * (Wu + 2.0 * objective)) + np.sum(slope * (d * (d + 1) / at.T**2 * at.z))
         column = np.empty(self.free)

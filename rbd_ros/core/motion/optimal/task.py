@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from ..places.body_goal import BodyGoal
 from ..places.plane_limit import Planes
 from ..splines import Basis
 from .limits import CheckedLimits
+from .nodes import Nodes
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -59,6 +60,9 @@ class Task:
     postures: Array | None = None    # of a closed chain: q (2 + W, nq) of ends and waypoints
     planes: Planes | None = None
     compliance: Array | None = None  # of springs between motors and joints (nv,), rad/(N m), 0 where rigid
+    passive: Index = field(default_factory=lambda: np.zeros(0, dtype=np.int64))    # coordinates without motors, in an
+    # open chain; their limit of effort is what is tolerated between the points where it is 0
+    tolerated: float = 0.0           # of a unit of their efforts: that limit
     # where the motion starts and ends, at rest; `start` or `goal` is a first guess then
     poses: tuple[BodyGoal | None, BodyGoal | None] = (None, None)
 
@@ -95,7 +99,7 @@ class Task:
 
     @cached_property
     def uses_effort(self) -> bool:
-        return self._uses("effort") or self.uses_power or self.uses_rate    # which are made of it
+        return self._uses("effort") or self.uses_power or self.uses_rate or len(self.passive) > 0    # made of it
 
     @cached_property
     def uses_power(self) -> bool:
@@ -156,6 +160,12 @@ class Task:
             return np.full(self.model.nv, -np.inf), np.full(self.model.nv, np.inf)
         return self.limits.of(name)
 
+    def nodes(self, count: int, more: Array | None = None) -> Nodes:
+        """At least `count` nodes, `more` (M,), and those where efforts of joints without motors are 0."""
+        given = [] if more is None else [more]
+        return Nodes.of(self.basis, count, self.orders, np.concatenate(
+            [*given, self.basis.collocation if len(self.passive) else np.zeros(0)]))
+
     @cached_property
     def omega(self) -> Array:
         """Weights of the squared scaled columns."""
@@ -198,6 +208,8 @@ class Task:
                 ends = ends[:, [names.index(label) for label in labels]]
             low.append(np.maximum(lower, np.minimum(lower + margin, ends.min(axis=0, initial=np.inf))))
             high.append(np.minimum(upper, np.maximum(upper - margin, ends.max(axis=0, initial=-np.inf))))
+            if name == "effort":    # no limit: an equation
+                low[-1][self.passive], high[-1][self.passive] = -np.inf, np.inf
         shape = (len(s), len(self.scale))
         return (np.broadcast_to(np.concatenate(low) / self.scale, shape),
                 np.broadcast_to(np.concatenate(high) / self.scale, shape))
