@@ -14,7 +14,7 @@ from ..core.errors import RbdError, RbdWarning, unknown_name
 from ..core.model.files.urdf import load_urdf
 from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample_names, sample_path
-from ..core.motion.optimal.task import WEIGHED
+from ..core.motion.optimal.checked import WEIGHED
 from ..runtime.planning.motion_planner import MotionPlanner
 from ..runtime.planning.motion_request import MotionRequest, MotionWaypoint
 from ..runtime.planning.planner_settings import PlannerSettings

@@ -272,7 +272,7 @@ def test_the_fastest_motion_and_one_with_waypoints_and_given_rates():
     ({"goal": np.full(5, np.nan)}, "q"), ({"actuated": None}, "Give actuated"), ({"actuated": ["nobody"]}, "nobody"),
     ({"actuated": ["left_shoulder"]}, "under-actuated"), ({"minimize": "noise"}, "noise"),
     ({"constraints": 5}, "ConstraintSet"), ({"objective": "effort_rate"}, "effort_rate"),
-    ({"constraints": None}, "needs constraints"), ({"waypoints": [(0.5, np.ones(5))]}, r"waypoints\[0\]"),
+    ({"constraints": None}, "has no motor"), ({"waypoints": [(0.5, np.ones(5))]}, r"waypoints\[0\]"),
     ({"limits": rbd.MotionLimits(effort=1e-6)}, "the effort of joint 'left_shoulder'")])
 def test_malformed_problems_are_refused(change, what):
     model, constraints, q0, q1 = mechanism("five_bar")

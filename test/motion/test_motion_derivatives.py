@@ -17,7 +17,8 @@ from rbd_ros.core.motion.optimal.newton_step import newton_step
 from rbd_ros.core.motion.optimal.nodes import Nodes
 from rbd_ros.core.motion.optimal.linearised import Step
 from rbd_ros.core.motion.optimal.problem import Problem
-from rbd_ros.core.motion.optimal.task import Task, checked_objective
+from rbd_ros.core.motion.optimal.checked import checked_objective
+from rbd_ros.core.motion.optimal.task import Task
 from rbd_ros.core.motion.splines import basis
 from rbd_ros.core.motion.trajectory import Reference
 

@@ -89,20 +89,24 @@ def test_clearances_have_the_derivatives_of_a_complex_step():
 
 
 @pytest.mark.parametrize("free", [False, True])
-def test_the_gradient_by_all_control_points_and_the_posture_of_the_goal(free):
+@pytest.mark.parametrize("poses", ["start", "goal", "start, goal"])
+def test_the_gradient_by_all_control_points_and_the_postures_of_poses(poses, free):
     """Of cost + yᵀ rows by differences; of the equations, the columns."""
     model = IIWA.with_(damping=0.3)
-    task = asked(model, Q0, rbd.BodyGoal(TOOL, point(IIWA, Q1), offset=OFFSET), (0.5, 4.0) if free else 1.5,
-                 {"effort": 1.0, "power": 0.2, "duration": 3.0}, None, [(0.5, Q0 + 0.2), (0.97, Q1)], None, 0.05, 5, 12,
-                 planes=[rbd.PlaneLimit(TOOL, [0, 0, 1], 0.1)])
-    problem = Problem(task, Nodes.of(task.basis, 30, task.orders, np.ones(1)), 1000.0)
+    R = rbd.forward_kinematics(IIWA, Q0)[IIWA.body_index(TOOL), :3, :3]
+    start = rbd.BodyGoal(TOOL, point(IIWA, Q0), R, OFFSET) if "start" in poses else Q0
+    goal = rbd.BodyGoal(TOOL, point(IIWA, Q1), offset=OFFSET) if "goal" in poses else Q1
+    task = asked(model, start, goal, (0.5, 4.0) if free else 1.5,
+                 {"effort": 1.0, "power": 0.2, "duration": 3.0}, None, [(0.03, Q0), (0.5, Q0 + 0.2), (0.97, Q1)], None,
+                 0.05, 5, 12, planes=[rbd.PlaneLimit(TOOL, [0, 0, 1], 0.1)])
+    problem = Problem(task, Nodes.of(task.basis, 30, task.orders, np.array([0.0, 1.0])), 1000.0)
     rng = np.random.default_rng(3)
     x = problem.unknowns(minimum_jerk(task, 1.5), 1.5)
     x += 0.1 * rng.normal(size=len(x)) * (np.arange(len(x)) < problem.free)
     at = problem.values(x)
     y, nu = rng.uniform(0.0, 1.0, len(at.rows)), rng.normal(size=len(at.equations))
     linear = problem.linear(x)
-    gradient = problem.gradient(linear, y) + problem.equation_columns(linear) @ nu
+    gradient = problem.gradient(linear, y) + problem.equations.columns(linear) @ nu
 
     def value(z):
         found = problem.values(z)
@@ -110,7 +114,9 @@ def test_the_gradient_by_all_control_points_and_the_posture_of_the_goal(free):
 
     exact = np.array([extrapolated(value, x, e) for e in np.eye(len(x))])
     assert np.abs(gradient - exact).max() <= 1e-8 * np.abs(exact).max()
-    np.testing.assert_allclose(problem.control(x)[-3:], np.tile(problem.control(x)[-1], (3, 1)))
+    control = problem.control(x)
+    np.testing.assert_allclose(control[-3:], np.tile(control[-1], (3, 1)))
+    np.testing.assert_allclose(control[:3], np.tile(control[0], (3, 1)))
 
 
 def test_gradients_with_planes_in_a_mechanism_with_loops():
@@ -147,6 +153,43 @@ def test_the_body_gets_there(oriented, duration):
                                    atol=2e-6)
     np.testing.assert_allclose(motion(motion.duration - 1e-9).v, 0.0, atol=1e-6)
     assert set(motion.usage) == {"position", "velocity", "effort"} and motion.kkt_residual <= 1e-6
+
+
+@pytest.mark.parametrize("duration", [1.5, None])
+def test_a_pose_to_start_from_is_a_pose_to_end_at_seen_backwards(duration):
+    """Without friction, efforts are the same on the way back: the motions mirror each other in time."""
+    goal = rbd.BodyGoal(TOOL, point(IIWA, Q1), offset=OFFSET)
+    objective = {"effort": 1.0, "duration": 500.0}
+    there = rbd.optimize_motion(IIWA, Q0, goal, duration, objective).check()
+    back = rbd.optimize_motion(IIWA, goal, Q0, duration, objective).check()
+    assert abs(back.cost / there.cost - 1.0) < 1e-5 and abs(back.duration / there.duration - 1.0) < 1e-3
+    t = np.linspace(0.0, 1.0, 11)
+    np.testing.assert_allclose(back(t * back.duration).q, there((1.0 - t) * there.duration).q, atol=5e-3)
+    np.testing.assert_allclose(point(IIWA, back(0.0).q), point(IIWA, Q1), atol=1e-6)
+    np.testing.assert_allclose(back(1e-9).v, 0.0, atol=1e-6)
+
+
+def test_from_pose_to_pose_no_other_postures_are_cheaper():
+    """An arm in a plane with one joint more than needed: postures of both ends around those that were found."""
+    model = rbd.sample("iiwa", locked={"joint_1": 0.0, "joint_3": 0.0, "joint_5": 0.0, "joint_7": 0.0})
+    tool = model.body_names[-1]
+    poses = [rbd.BodyGoal(tool, point(model, q, tool), offset=OFFSET)
+             for q in (np.array([0.3, -1.0, 0.5]), np.array([0.9, -0.7, 0.8]))]
+    mine = rbd.optimize_motion(model, *poses, 1.2).check()
+    ends = [mine(0.0).q, mine(1.2).q]
+
+    def near(pose, q, step):
+        J = pose.jacobian(model, q)
+        q = q + step * np.linalg.svd(J)[2][-1]
+        for _ in range(20):
+            q = q - np.linalg.pinv(pose.jacobian(model, q), rcond=1e-6) @ pose.equations(model, q)
+        return q
+
+    for pose, q in zip(poses, ends, strict=True):
+        assert np.abs(pose.equations(model, q)).max() <= 1e-6
+    for steps in ((0.2, 0.0), (-0.2, 0.0), (0.0, 0.2), (0.0, -0.2), (0.15, 0.15), (-0.15, -0.15)):
+        other = rbd.optimize_motion(model, *(near(*of) for of in zip(poses, ends, steps, strict=True)), 1.2).check()
+        assert mine.cost <= other.cost * (1.0 + 1e-3) and other.cost > 1.0001 * mine.cost
 
 
 def test_no_posture_of_the_goal_is_cheaper():
@@ -189,7 +232,9 @@ def test_points_stay_before_planes():
 
 @pytest.mark.parametrize(("change", "what"), [
     ({"goal": rbd.BodyGoal("nobody", np.zeros(3))}, "nobody"),
-    ({"goal": rbd.BodyGoal(TOOL, [0.0, 0.0, 9.0])}, "no posture within the position limits"),
+    ({"goal": rbd.BodyGoal(TOOL, [0.0, 0.0, 9.0])}, "goal: no posture within the position limits"),
+    ({"start": rbd.BodyGoal(TOOL, [0.0, 0.0, 9.0])}, "start: no posture within the position limits"),
+    ({"start": rbd.BodyGoal("nobody", np.zeros(3))}, "nobody"),
     ({"planes": [3]}, "PlaneLimit"), ({"planes": None}, "PlaneLimit"),
     ({"planes": [rbd.PlaneLimit("nobody", [0, 0, 1], 0.0)]}, "nobody"),
     ({"planes": [rbd.PlaneLimit(TOOL, [0, 0, 1], 5.0)]}, "start: point 'link_7' is")])
@@ -208,7 +253,8 @@ def test_malformed_poses_and_planes_are_refused(make):
         make()
 
 
-def test_half_a_turn_from_the_goal_is_not_there(monkeypatch):
+@pytest.mark.parametrize("end", ["start", "goal"])
+def test_half_a_turn_from_a_pose_is_not_there(end, monkeypatch):
     """The equations of an orientation hold there, too; a search that ends there says so."""
     model = rbd.sample("iiwa")
     q = np.array([0.3, 0.5, 0.1, -1.2, 0.2, 0.8, 0.4])
@@ -216,5 +262,6 @@ def test_half_a_turn_from_the_goal_is_not_there(monkeypatch):
     goal = rbd.BodyGoal(model.body_names[-1], pose[:3, 3], pose[:3, :3] @ np.diag([-1.0, -1.0, 1.0]))
     assert np.abs(goal.equations(model, q)).max() < 1e-12 and not goal.holds(model, q)
     monkeypatch.setattr(rbd.BodyGoal, "posture", lambda *_: q)
-    motion = rbd.optimize_motion(model, np.zeros(7), goal, 2.0, starts=1)
-    assert not motion.good and "in another pose than the goal's" in motion.reason
+    ends = {"start": np.zeros(7), "goal": np.zeros(7), end: goal}
+    motion = rbd.optimize_motion(model, **ends, duration=2.0, starts=1)
+    assert not motion.good and f"in another pose than the {end}'s" in motion.reason

@@ -20,11 +20,12 @@ from ..model.robot_model import RobotModel
 from ..model.scalars import positive, whole_number
 from .closed.closed_motion import ClosedMotion
 from .optimal.asked import asked, check_way
-from .optimal.certificate import Certificate, Usage, certify, samples
+from .optimal.certificate import PASSIVE, Certificate, Usage, certify, samples
 from .optimal.first_guess import first_duration, minimum_jerk
 from .optimal.interior_point import STOPPED, Solution, Stop, solve
 from .optimal.limits import MotionLimits
-from .optimal.nodes import Nodes
+from .optimal.nodes import apart
+from .optimal.passive import finer
 from .optimal.problem import Problem
 from .optimal.task import MARGIN, ROUNDING, Task
 from .places.body_goal import BodyGoal
@@ -38,12 +39,14 @@ REFINEMENTS = 8
 FINE = 5            # times the nodes, for the cost that is told
 SOFT = 0.1          # rad/s or m/s: smoothing of friction on the way
 INSIDE = 1e-5       # barrier parameter at which nodes are added first
+AGAIN = 1e-3        # with which a finer spline begins
 NEAR = 0.95         # of a limit: peaks beyond get a node then
 LEFT = 0.05         # of the time limit, for what follows the iterations, besides the certificate
 SEEKING = 0.5       # of the time, at most, for a posture of a pose
 AFTERWARDS, IN_LOOPS = 2.0, 3.0    # times what the certificate and the cost take; loops are followed from the start
 LONGER = 20.0       # than the first guess, at most, in that estimate
 MOST_NODES = 100_000
+Found = tuple[Problem, Solution, SplineMotion, Certificate]
 
 
 class Progress(NamedTuple):
@@ -109,11 +112,12 @@ class OptimalMotion:
         return self(t)
 
     def effort(self, t: ArrayLike) -> Array:
-        """Efforts with friction and external wrenches (nv,) or (N, nv) at t, N m or N; in loops those of motors."""
+        """Efforts with friction and external wrenches (nv,) or (N, nv) at t, N m or N; 0 without a motor."""
         if self._closed is not None:
             return self._closed.effort(t)
         at, task = self.spline(t), self._task
         efforts: Array = inverse_dynamics(task.model, at.q, at.v, at.a, task.wrenches) + task.friction.effort(at.v)
+        efforts[..., task.passive] = 0.0
         return efforts
 
     def check(self) -> OptimalMotion:
@@ -128,20 +132,21 @@ class OptimalMotion:
                 f"{self.cost:.6g}, KKT residual {self.kkt_residual:.1e}, {self.iterations} iterations\n  used: {used}")
 
 
-def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: ArrayLike | Reference | BodyGoal,
+def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
+                    goal: ArrayLike | Reference | BodyGoal,
                     duration: float | Sequence[float] | None = None,
                     objective: str | Mapping[str, ArrayLike] = "effort", *, limits: MotionLimits | None = None,
                     waypoints: Iterable[tuple[float, ArrayLike]] = (), external_wrenches: Any = None,
                     constraints: ConstraintSet | None = None, actuated: ArrayLike | Sequence[str] | None = None,
-                    minimize: str = "effort", planes: Iterable[PlaneLimit] = (),
+                    minimize: str = "effort", passive_tolerance: float = 1e-3, planes: Iterable[PlaneLimit] = (),
                     actuation: Actuation | None = None,
                     smoothing: float = SMOOTHING, degree: int = 5, control_points: int = 20, nodes: int = 100,
                     tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int = 3,
                     progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
     """The motion of least cost from start to goal that keeps all limits, as a B-spline.
 
-    start, goal: positions (nq,) at rest, or a `Reference` with derivatives; the goal may be a `BodyGoal`, too, a pose
-    of a body, at rest: which posture brings it there is found as well. duration: s, or (shortest, longest), or None:
+    start, goal: positions (nq,) at rest, a `Reference` with derivatives, or a `BodyGoal`, a pose of a body, at rest:
+    which posture brings it there is found as well. duration: s, or (shortest, longest), or None:
     free. objective: "effort" ∫Σ τ², "effort_rate" ∫Σ τ̇², "power" ∫Σ (τ v)², "velocity", "acceleration", "jerk"
     likewise, "duration"; or a dictionary of such names and weights, a number or (nv,) each, of which the sum is taken.
     limits: the model's unless given. actuation: with linear springs, for limits of `motor_velocity`; inertia and
@@ -157,13 +162,16 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
     "multipliers", as in `constrained_inverse_dynamics`. Postures have all joints (nq,), loops closed to 1e-6; efforts,
     their weights and limits are those of motors, jerk that of the coordinates that the splines have.
 
+    Without loops, joints that are not `actuated` have no motor: their effort is 0 at as many points as the splines
+    leave free, and at most passive_tolerance in between, of what it is on the motion of least jerk ("passive_effort").
+
     Without loops, for joints of one coordinate each. `RbdError` for malformed input, and where an end is beyond a
     limit; where no good motion is found, the least violating one is returned, and is not `good`. Method: docs/motion.md
     """
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * positive(time_limit, "time_limit", "time")
     task = asked(model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing, degree,
-                 control_points, constraints, actuated, minimize, planes, actuation,
+                 control_points, constraints, actuated, minimize, planes, actuation, passive_tolerance,
                  begin + SEEKING * (deadline - begin))
     tolerance = positive(tolerance, "tolerance", "number")
     count = whole_number(nodes, "nodes", most=MOST_NODES)
@@ -186,6 +194,10 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
             free += 0.3 * (np.abs(np.ptp(control, axis=0)).max() + 0.1) * rng.normal(size=free.shape)
         found, spent = _refined(task, control, T, count, tolerance, deadline, stop)
         iterations += spent
+        while found[1].converged and (more := finer(task, found[2], found[3])) is not None:
+            task, control = more
+            found, spent = _refined(task, control, found[2].duration, count, tolerance, deadline, stop, found)
+            iterations += spent
         made = _motion(task, *found, iterations, begin)
         if best is None or _rank(made) > _rank(best):
             best = made
@@ -196,8 +208,10 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference, goal: Array
 
 
 def _refined(task: Task, control: Array, T: float, count: int, tolerance: float, deadline: float,
-             stop: Stop) -> tuple[tuple[Problem, Solution, SplineMotion, Certificate], int]:
-    """Approach the limits, add nodes where they are near, solve and sample; again while one is broken between nodes."""
+             stop: Stop, before: Found | None = None) -> tuple[Found, int]:
+    """Approach the limits, add nodes where they are near, solve and sample; again while one is broken between nodes.
+    `before`: what a coarser spline led to.
+    """
 
     def spline(problem: Problem, x: Array) -> SplineMotion:
         return SplineMotion(problem.control(x), problem.duration(x), task.basis.degree)
@@ -205,10 +219,10 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     friction = task.friction    # first a softer one, which is far less stiff
     soft = dataclasses.replace(friction, smoothing=np.maximum(SOFT, friction.smoothing))
     first = dataclasses.replace(task, friction=soft) if np.any(friction.coulomb) else task
-    more: Array = np.ones(int(task.pose is not None))    # limits hold at a goal that is not given, too
-    problem = Problem(first, Nodes.of(task.basis, count, task.orders, more))
+    more: Array = np.array([float(end) for end in (0, 1) if task.poses[end] is not None])    # limits hold there, too
+    problem = Problem(first, task.nodes(count, more))
     x = problem.unknowns(control, T)
-    unit = problem.unit = max(problem.values(x).cost, 1e-12)
+    unit = problem.unit = max(problem.values(x).cost, 1e-12) if before is None else before[0].unit
     if not np.isfinite(unit):
         raise RbdError("start and goal are beyond what can be planned: the cost of a first guess is not finite")
     begin = time.perf_counter()
@@ -218,7 +232,8 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     afterwards = (now - begin) * AFTERWARDS * (FINE + samples(task, longest) / len(problem.nodes.s))
     afterwards *= 1.0 if task.chain is None else IN_LOOPS
     deadline -= min(afterwards, 0.5 * max(deadline - now, 0.0))
-    found = solve(problem, x, tolerance, deadline, until=INSIDE, stop=stop)
+    found = solve(problem, x, tolerance, deadline, None if before is None else before[1]._replace(barrier=AGAIN),
+                  INSIDE, stop)
     iterations, near, inside = found.iterations, NEAR, found
     for _ in range(REFINEMENTS):
         if found.reason not in ("inside", "converged") or (
@@ -230,8 +245,8 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
             certificate = certify(task, motion, near)
             if certificate.worst <= 1.0 + ROUNDING and found is not inside:
                 return (problem, found, motion, certificate), iterations
-        more = _apart(np.sort(np.concatenate([more, certificate.peaks])), 0.1 / count)
-        problem = Problem(task, Nodes.of(task.basis, count, task.orders, more), unit)
+        more = apart(np.sort(np.concatenate([more, certificate.peaks])), 0.1 / count)
+        problem = Problem(task, task.nodes(count, more), unit)
         found = solve(problem, found.x, tolerance, deadline, found, stop=_after(iterations, stop))
         iterations += found.iterations
         near = 1.0 - 0.5 * MARGIN
@@ -252,7 +267,7 @@ def _rank(motion: OptimalMotion) -> tuple[bool, float, float]:
 def _straight(task: Task, count: int, ended: str, iterations: int, begin: float) -> OptimalMotion:
     """The motion of least jerk, which may break limits less than one that should have kept them."""
     T = first_duration(task) if task.free_duration else task.duration
-    problem = Problem(task, Nodes.of(task.basis, count, task.orders))
+    problem = Problem(task, task.nodes(count))
     x = problem.unknowns(minimum_jerk(task, T), T)
     spline = SplineMotion(problem.control(x), T, task.basis.degree)
     solution = Solution(x, np.zeros(0), np.inf, np.inf, False, 0,
@@ -260,28 +275,26 @@ def _straight(task: Task, count: int, ended: str, iterations: int, begin: float)
     return _motion(task, problem, solution, spline, certify(task, spline), iterations, begin)
 
 
-def _apart(s: Array, least: float) -> Array:
-    """Ascending numbers without those that follow another too closely."""
-    kept: list[float] = []
-    for value in s.tolist():
-        if not kept or value - kept[-1] > least:
-            kept.append(value)
-    return np.array(kept)
-
-
 def _motion(task: Task, problem: Problem, solution: Solution, spline: SplineMotion, certificate: Certificate,
             iterations: int, begin: float) -> OptimalMotion:
-    reason, pose = solution.reason, task.pose
-    converged = solution.converged and (pose is None or pose.holds(task.model, spline.control[-1]))
-    if pose is not None and solution.converged and not converged:
-        reason = f"{reason}, but body '{pose.body}' ends in another pose than the goal's"
-    elif certificate.worst > 1.0 + ROUNDING:
+    reason = solution.reason
+    missed = [(name, pose.body) for name, pose, q in zip(("start", "goal"), task.poses, spline.control[[0, -1]],
+                                                         strict=True) if pose and not pose.holds(task.model, q)]
+    converged = solution.converged and not missed
+    if solution.converged and missed:
+        name, body = missed[0]
+        verb = "starts" if name == "start" else "ends"
+        reason = f"{reason}, but body '{body}' {verb} in another pose than the {name}'s"
+    elif max((used.ratio for used in certificate.usage.values()), default=0.0) > 1.0 + ROUNDING:
         name, used = max(certificate.usage.items(), key=lambda item: item[1].ratio)
+        if name == PASSIVE and solution.converged:
+            reason = "more control_points help"
         amount = (f"point '{used.joint}' is {used.ratio - 1.0:.4g} m beyond its plane" if name == "clearance" else
-                  f"the {name} of joint '{used.joint}' is {used.ratio:.4g} times its limit")
+                  f"the {name} of joint '{used.joint}' is {used.ratio:.4g} times "
+                  + ("what is tolerated" if name == PASSIVE else "its limit"))
         reason = f"infeasible ({reason}), at best {amount} at {used.time:.4g} s"
     elif not solution.converged:
         reason = f"not optimal ({reason}), KKT residual {solution.residual:.1e}"
-    fine = Problem(task, Nodes.of(task.basis, FINE * len(problem.nodes.s), task.orders))
+    fine = Problem(task, task.nodes(FINE * len(problem.nodes.s)))
     return OptimalMotion(spline, fine.values(solution.x).cost, converged, solution.residual, iterations,
                          certificate.usage, reason, solution.reason, time.perf_counter() - begin, task)

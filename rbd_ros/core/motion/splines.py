@@ -42,6 +42,16 @@ class Basis:
         """How many of q, v, a, jerk are set at each end: (degree + 1) / 2."""
         return (self.degree + 1) // 2
 
+    @property
+    def collocation(self) -> Array:
+        """As many s as accelerations are free at: means of as many knots as their degree (Greville's), of which those
+        drop out where the ends' derivatives say it all.
+        """
+        p, held = self.degree - 2, self.end_derivatives - 2
+        knots = self.knots[2:-2]    # of the second derivative
+        means = np.lib.stride_tricks.sliding_window_view(knots[1:-1], p).mean(axis=1)
+        return np.asarray(means[held:len(means) - held])
+
     def interval(self, s: Array) -> NDArray[np.int64]:
         """Of each s in [0, 1], the interval it is in; 1 is in the last one."""
         found: NDArray[np.int64] = np.clip((s * self.intervals).astype(np.int64), 0, self.intervals - 1)

@@ -12,7 +12,7 @@ from ...core.errors import RbdError, unknown_name
 from ...core.model.payload import payload, with_payloads
 from ...core.model.robot_model import RobotModel
 from ...core.motion.optimal.limits import MotionLimits
-from ...core.motion.optimal.task import WEIGHED
+from ...core.motion.optimal.checked import WEIGHED
 from ..service.naming import Coordinates, numbers, wrenches_by_body
 from .planner_settings import PlannerSettings
 

@@ -1,6 +1,7 @@
 """From the arguments of `optimize_motion` to a checked task, of an open chain or of a mechanism with loops."""
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from ..places.body_goal import BodyGoal
 from ..places.plane_limit import Planes
 from ..splines import Basis, basis
 from ..trajectory import Reference
-from .limits import checked_limits
-from .task import ROUNDING, Task, checked_duration, checked_objective, checked_waypoints, end_state
+from .checked import checked_duration, checked_objective, checked_waypoints, end_state
+from .limits import CheckedLimits, checked_limits
+from .passive import without_motors
+from .task import ROUNDING, Task
 
 Array = NDArray[np.float64]
 CONSISTENT = 1e-6    # of given rates with the loops, relative
@@ -26,7 +29,7 @@ CONSISTENT = 1e-6    # of given rates with the loops, relative
 
 def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any, wrenches: Any,
           smoothing: float, degree: int, control_points: int, constraints: Any = None, actuated: Any = None,
-          minimize: str = "effort", planes: Any = (), actuation: Any = None,
+          minimize: str = "effort", planes: Any = (), actuation: Any = None, passive_tolerance: Any = 1e-3,
           until: float = np.inf) -> Task:
     """What `optimize_motion` was asked; `RbdError` for what is malformed, or contradicts itself at once. A posture for
     a goal that is a pose is sought until then (`time.perf_counter`).
@@ -42,27 +45,25 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
     if compliance is None and np.isfinite(kept.motor_velocity).any():
         raise RbdError("limits: motor_velocity is that of motors behind springs: give their actuation")
     friction, apart = friction_of(model, smoothing), Planes(model, planes)
-    if constraints is not None and isinstance(goal, BodyGoal):
-        raise RbdError("goal: a BodyGoal is not known how to reach with loops; give a posture with closed loops")
+    for name, end in (("start", start), ("goal", goal)):
+        if constraints is not None and isinstance(end, BodyGoal):
+            raise RbdError(f"{name}: a BodyGoal is not known how to reach with loops; give a posture with closed loops")
     if constraints is None:
+        poses = tuple(end if isinstance(end, BodyGoal) else None for end in (start, goal))
+        times, via = checked_waypoints(model, waypoints)
+        first, last = _open_ends(model, start, goal, B.end_derivatives, via, kept, until)
+        task = Task(model, B, first, last, fixed, bounds, weights, kept, times, via, wrenches, friction,
+                    planes=apart if len(apart) else None, compliance=compliance, poses=(poses[0], poses[1]))
         if actuated is not None:
-            raise RbdError("actuated is for mechanisms with loops: it needs constraints; without them all joints have "
-                           "motors")
-        first = end_state(model, start, "start", B.end_derivatives)
-        pose = goal if isinstance(goal, BodyGoal) else None
-        if pose is not None:
-            goal = pose.posture(model, first[0], kept.position_lower, kept.position_upper, until)
-        task = Task(model, B, first, end_state(model, goal, "goal", B.end_derivatives), fixed, bounds, weights, kept,
-                    *checked_waypoints(model, waypoints), wrenches, friction, planes=apart if len(apart) else None,
-                    compliance=compliance, pose=pose)
+            task = without_motors(task, actuated, passive_tolerance)
     else:
         begin = start.q if isinstance(start, Reference) else start
         chain = closed_chain(model, constraints, actuated, minimize, weights.get("effort", np.ones(model.nv)), friction,
                              wrenches, begin)
         times, points = checked_waypoints(model, waypoints, model.nq)
-        via = [closed_posture(model, constraints, q, f"waypoints[{i}]") for i, q in enumerate(points)]
+        passed = [closed_posture(model, constraints, q, f"waypoints[{i}]") for i, q in enumerate(points)]
         ends = [_closed_end(chain, B, value, name) for name, value in (("start", start), ("goal", goal))]
-        postures = np.array([ends[0][0], ends[1][0], *via])
+        postures = np.array([ends[0][0], ends[1][0], *passed])
         own = postures[:, chain.places[chain.independent]]
         task = Task(model, B, ends[0][1], ends[1][1], fixed, bounds, weights, kept, times, own[2:], wrenches, friction,
                     chain, postures, apart if len(apart) else None)
@@ -85,6 +86,24 @@ def _springs(model: RobotModel, actuation: Any) -> tuple[RobotModel, Array]:
                            "optimize_motion knows no other")
         compliance[j] = 1.0 / float(drive.spring.coefficients[0])
     return actuation.model, compliance
+
+
+def _open_ends(model: RobotModel, start: Any, goal: Any, derivatives: int, via: Array, limits: CheckedLimits,
+               until: float) -> tuple[Array, Array]:
+    """Rows q, v, a, … (derivatives, nv) of start and goal; of a pose, those of a posture there, near what is next."""
+    low, high = limits.position_lower, limits.position_upper
+    if not isinstance(goal, BodyGoal):
+        last = end_state(model, goal, "goal", derivatives)
+    if isinstance(start, BodyGoal):
+        now = time.perf_counter()
+        near = np.clip(model.neutral(), low, high) if isinstance(goal, BodyGoal) else last[0]
+        then = now + 0.5 * (until - now) if isinstance(goal, BodyGoal) else until
+        start = start.posture(model, via[0] if len(via) else near, low, high, then, "start")
+    first = end_state(model, start, "start", derivatives)
+    if isinstance(goal, BodyGoal):
+        goal = goal.posture(model, via[-1] if len(via) else first[0], low, high, until)
+        last = end_state(model, goal, "goal", derivatives)
+    return first, last
 
 
 def _closed_end(chain: ClosedChain, B: Basis, value: Any, name: str) -> tuple[Array, Array]:
@@ -155,7 +174,7 @@ def check_ends(task: Task) -> None:
 
 def _where(task: Task, i: int) -> str:
     """The name of a row of the ends' columns."""
-    ends = ("start", "goal") if task.pose is None else ("start",)
+    ends = task.postures_given
     return ends[i] if i < len(ends) else f"waypoints[{i - len(ends)}]"
 
 
@@ -169,9 +188,9 @@ def _check_clearance(task: Task, values: Array) -> None:
 
 def _check_speed(task: Task, T: float) -> None:
     """`RbdError` where a joint would have to be faster on average than its limit."""
-    last = slice(0, 1 if task.pose is None else 0)    # a pose leaves open how far each joint goes
-    times = np.concatenate([[0.0], task.via_times, np.ones(1)[last]]) * T
-    way = np.diff(np.concatenate([task.start[:1], task.via, task.goal[last]]), axis=0)
+    first, last = (slice(0, 1 if pose is None else 0) for pose in task.poses)    # poses leave open how far joints go
+    times = np.concatenate([np.zeros(1)[first], task.via_times, np.ones(1)[last]]) * T
+    way = np.diff(np.concatenate([task.start[first], task.via, task.goal[last]]), axis=0)
     speed = np.abs(way) / np.diff(times)[:, None]
     limit = task.limits.velocity[task.index]
     over = speed - limit

@@ -16,6 +16,7 @@ EACH = 20            # samples per interval of the spline at least
 MOST = 50_000        # samples, in motions of more than 50 s
 MOST_IN_LOOPS = 20_000    # likewise, of more than 20 s
 AT_ONCE = 20_000     # of them
+PASSIVE = "passive_effort"    # of joints without motors, of what is tolerated
 
 
 class Usage(NamedTuple):
@@ -34,7 +35,8 @@ class Certificate(NamedTuple):
 
     @property
     def worst(self) -> float:
-        return max((usage.ratio for usage in self.usage.values()), default=0.0)
+        """Of what more nodes help against."""
+        return max((usage.ratio for name, usage in self.usage.items() if name != PASSIVE), default=0.0)
 
 
 def samples(task: Task, duration: float, rate: float = RATE) -> int:
@@ -65,14 +67,26 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
             continue
         ratio = np.concatenate(found)
         ratio[np.isnan(ratio)] = np.inf    # where loops cannot be closed
-        i, j = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
-        worst = Usage(float(ratio[i, j]), column.labels[j], float(s[i] * motion.duration))
+        driven = np.full(len(column.labels), True)
+        if column.name == "effort" and len(task.passive):
+            driven[task.passive] = False
+            usage[PASSIVE] = _usage(ratio, ~driven, column.labels, s * motion.duration)
+            if not np.isfinite(column.upper[driven]).any():
+                continue
+        worst = _usage(ratio, driven, column.labels, s * motion.duration)
         if column.name not in usage or worst.ratio > usage[column.name].ratio:
             usage[column.name] = worst
-        peaks.append(_peaks(s, ratio, near))
+        peaks.append(_peaks(s, ratio[:, driven], near))
     if isinstance(rows, ClosedRows) and not rows.ended_at(task.postures):
         usage["position"] = Usage(np.inf, task.model.velocity_names[-1], motion.duration)
     return Certificate(usage, np.unique(np.concatenate([np.zeros(0), *peaks])))
+
+
+def _usage(ratio: Array, which: NDArray[np.bool_], labels: tuple[str, ...], times: Array) -> Usage:
+    """The largest of these columns."""
+    some = np.where(which, ratio, -np.inf)
+    i, j = np.unravel_index(int(np.argmax(some)), ratio.shape)
+    return Usage(float(some[i, j]), labels[j], float(times[i]))
 
 
 def ratio_to_limits(values: Array, lower: Array, upper: Array) -> Array:

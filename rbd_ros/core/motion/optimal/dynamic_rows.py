@@ -18,6 +18,7 @@ from .task import Task
 
 Array = NDArray[np.float64]
 APART = 2e-3   # rad or m, of the states of those differences: they are exact to some 1e-11
+NEARLY = 0.01  # likewise, where joints have no motor: multipliers of their efforts are large
 MOVED = 0.4    # rad or m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
 
 
@@ -117,7 +118,8 @@ class DynamicRows:
             out[:, n:2 * n] += p[:, :, None] * J[:, :n]
             out[:, :, n:2 * n] += (p[:, :, None] * J[:, :n]).transpose(0, 2, 1)
         if self._curvature is None or self._seen is None or max(
-                np.abs(q - self._seen[0]).max(), 0.1 * np.abs(v - self._seen[1]).max()) > MOVED:
+                np.abs(q - self._seen[0]).max(), 0.1 * np.abs(v - self._seen[1]).max()) > (
+                    NEARLY if len(self.task.passive) else MOVED):
             self._curvature = EffortCurvature(self.model, q, v, a, self.task.wrenches)
             self._seen = q, v
         self._curvature.add(lam, out)

@@ -18,11 +18,11 @@ def minimum_jerk(task: Task, T: float) -> Array:
     """Control points (K, nv) of least ∫jerk² between the ends and through the waypoints."""
     B = task.basis
     nodes = Nodes.of(B, 4 * B.intervals, 4)
-    third = _dense(nodes.interval, nodes.values[:, 3], B.count)
+    third = dense(nodes.interval, nodes.values[:, 3], B.count)
     H = third.T @ (nodes.weight[:, None] * third)
     at, way = B.values(task.via_times, 0)
     m = B.end_derivatives
-    rows = np.concatenate([np.eye(B.count)[:m], _dense(at, way[:, 0], B.count), np.eye(B.count)[B.count - m:]])
+    rows = np.concatenate([np.eye(B.count)[:m], dense(at, way[:, 0], B.count), np.eye(B.count)[B.count - m:]])
     first, last = task.ends(T)
     values = np.concatenate([first, task.via, last])
     k = len(rows)
@@ -40,7 +40,8 @@ def minimum_jerk(task: Task, T: float) -> Array:
     return control
 
 
-def _dense(interval: NDArray[np.int64], values: Array, count: int) -> Array:
+def dense(interval: NDArray[np.int64], values: Array, count: int) -> Array:
+    """Basis values (N, degree + 1) as rows of all control points (N, count)."""
     out = np.zeros((len(values), count))
     for row, i, value in zip(out, interval, values, strict=True):
         row[i:i + len(value)] = value

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import barrier
-from .newton_step import newton_step
+from .newton_step import newton_step, tangent_step
 from .linearised import Linear, Values
 from .problem import Problem
 
@@ -31,7 +31,10 @@ SMALL = 1e-2              # of the first guess: a cost below it asks for no smal
 NEAR = 30.0               # times µ: a residual below it lets µ fall
 FALL, FALL_POWER = 0.2, 1.2
 PENALTY, LARGEST_PENALTY = 100.0, 1e6
-EQUATION_PENALTY = 1e3
+EQUATION_PENALTY = 1e3    # of waypoints and poses, which hold; of efforts that are 0,
+BENT = 0.1                # of the units of these: below it, curvature counts
+LEAST_RANK = 1e-12        # of their normal matrix
+DEARER = 3.0              # times their largest multiplier
 NEWTON_BARRIER = 1e-4     # curvature is looked at below this µ,
 PATIENCE = 8              # or after so many iterations without a fall of µ
 ARMIJO, HALVINGS = 1e-4, 25
@@ -99,6 +102,7 @@ class _Search:
         if before is not None:    # no more than before for new rows that are not kept: else they push with all of ρ
             self.y = np.minimum(self.y, max(2.0 * float(before.y.max(initial=0.0)), 10.0 * self.mu))
         self.nu = np.zeros(len(self.at.equations))
+        self.price = EQUATION_PENALTY
         self.damping, self.count, self.stalled, self.since = 0.0, 0, 0, 0
         self.residual, self.violation, self.gap = np.inf, float(self.at.rows.max(initial=-1.0)), np.inf
         self.linear: Linear
@@ -112,7 +116,7 @@ class _Search:
     def look(self) -> None:
         """Derivatives, and how far the conditions of an optimum are from being met."""
         self.linear = self.problem.linear(self.x)
-        self.A = self.problem.equation_columns(self.linear)
+        self.A = self.problem.equations.columns(self.linear)
         slope = self.problem.gradient(self.linear, self.y) + self.A @ self.nu
         self.stationarity = float(np.abs(slope).max(initial=0.0))
         self.equations = float(np.abs(self.at.equations).max(initial=0.0))
@@ -181,7 +185,9 @@ class _Search:
         dx, self.nu, self.damping = found
         moved = np.empty_like(y)
         alpha = barrier.step_lengths(e, s, y, w, D, self.problem.along(self.linear, dx), self.mu, self.rho, moved)
-        slope = float(gradient @ dx) - EQUATION_PENALTY * float(np.abs(self.at.equations).sum())
+        if len(self.problem.task.passive):
+            self.price = DEARER * max(float(np.abs(self.nu).max()), 1.0)
+        slope = float(gradient @ dx) - self.price * float(np.abs(self.at.equations).sum())
         self.y = moved
         self.count += 1
         self.since += 1
@@ -196,7 +202,10 @@ class _Search:
                 damping: float) -> tuple[Array, Array, float] | None:
         """dx, multipliers of the equations, damping; by Newton's matrix near the optimum, where it is convex enough."""
         problem, at = self.problem, self.linear
-        curvature = problem.curvature(at, y) if self.mu < NEWTON_BARRIER or self.since > PATIENCE else None
+        if len(problem.task.passive):
+            bent = problem.curvature(at, y, self.nu) if self.equations < BENT else None
+            return tangent_step(problem.step_matrix(at, D, self.nu, bent, y), gradient, self.A, equations, damping)
+        curvature = problem.curvature(at, y, self.nu) if self.mu < NEWTON_BARRIER or self.since > PATIENCE else None
         if curvature is not None:
             step = newton_step(problem.step_matrix(at, D, self.nu, curvature, y), gradient, self.A, equations, damping,
                                MOST_DAMPING)
@@ -207,19 +216,30 @@ class _Search:
 
     def _search(self, dx: Array, alpha: float, slope: float) -> bool:
         """Go to the first of x + α dx, α halved, that lowers the merit function enough; False if none does."""
-        merit = _merit(self.at, self.slack)
+        merit = self._merit(self.at, self.slack)
         rounding = 1e-13 * max(1.0, abs(merit))
         for _ in range(HALVINGS):
-            trial = self.problem.restored(self.x + alpha * dx)
-            values = self.problem.values(trial)
+            trial, values = self._restored(self.x + alpha * dx)
             if np.isfinite(values.cost):
                 slack = best_slack(values.rows, self.mu, self.rho)
-                if _merit(values, slack) <= merit + ARMIJO * alpha * min(slope, 0.0) + rounding:
+                if self._merit(values, slack) <= merit + ARMIJO * alpha * min(slope, 0.0) + rounding:
                     self.x, self.at, self.slack = trial, values, slack
                     return True
             alpha *= 0.5
         return False
 
+    def _restored(self, x: Array) -> tuple[Array, Values]:
+        """x moved to where equations hold, or nearly, and the values there."""
+        x = self.problem.equations.restored(x)
+        values = self.problem.values(x)
+        if not len(self.problem.task.passive) or not np.isfinite(values.equations).all() or not len(values.equations):
+            return x, values
+        G = self.A.T @ self.A
+        G[np.diag_indices(len(G))] += LEAST_RANK * float(np.trace(G))
+        moved = x - self.A @ np.linalg.solve(G, values.equations)    # else steps become short
+        there = self.problem.values(moved)
+        better = np.isfinite(there.cost) and np.abs(there.equations).sum() < np.abs(values.equations).sum()
+        return (moved, there) if better else (x, values)
 
-def _merit(at: Values, slack: Slack) -> float:
-    return at.cost + slack.merit + EQUATION_PENALTY * float(np.abs(at.equations).sum())
+    def _merit(self, at: Values, slack: Slack) -> float:
+        return at.cost + slack.merit + self.price * float(np.abs(at.equations).sum())

@@ -36,4 +36,4 @@ class Linear:
     u: Array
     beta: Array
     T: float
-    goal: Array    # the last control point
+    ends: Array    # the first and the last control point (2, nv)

@@ -10,6 +10,8 @@ Array = NDArray[np.float64]
 LEAST = 1e-13       # damping, of the median of the diagonal
 FIRST = 1e-8        # where the least is not enough
 MOST = 1e12
+DEPENDENT = 1e-10   # of the largest: equations that say nothing new
+FLAT = 1e-12        # of the largest: eigenvalues that count as none
 
 
 def newton_step(step: Step, gradient: Array, A: Array, equations: Array, damping: float,
@@ -55,3 +57,31 @@ def _bordered(factor: Array, border: Array, corner: Array, A_tail: Array, gradie
         return None
     tail = np.linalg.lstsq(S, right, rcond=1e-14)[0]
     return np.concatenate([solved[:, k] - solved[:, :k] @ tail, tail])
+
+
+def tangent_step(step: Step, gradient: Array, A: Array, equations: Array,
+                 damping: float) -> tuple[Array, Array, float] | None:
+    """As `newton_step`, for many equations: on their tangent, where negative eigenvalues of the
+    matrix count as positive ones, so that dx is a descent there. None where numbers are not finite.
+    """
+    from scipy.linalg import qr, solve_triangular
+
+    n, m = step.band.shape[1], len(step.corner)
+    H = np.zeros((n + m, n + m))
+    for d in range(len(step.band)):
+        row = np.arange(n - d)
+        H[row + d, row] = H[row, row + d] = step.band[d, :n - d]
+    H[:n, n:], H[n:, :n], H[n:, n:] = step.border, step.border.T, step.corner
+    if not (np.isfinite(H).all() and np.isfinite(A).all()):
+        return None
+    Q, R, order = qr(A, pivoting=True)
+    size = np.abs(np.diagonal(R))
+    rank = int(np.sum(size > DEPENDENT * size.max(initial=0.0)))
+    Y, Z, R = Q[:, :rank], Q[:, rank:], R[:rank, :rank]
+    dx = Y @ solve_triangular(R, -equations[order[:rank]], trans="T", check_finite=False)
+    values, ways = np.linalg.eigh(Z.T @ H @ Z)
+    values = np.abs(values) + (FLAT + damping) * np.abs(values).max(initial=1e-300)
+    dx += Z @ (ways @ ((ways.T @ (Z.T @ (-gradient - H @ dx))) / values))
+    nu = np.zeros(len(equations))
+    nu[order[:rank]] = solve_triangular(R, Y.T @ (-gradient - H @ dx), check_finite=False)
+    return (dx, nu, 0.1 * damping) if np.isfinite(nu).all() and np.isfinite(dx).all() else None

@@ -40,13 +40,20 @@ class Nodes:
         return cls(s, weight, interval, np.ascontiguousarray(values))
 
 
-def folded(basis: Basis, interval: NDArray[np.int64], values: Array) -> Array:
-    """Basis values in which the first of the last points that are alike where a motion ends at rest stands for all."""
+def folded(basis: Basis, interval: NDArray[np.int64], values: Array, last: bool) -> Array:
+    """Basis values in which the innermost of the points that are alike where a motion rests, at its start or (last)
+    its end, stands for all of them.
+    """
     out = values.copy()
     for k in range(1, basis.end_derivatives):
-        at = basis.count - basis.end_derivatives + k - interval
-        for node in np.flatnonzero(at <= basis.degree):
-            out[node, :, at[node] - k] += out[node, :, at[node]]
+        if last:
+            at = basis.count - basis.end_derivatives + k - interval
+            inward = -k
+        else:
+            at = basis.end_derivatives - 1 - k - interval
+            inward = k
+        for node in np.flatnonzero((at >= 0) & (at <= basis.degree)):
+            out[node, :, at[node] + inward] += out[node, :, at[node]]
             out[node, :, at[node]] = 0.0
     return out
 
@@ -64,3 +71,12 @@ def _even_weights(count: int) -> Array:
         if weights.min() > 0.2 / count:
             return weights
     return even
+
+
+def apart(s: Array, least: float) -> Array:
+    """Ascending numbers without those that follow another too closely."""
+    kept: list[float] = []
+    for value in s.tolist():
+        if not kept or value - kept[-1] > least:
+            kept.append(value)
+    return np.array(kept)

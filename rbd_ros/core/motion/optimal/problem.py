@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .dynamic_rows import ClosedRows, rows_of
+from .equations import Equations
 from .linearised import Linear, Step, Values
 from .nodes import Nodes, folded
 from .node_sums import (
@@ -20,7 +21,6 @@ from .task import Task
 
 Array = NDArray[np.float64]
 _NONE = np.zeros((0, 0, 0))
-STIFF = 100.0    # of equations, times the median of the diagonal
 
 
 class Problem:
@@ -32,9 +32,10 @@ class Problem:
         self.nz = self.nv * self.orders
         self.dynamics = rows_of(task)
         self.dense = self.dynamics.count
-        self.first = task.basis.end_derivatives
-        # a goal that is a pose: the last point is free, and stands for all of those that rest there
-        self.end = task.basis.count - self.first + (task.pose is not None)
+        self.held = task.basis.end_derivatives
+        # an end that is a pose: one of the points that rest there is free, and stands for all of them
+        self.first = self.held - (task.poses[0] is not None)
+        self.end = task.basis.count - self.held + (task.poses[1] is not None)
         self.free = (self.end - self.first) * self.nv
         self.free_duration = task.free_duration
         self.size = self.free + self.free_duration
@@ -45,11 +46,11 @@ class Problem:
         self._up, self._low = upper.reshape(-1)[self._upper], lower.reshape(-1)[self._lower]
         self._last = np.empty(0), np.empty((0, 0)), np.empty((0, 0)), _NONE    # of the latest values: x, h, z, beta
         self._fixed_ends = None if self.free_duration else task.ends(task.duration)
-        self._at, self._way = task.basis.values(task.via_times, 0)
         self._values = nodes.values
-        if task.pose is not None:
-            self._values, self._way = (folded(task.basis, interval, values) for interval, values in (
-                (nodes.interval, nodes.values), (self._at, self._way)))
+        for end, pose in enumerate(task.poses):
+            if pose is not None:
+                self._values = folded(task.basis, nodes.interval, self._values, bool(end))
+        self.equations = Equations(task, nodes, self.first, self.free)
         self._beta = self._in_time(task.duration)    # for the present duration
 
     # ---- motions
@@ -58,7 +59,9 @@ class Problem:
         """All control points (K, nv)."""
         first, last = self._fixed_ends or self.task.ends(self.duration(x))
         free = x[:self.free].reshape(-1, self.nv)
-        return np.concatenate([first, free, np.tile(free[-1], (self.first - 1, 1)) if self.task.pose else last])
+        rest = np.ones((self.held - 1, 1))
+        return np.concatenate([rest * free[0] if self.task.poses[0] else first, free,
+                               rest * free[-1] if self.task.poses[1] else last])
 
     def duration(self, x: Array) -> float:
         return float(x[-1]) if self.free_duration else self.task.duration
@@ -98,7 +101,8 @@ class Problem:
         self._last = x, h, z, beta
         if not np.isfinite(total):
             return Values(np.inf, np.empty(0), np.empty(0))
-        return Values(T * (total + self.task.omega_duration) / self.unit, self._rows(h, T), self._equations(control))
+        return Values(T * (total + self.task.omega_duration) / self.unit, self._rows(h, T),
+                      self.equations.values(control, h))
 
     def _cost(self, h: Array, T: float) -> float:
         used = self.omega > 0.0
@@ -113,12 +117,6 @@ class Problem:
             low, high = self.task.durations
             out[count:] = low / T - 1.0, T / high - 1.0 if np.isfinite(high) else -1.0
         return out
-
-    def _equations(self, control: Array) -> Array:
-        windows = control[self._at[:, None] + np.arange(self.task.basis.degree + 1)]
-        passed = (np.matmul(self._way, windows)[:, 0] - self.task.via).reshape(-1)
-        pose = self.task.pose
-        return passed if pose is None else np.concatenate([passed, pose.equations(self.task.model, control[-1])])
 
     # ---- derivatives
 
@@ -135,9 +133,9 @@ class Problem:
         if self.free_duration:
             moved = np.zeros((self.task.basis.count, self.nv))
             first, last = self.task.ends_by_duration(T)
-            moved[:self.first], moved[len(moved) - self.first:] = first, last
+            moved[:self.held], moved[len(moved) - self.held:] = first, last
             u = self._summed(moved, beta) - np.repeat(np.arange(self.orders), self.nv) * z / T
-        return Linear(J, h, z, u, beta, T, control[-1])
+        return Linear(J, h, z, u, beta, T, control[[0, -1]])
 
     def gradient(self, at: Linear, y: Array) -> Array:
         """Gradient of cost + yᵀ rows by x; y as the rows."""
@@ -149,10 +147,12 @@ class Problem:
             out[-1] = by_T + float(np.sum(nz_slope * at.u))
         return out
 
-    def _coefficients(self, at: Linear, y: Array) -> tuple[Array, float]:
-        """∂(cost + yᵀ rows) by the scaled columns (N, columns), and by T itself."""
+    def _coefficients(self, at: Linear, y: Array, nu: Array | None = None) -> tuple[Array, float]:
+        """∂(cost + yᵀ rows) by the scaled columns (N, columns), and by T itself; nuᵀ efforts that are 0 besides."""
         c = np.empty_like(at.h)
         column_slopes(at.h, self._factors(at), self.omega, y, self._upper, self._lower, c)
+        if nu is not None:
+            self.equations.slopes(nu, c)
         by_T = 0.0
         if self.free_duration:
             low, high = self.task.durations
@@ -169,15 +169,15 @@ class Problem:
         """What ω h² is weighed with at the nodes, twice (N,)."""
         return (2.0 * at.T / self.unit) * self.nodes.weight
 
-    def curvature(self, at: Linear, y: Array) -> Array | None:
-        """Second derivatives of the columns by the states, weighed as in cost + yᵀ rows: (N, nz, nz); None where they
-        are not known.
+    def curvature(self, at: Linear, y: Array, nu: Array | None = None) -> Array | None:
+        """Second derivatives of the columns by the states, weighed as in cost + yᵀ rows + nuᵀ equations: (N, nz, nz);
+        None where they are not known.
         """
         if isinstance(self.dynamics, ClosedRows):
             return None
         out = np.zeros((len(at.z), self.nz, self.nz))
         if self.dense:
-            c = self._coefficients(at, y)[0][:, :self.dense] / self.task.scale[:self.dense]
+            c = self._coefficients(at, y, nu)[0][:, :self.dense] / self.task.scale[:self.dense]
             self.dynamics.add_curvature(at.z, at.J * self.task.scale[:self.dense, None], c, out)
         return out
 
@@ -194,49 +194,19 @@ class Problem:
         band = np.empty((width, self.free))
         normal_matrix(at.J, dense, diagonal, _NONE if curvature is None else curvature, at.beta, self.nodes.interval,
                       self.first, band)
-        if len(self._at):
-            self._stiffen(band)
-        if self.task.pose is not None and nu is not None and nu.any():
-            self._bend(band, self.task.pose.curvature(self.task.model, at.goal, nu[len(nu) - self.task.pose.size:]),
-                       curvature is None)
+        self.equations.stiffen(band)
+        if nu is not None:
+            self.equations.bend(band, at, nu, curvature is None)
         band = band[:min(width, self.free)]
         m = int(self.free_duration)
         border, corner = np.zeros((self.free, m)), np.zeros((m, m))
         if m:
-            column, corner[0, 0] = self._by_duration(at, D, dense, diagonal, curvature, y)
+            column, corner[0, 0] = self._by_duration(at, D, dense, diagonal, curvature, y, nu)
             border[:, 0] = column
         return Step(band, border, corner)
 
-    def _bend(self, band: Array, C: Array, convex: bool) -> None:
-        """Add the curvature C (nv, nv) of the goal's equations, or its convex part."""
-        if convex:
-            size, way = np.linalg.eigh(C)
-            C = (way * np.maximum(size, 0.0)) @ way.T
-        for d in range(self.nv):
-            band[d, self.free - self.nv:self.free - d] += np.diagonal(C, -d)
-
-    def restored(self, x: Array) -> Array:
-        """x with the goal's posture moved to where its pose is reached; other equations are linear."""
-        pose = self.task.pose
-        if pose is None or not np.isfinite(x).all():
-            return x
-        out = x.copy()
-        goal = slice(self.free - self.nv, self.free)
-        out[goal] = pose.reached(self.task.model, x[goal])
-        return out
-
-    def _stiffen(self, band: Array) -> None:
-        """Add A Aᵀ of the equations to the band: nothing on their tangent, but elsewhere it makes it definite."""
-        nv, count = self.nv, self.free // self.nv
-        unit = STIFF * float(np.median(band[0]))
-        for at, way in zip(self._at - self.first, self._way[:, 0], strict=True):
-            for c in range(len(way)):
-                for d in range(len(way) - c):
-                    if at + c >= 0 and at + c + d < count:
-                        band[d * nv, (at + c) * nv:(at + c + 1) * nv] += unit * way[c] * way[c + d]
-
     def _by_duration(self, at: Linear, D: Array, dense: Array, diagonal: Array, curvature: Array | None,
-                     y: Array | None) -> tuple[Array, float]:
+                     y: Array | None, nu: Array | None) -> tuple[Array, float]:
         """The matrix's column of the duration, by control points, and its corner."""
         Wu = diagonal * at.u
         if self.dense:
@@ -252,7 +222,7 @@ class Problem:
         else:
             Wu += np.matmul(curvature, at.u[:, :, None])[:, :, 0]
             d = np.repeat(np.arange(self.orders), self.nv)
-            slope = self._to_states(at, self._coefficients(at, y)[0])
+            slope = self._to_states(at, self._coefficients(at, y, nu)[0])
             node = Wu + objective - slope * d / at.T
             corner += np.sum(at.u * (Wu + 2.0 * objective)) + np.sum(slope * (d * (d + 1) / at.T**2 * at.z))
         column = np.empty(self.free)
@@ -271,23 +241,4 @@ class Problem:
             low, high = self.task.durations
             out[count:] = np.array([-low / at.T**2, 1.0 / high if np.isfinite(high) else 0.0]) * dx[-1]
         row_changes(at.J, dz, self.task.scale, self._upper, self._lower, out[:count])
-        return out
-
-    def equation_columns(self, at: Linear) -> Array:
-        """Transposed derivatives of the equations (size, m)."""
-        m, pose = len(self._at) * self.nv, self.task.pose
-        out = np.zeros((self.size, m + (0 if pose is None else pose.size)))
-        if pose is not None:
-            out[self.free - self.nv:self.free, m:] = pose.jacobian(self.task.model, at.goal).T
-        if not m:
-            return out
-        full = np.zeros((self.task.basis.count, len(self._at)))
-        for w, i in enumerate(self._at):
-            full[i:i + self.task.basis.degree + 1, w] = self._way[w, 0]
-        inner = full[self.first:self.end]
-        eye = np.eye(self.nv)
-        out[:self.free, :m] = (inner[:, None, :, None] * eye[None, :, None, :]).reshape(self.free, m)
-        if self.free_duration:
-            first, last = self.task.ends_by_duration(at.T)
-            out[-1, :m] = (full[:self.first].T @ first + full[len(full) - self.first:].T @ last).reshape(-1)
         return out

@@ -1,8 +1,8 @@
 """What is asked of a motion, checked once: ends, waypoints, duration, objective, limits."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,26 +11,20 @@ from numpy.typing import NDArray
 
 from ...actuation.friction import Friction
 from ...dynamics.inverse import inverse_dynamics
-from ...errors import RbdError, shown, unknown_name
 from ...model.robot_model import RobotModel
-from ...model.scalars import positive
 from ..closed.closed_chain import ClosedChain
 from ..places.body_goal import BodyGoal
 from ..places.plane_limit import Planes
 from ..splines import Basis
-from ..trajectory import Reference
 from .limits import CheckedLimits
+from .nodes import Nodes
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 STATE = ("position", "velocity", "acceleration", "jerk")    # columns of a node's state, by derivative
-WEIGHED = ("effort", "power", "effort_rate", "velocity", "acceleration", "jerk", "duration")
 MARGIN = 1e-3      # of each limit, kept free between nodes
 CLEAR = 1e-4       # m, likewise, before planes
 ROUNDING = 1e-9    # of a limit
-SLOWEST = 1e3      # s; and FASTEST: bounds of a free duration
-FASTEST = 1e-3
-SHORTEST, LONGEST = 1e-6, 1e6    # s, of a given one
 
 
 class Column(NamedTuple):
@@ -66,12 +60,21 @@ class Task:
     postures: Array | None = None    # of a closed chain: q (2 + W, nq) of ends and waypoints
     planes: Planes | None = None
     compliance: Array | None = None  # of springs between motors and joints (nv,), rad/(N m), 0 where rigid
-    pose: BodyGoal | None = None     # where the motion ends, at rest; `goal` is a first guess then
+    passive: Index = field(default_factory=lambda: np.zeros(0, dtype=np.int64))    # coordinates without motors, in an
+    # open chain; their limit of effort is what is tolerated between the points where it is 0
+    tolerated: float = 0.0           # of a unit of their efforts: that limit
+    # where the motion starts and ends, at rest; `start` or `goal` is a first guess then
+    poses: tuple[BodyGoal | None, BodyGoal | None] = (None, None)
 
     @property
     def size(self) -> int:
         """n, of coordinates that splines have."""
         return self.model.nv if self.chain is None else self.chain.size
+
+    @cached_property
+    def postures_given(self) -> tuple[str, ...]:
+        """Which of "start" and "goal" are no poses."""
+        return tuple(name for name, pose in zip(("start", "goal"), self.poses, strict=True) if pose is None)
 
     @cached_property
     def index(self) -> Index:
@@ -96,7 +99,7 @@ class Task:
 
     @cached_property
     def uses_effort(self) -> bool:
-        return self._uses("effort") or self.uses_power or self.uses_rate    # which are made of it
+        return self._uses("effort") or self.uses_power or self.uses_rate or len(self.passive) > 0    # made of it
 
     @cached_property
     def uses_power(self) -> bool:
@@ -157,6 +160,12 @@ class Task:
             return np.full(self.model.nv, -np.inf), np.full(self.model.nv, np.inf)
         return self.limits.of(name)
 
+    def nodes(self, count: int, more: Array | None = None) -> Nodes:
+        """At least `count` nodes, `more` (M,), and those where efforts of joints without motors are 0."""
+        given = [] if more is None else [more]
+        return Nodes.of(self.basis, count, self.orders, np.concatenate(
+            [*given, self.basis.collocation if len(self.passive) else np.zeros(0)]))
+
     @cached_property
     def omega(self) -> Array:
         """Weights of the squared scaled columns."""
@@ -169,8 +178,9 @@ class Task:
     @cached_property
     def end_columns(self) -> dict[str, Array]:
         """Values (2 or more, nv) that the ends and waypoints have whatever the motion is, by quantity."""
-        ends = (self.start, self.goal) if self.pose is None else (self.start,)
-        known = [np.stack([end[d] for end in ends]) for d in range(len(self.start))]
+        ends = {"start": self.start, "goal": self.goal}
+        known = [np.array([ends[name][d] for name in self.postures_given]).reshape(-1, self.size)
+                 for d in range(len(self.start))]
         nothing = np.zeros((0, self.model.nv))
         if self.chain is None:
             tau = self.friction.effort(known[1]) + inverse_dynamics(
@@ -198,6 +208,8 @@ class Task:
                 ends = ends[:, [names.index(label) for label in labels]]
             low.append(np.maximum(lower, np.minimum(lower + margin, ends.min(axis=0, initial=np.inf))))
             high.append(np.minimum(upper, np.maximum(upper - margin, ends.max(axis=0, initial=-np.inf))))
+            if name == "effort":    # no limit: an equation
+                low[-1][self.passive], high[-1][self.passive] = -np.inf, np.inf
         shape = (len(s), len(self.scale))
         return (np.broadcast_to(np.concatenate(low) / self.scale, shape),
                 np.broadcast_to(np.concatenate(high) / self.scale, shape))
@@ -210,85 +222,3 @@ class Task:
         """Their derivatives by T."""
         k = np.arange(len(self.start))[:, None] / T
         return self.basis.end(self.start * k, T, False), self.basis.end(self.goal * k, T, True)
-
-
-def end_state(model: RobotModel, value: Any, name: str, derivatives: int, size: int | None = None) -> Array:
-    """Rows q, v, a, … (derivatives, nv, or size) of an end: positions alone are at rest, a `Reference` has more."""
-    given = list(value) if isinstance(value, Reference) else [value]
-    size = size or model.nv
-    rows = np.zeros((derivatives, size))
-    for k, part in enumerate(given[:derivatives]):
-        if part is None:
-            continue
-        try:
-            array = np.asarray(part, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise RbdError(f"{name}: expected positions ({size},) or a Reference, got {shown(value)}") from None
-        if array.shape != (size,) or not np.isfinite(array).all():
-            raise RbdError(f"{name}: {STATE[k]} must be {size} finite numbers, joints "
-                           f"{', '.join(model.joint_names[:12])}; got {shown(part)}")
-        rows[k] = array
-    return rows
-
-
-def checked_objective(model: RobotModel, objective: Any) -> dict[str, Array]:
-    """Weights (nv,) by name from a name, or from names to weights (a number or (nv,))."""
-    given = {objective: 1.0} if isinstance(objective, str) else objective
-    if not isinstance(given, Mapping) or not given:
-        raise RbdError(f"objective: expected one of {', '.join(WEIGHED)}, or a dictionary of their weights, "
-                       f"got {shown(objective)}")
-    found = {}
-    for name, weight in given.items():
-        if name not in WEIGHED:
-            raise unknown_name("objective", name, WEIGHED)
-        try:
-            array = np.array(np.broadcast_to(np.asarray(weight, dtype=np.float64), (model.nv,)))
-        except (TypeError, ValueError, OverflowError):
-            array = np.full(model.nv, np.nan)
-        if not (np.isfinite(array).all() and array.min() >= 0.0):
-            raise RbdError(f"objective: the weight of {name} must be one number or {model.nv}, finite and not "
-                           f"negative, got {shown(weight)}")
-        if array.any():
-            found[name] = array
-    if not found:
-        raise RbdError("objective: all weights are 0")
-    return found
-
-
-def checked_duration(duration: Any) -> tuple[float | None, tuple[float, float]]:
-    """A fixed duration, or None and its bounds."""
-    if duration is None:
-        return None, (FASTEST, SLOWEST)
-    if isinstance(duration, Sequence) and not isinstance(duration, str):
-        if len(duration) != 2:
-            raise RbdError(f"duration: expected a time, (shortest, longest) or None, got {shown(duration)}")
-        low, high = (_time(x) for x in duration)
-        if not low < high:
-            raise RbdError(f"duration: the shortest, {low:g} s, is not below the longest, {high:g} s")
-        return None, (low, high)
-    fixed = _time(duration)
-    return fixed, (fixed, fixed)
-
-
-def _time(value: Any) -> float:
-    time = positive(value, "duration", "time")
-    if not SHORTEST <= time <= LONGEST:
-        raise RbdError(f"duration must be between {SHORTEST:g} and {LONGEST:g} s, got {time:g}")
-    return time
-
-
-def checked_waypoints(model: RobotModel, waypoints: Any, size: int | None = None) -> tuple[Array, Array]:
-    """Fractions of the duration (W,) and positions (W, nv), or of this size, from pairs of them."""
-    times, points = [], []
-    if not isinstance(waypoints, Iterable) or isinstance(waypoints, str | bytes | Mapping):
-        raise RbdError(f"waypoints: expected pairs (fraction of the duration, q), got {shown(waypoints)}")
-    for i, pair in enumerate(waypoints):
-        try:
-            time, q = pair
-            times.append(float(time))
-        except (TypeError, ValueError, OverflowError):
-            raise RbdError(f"waypoints[{i}]: expected (fraction of the duration, q), got {shown(pair)}") from None
-        points.append(end_state(model, q, f"waypoints[{i}]", 1, size)[0])
-    if not all(a < b for a, b in zip([0.0, *times], [*times, 1.0], strict=True)):
-        raise RbdError(f"waypoints: the fractions of the duration must increase between 0 and 1, got {shown(times)}")
-    return np.array(times), np.array(points).reshape(-1, size or model.nv)

@@ -1,4 +1,4 @@
-"""A pose of a body as the end of a motion: its equations, and a posture to begin with."""
+"""A pose of a body as start or end of a motion: its equations, and a posture to begin with."""
 from __future__ import annotations
 
 import time
@@ -18,7 +18,7 @@ RESTORATIONS, RESTORED = 6, 1e-12
 RESTARTS, STEPS = 30, 60
 ENOUGH = 3          # postures found, of which the nearest is taken
 REACHED = 1e-9      # m, rad
-HELD = 1e-5         # m, rad: at the end of a motion
+HELD = 1e-5         # m, rad: at an end of a motion
 STEP = 1e-6         # rad, m
 LONGEST = 0.3       # rad, m: step
 DAMPING = 1e-4
@@ -83,7 +83,8 @@ class BodyGoal:
             q = q - np.linalg.lstsq(self.jacobian(model, q), c, rcond=1e-8)[0]
         return q
 
-    def posture(self, model: RobotModel, start: Array, lower: Array, upper: Array, until: float = np.inf) -> Array:
+    def posture(self, model: RobotModel, start: Array, lower: Array, upper: Array, until: float = np.inf,
+                name: str = "goal") -> Array:
         """A posture (nv,) there within limits, of some the nearest to `start`; `RbdError` where none is found until
         then (`time.perf_counter`).
         """
@@ -109,7 +110,7 @@ class BodyGoal:
             if len(found) >= ENOUGH or time.perf_counter() > until:
                 break
         if not found:
-            raise RbdError(f"goal: no posture within the position limits was found that brings '{self.body}' to "
+            raise RbdError(f"{name}: no posture within the position limits was found that brings '{self.body}' to "
                            f"{np.array2string(np.asarray(self.position), precision=4)}; the best is off by {best:.3g}")
         return min(found, key=lambda q: float(np.abs(q - start).max()))
 

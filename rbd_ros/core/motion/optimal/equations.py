@@ -1,0 +1,123 @@
+"""What a motion must meet exactly: waypoints, linear in the control points, ends that are poses of bodies, and no
+effort of joints without motors, at as many points as the splines leave free (collocation).
+"""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .linearised import Linear
+from .nodes import Nodes, folded
+from .task import Task
+
+Array = NDArray[np.float64]
+STIFF = 100.0    # of waypoints, times the median of the diagonal
+
+
+class Equations:
+    """c = 0: waypoints, poses, efforts; `size` of them."""
+
+    def __init__(self, task: Task, nodes: Nodes, first: int, free: int) -> None:
+        """first: of the free control points; free: how many unknowns are theirs."""
+        self.task, self.first, self.free = task, first, free
+        n = self.nv = task.size
+        self._at, self._way = task.basis.values(task.via_times, 0)
+        self._passed = len(self._at) * n
+        self.size = self._passed
+        self._poses = []    # with their equations, their unknowns, and the place of the end, 0 or 1
+        for end, pose in enumerate(task.poses):
+            if pose is not None:
+                unknowns = slice(free - n, free) if end else slice(0, n)
+                self._poses.append((pose, slice(self.size, self.size + pose.size), unknowns, end))
+                self.size += pose.size
+                self._way = folded(task.basis, self._at, self._way, bool(end))
+        self._interval = nodes.interval
+        self._efforts = slice(self.size, self.size)
+        if len(task.passive):
+            where = np.searchsorted(nodes.s, task.basis.collocation)
+            self._cells = where[:, None], task.passive[None]    # of columns at nodes
+            self.size += len(where) * len(task.passive)
+            self._efforts = slice(self._efforts.start, self.size)
+
+    def values(self, control: Array, h: Array) -> Array:
+        """c (size,) of control points, and scaled columns h at the nodes."""
+        windows = control[self._at[:, None] + np.arange(self.task.basis.degree + 1)]
+        out = np.empty(self.size)
+        out[:self._passed] = (np.matmul(self._way, windows)[:, 0] - self.task.via).reshape(-1)
+        for pose, rows, _, end in self._poses:
+            out[rows] = pose.equations(self.task.model, control[-end])
+        if len(self.task.passive):
+            out[self._efforts] = self.task.tolerated * h[self._cells].reshape(-1)
+        return out
+
+    def columns(self, at: Linear) -> Array:
+        """Transposed derivatives by the unknowns (unknowns, size)."""
+        m, B = self._passed, self.task.basis
+        out = np.zeros((self.free + self.task.free_duration, self.size))
+        for pose, rows, unknowns, end in self._poses:
+            out[unknowns, rows] = pose.jacobian(self.task.model, at.ends[end]).T
+        if len(self.task.passive):
+            self._effort_columns(at, out[:, self._efforts])
+        if not m:
+            return out
+        full = np.zeros((B.count, len(self._at)))
+        for w, i in enumerate(self._at):
+            full[i:i + B.degree + 1, w] = self._way[w, 0]
+        inner = full[self.first:self.first + self.free // self.nv]
+        eye = np.eye(self.nv)
+        out[:self.free, :m] = (inner[:, None, :, None] * eye[None, :, None, :]).reshape(self.free, m)
+        if self.task.free_duration:
+            first, last = self.task.ends_by_duration(at.T)
+            out[-1, :m] = (full[:len(first)].T @ first + full[len(full) - len(last):].T @ last).reshape(-1)
+        return out
+
+    def _effort_columns(self, at: Linear, out: Array) -> None:
+        nodes = self._cells[0][:, 0]
+        J = self.task.tolerated * at.J[self._cells]    # (C, P, nz)
+        C, P, _ = J.shape
+        beta = at.beta[nodes]
+        by_points = np.einsum("cpdj,cda->cajp", J.reshape(C, P, -1, self.nv), beta)
+        count = self.free // self.nv
+        for c, i in enumerate(self._interval[nodes] - self.first):
+            a = slice(max(0, -i), min(by_points.shape[1], count - i))
+            out[(i + a.start) * self.nv:(i + a.stop) * self.nv, c * P:(c + 1) * P] = by_points[c, a].reshape(-1, P)
+        if self.task.free_duration:
+            out[-1] = np.matmul(J, at.u[nodes, :, None]).reshape(-1)
+
+    def slopes(self, nu: Array, out: Array) -> None:
+        """Add the slopes of nuᵀ c by the scaled columns to out (N, columns)."""
+        if len(self.task.passive):
+            out[self._cells] += self.task.tolerated * nu[self._efforts].reshape(-1, len(self.task.passive))
+
+    def restored(self, x: Array) -> Array:
+        """x with postures of poses moved to where these are reached; other equations are linear."""
+        if not self._poses or not np.isfinite(x).all():
+            return x
+        out = x.copy()
+        for pose, _, unknowns, _ in self._poses:
+            out[unknowns] = pose.reached(self.task.model, x[unknowns])
+        return out
+
+    def stiffen(self, band: Array) -> None:
+        """Add A Aᵀ of the waypoints to the band: nothing on their tangent, but elsewhere it makes it definite."""
+        if not self._passed or len(self.task.passive):    # whose step is one on the tangent, anyway
+            return
+        nv, count = self.nv, self.free // self.nv
+        unit = STIFF * float(np.median(band[0]))
+        for at, way in zip(self._at - self.first, self._way[:, 0], strict=True):
+            for c in range(len(way)):
+                for d in range(len(way) - c):
+                    if at + c >= 0 and at + c + d < count:
+                        band[d * nv, (at + c) * nv:(at + c + 1) * nv] += unit * way[c] * way[c + d]
+
+    def bend(self, band: Array, at: Linear, nu: Array, convex: bool) -> None:
+        """Add the curvature of the poses, with multipliers nu, or its convex part."""
+        for pose, rows, unknowns, end in self._poses:
+            if not nu[rows].any():
+                continue
+            C = pose.curvature(self.task.model, at.ends[end], nu[rows])
+            if convex:
+                size, way = np.linalg.eigh(C)
+                C = (way * np.maximum(size, 0.0)) @ way.T
+            for d in range(self.nv):
+                band[d, unknowns.start:unknowns.stop - d] += np.diagonal(C, -d)
