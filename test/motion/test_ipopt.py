@@ -11,7 +11,7 @@ import rbd_ros as rbd
 from benchmark.motion import problems
 from rbd_ros.core.motion.optimal.asked import asked
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
-from rbd_ros.core.motion.optimal.interior_point import solve
+from rbd_ros.core.motion.interior_point.search import solve
 from rbd_ros.core.motion.optimal.nodes import Nodes
 from rbd_ros.core.motion.optimal.problem import Problem
 from rbd_ros.core.motion.optimal.task import MARGIN

@@ -12,10 +12,10 @@ import rbd_ros as rbd
 from rbd_ros.core.actuation.friction import Friction
 from rbd_ros.core.motion.optimal.curvature import EffortCurvature
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
-from rbd_ros.core.motion.optimal.interior_point import best_slack
-from rbd_ros.core.motion.optimal.newton_step import newton_step
+from rbd_ros.core.motion.interior_point.search import best_slack
+from rbd_ros.core.motion.interior_point.newton_step import newton_step
 from rbd_ros.core.motion.optimal.nodes import Nodes
-from rbd_ros.core.motion.optimal.linearised import Step
+from rbd_ros.core.motion.interior_point.linearised import Step
 from rbd_ros.core.motion.optimal.problem import Problem
 from rbd_ros.core.motion.optimal.checked import checked_objective
 from rbd_ros.core.motion.optimal.task import Task

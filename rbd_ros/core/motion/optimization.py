@@ -22,7 +22,7 @@ from .closed.closed_motion import ClosedMotion
 from .optimal.asked import asked, check_way
 from .optimal.certificate import PASSIVE, Certificate, Usage, certify, samples
 from .optimal.first_guess import first_duration, minimum_jerk
-from .optimal.interior_point import STOPPED, Solution, Stop, solve
+from .interior_point.search import STOPPED, Solution, Stop, solve
 from .optimal.limits import MotionLimits
 from .optimal.nodes import apart
 from .optimal.passive import finer

@@ -11,7 +11,7 @@ from ...core.actuation.friction import friction_effort
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
-from ...core.motion.optimal.interior_point import STOPPED
+from ...core.motion.interior_point.search import STOPPED
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.optimization import OptimalMotion, Progress, optimize_motion
 from ..service.naming import Coordinates

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...dynamics.constrained.forward import constrained_forward_dynamics
 from ...dynamics.constrained.hybrid import constrained_hybrid_dynamics
-from ...dynamics.constrained.inverse import _pseudoinverse, _weights, constrained_inverse_dynamics
+from ...dynamics.constrained.inverse import _per_actuated, _pseudoinverse, constrained_inverse_dynamics
 from ...dynamics.constrained.values import evaluate
 from ...dynamics.hybrid import prescribed_mask
 from ...errors import RbdError
-from ...model.constraints import ConstraintSet
+from ...model.constraints import ConstraintSet, bound_to
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from .forward import sought
@@ -61,6 +61,7 @@ def constrained_forward_dynamics_directional(
     depend, constraints included: O(n) + O(m³). tangent as in `forward_dynamics_directional`. At any state, off the
     manifold too: the constraints are asked of the accelerations only. Not for a `UserConstraint`.
     """
+    bound_to(model, constraints)    # says what is none
     found = case(model, tangent, q=q, v=v, tau=tau)
     q, v, tau = found.inputs
     result = constrained_forward_dynamics(model, constraints, q, v, tau, external_wrenches=external_wrenches)
@@ -78,6 +79,7 @@ def constrained_hybrid_dynamics_directional(
     `constrained_forward_dynamics_directional`; of the tangent's `a` and `tau` what is given counts.
     """
     mask = prescribed_mask(model, prescribed)
+    bound_to(model, constraints)    # says what is none
     found = case(model, tangent, q=q, v=v, a=a, tau=tau)
     q, v, a, tau = found.inputs
     result = constrained_hybrid_dynamics(model, constraints, q, v, a, tau, mask, external_wrenches=external_wrenches)
@@ -95,9 +97,11 @@ def constrained_inverse_dynamics_directional(
     mechanism, that keep A a + Ȧq̇ = 0, it is the derivative of the efforts. Not for a `UserConstraint`.
     """
     mask = prescribed_mask(model, actuated)
+    bound_to(model, constraints)    # says what is none
     found = case(model, tangent, q=q, v=v, a=a)
     if passive_effort is not None:
-        found = case(model, tangent, q=q, v=v, a=a, passive_effort=passive_effort)
+        bound_to(model, constraints)    # says what is none
+    found = case(model, tangent, q=q, v=v, a=a, passive_effort=passive_effort)
     q, v, a = found.inputs[:3]
     result = constrained_inverse_dynamics(
         model, constraints, q, v, a, mask, minimize, weights, found.inputs[3] if passive_effort is not None else None,
@@ -117,7 +121,7 @@ def constrained_inverse_dynamics_directional(
     lam = _times(inverse, (rest - states.changes[:, 3])[..., ~mask])
     if minimize == "effort":
         # A_a W τ_a = A_p ν, differentiated where the passive efforts leave λ free
-        w = _weights(model, weights, mask)
+        w = _per_actuated(model, weights, mask, "weights", 1.0, lambda x: x > 0.0, "positive numbers")
         weighted = np.zeros_like(np.atleast_2d(a))
         weighted[..., mask] = w * np.atleast_2d(result.effort)[..., mask]
         nu = _times(np.swapaxes(inverse, -1, -2), _times(A[..., mask], weighted[..., mask]))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .linearised import Linear
+from ..interior_point.linearised import Linear
 from .nodes import Nodes, folded
 from .task import Task
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .dynamic_rows import ClosedRows, rows_of
 from .equations import Equations
-from .linearised import Linear, Step, Values
+from ..interior_point.linearised import Linear, Step, Values
 from .nodes import Nodes, folded
 from .node_sums import (
     column_slopes, column_weights, limit_rows, row_changes, scaled_columns, state_slopes, states_of,

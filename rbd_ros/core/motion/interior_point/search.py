@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from . import barrier
 from .newton_step import newton_step, tangent_step
 from .linearised import Linear, Values
-from .problem import Problem
+from ..optimal.problem import Problem
 
 Array = NDArray[np.float64]
 Stop = Callable[[int, float, float], bool]    # of the iteration's number, cost and largest row: whether to end there
