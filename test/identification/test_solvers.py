@@ -50,3 +50,11 @@ def test_without_clarabel_it_is_said(monkeypatch):
         rbd.identify(model, recording, solver="semidefinite")
     with pytest.raises(rbd.RbdError, match="unknown solver"):
         rbd.identify(model, recording, solver="simplex")
+
+
+def test_a_fit_near_singular_bodies_that_takes_hundreds_of_steps():
+    """It ends, instead of saying that the recording is of another robot."""
+    model = rbd.sample("iiwa")
+    truth = perturbed(model, 158)
+    found = rbd.identify(model, record(truth, periodic(model, 8, periods=3), 158))
+    assert found.residual.overall - found.residual.overall_unconstrained < 3e-3

@@ -18,7 +18,7 @@ from .linear_fit import Rows
 from .unknowns import Unknowns
 
 Array = NDArray[np.float64]
-MOST = 300           # steps at one weight of the divergence
+MOST = 3000          # steps at one weight of the divergence
 LESS = 0.1           # which is lowered by this factor
 DONE = 1e-7          # half the decrease that a step promises, in units of the cost: standard deviations squared
 SHORTEST = 1e-12     # of a step, as a share
