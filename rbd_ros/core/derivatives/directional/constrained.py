@@ -100,8 +100,7 @@ def constrained_inverse_dynamics_directional(
     bound_to(model, constraints)    # says what is none
     found = case(model, tangent, q=q, v=v, a=a)
     if passive_effort is not None:
-        bound_to(model, constraints)    # says what is none
-    found = case(model, tangent, q=q, v=v, a=a, passive_effort=passive_effort)
+        found = case(model, tangent, q=q, v=v, a=a, passive_effort=passive_effort)
     q, v, a = found.inputs[:3]
     result = constrained_inverse_dynamics(
         model, constraints, q, v, a, mask, minimize, weights, found.inputs[3] if passive_effort is not None else None,
