@@ -174,3 +174,15 @@ def test_what_a_new_load_takes_is_done_before_the_controller_has_it(monkeypatch)
     made.apply(settings)
     answer(made)
     assert made.sensed(1.0) is not None
+
+
+def test_forces_of_loops_beyond_numbers_are_not_shown(monkeypatch):
+    model = rbd.sample("five_bar")
+    robot = Plant(model, SimulatorSettings.from_values(
+        {"constraints_file": "five_bar", "wrench_joints": ["tip"]}, model))
+    robot.advance(1)
+    assert robot.sensed() is not None
+    forces = robot.constraint_forces()
+    monkeypatch.setattr(robot, "constraint_forces", lambda: forces._replace(force=np.full(3, 1.7e308)))
+    with np.errstate(all="ignore"):
+        assert robot.sensed() is None

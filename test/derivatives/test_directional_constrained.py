@@ -232,7 +232,8 @@ def test_what_is_no_constraint_set_is_named_by_all():
     model, constraints = loop_tree(["revolute"] * 8)
     zero, every = np.zeros(model.nv), np.ones(model.nv, dtype=bool)
     for call in (lambda c: rbd.constrained_forward_dynamics_directional(model, c, zero, zero, zero, rbd.Tangent()),
-                 lambda c: rbd.constrained_inverse_dynamics_directional(model, c, zero, zero, zero, every, rbd.Tangent()),
+                 lambda c: rbd.constrained_inverse_dynamics_directional(model, c, zero, zero, zero, every,
+                                                                        rbd.Tangent()),
                  lambda c: rbd.constrained_hybrid_dynamics_directional(model, c, zero, zero, zero, zero, every,
                                                                        rbd.Tangent())):
         with pytest.raises(rbd.RbdError, match="ConstraintSet"):
