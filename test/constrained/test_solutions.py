@@ -201,3 +201,25 @@ def test_misuse(change, message):
     for s in ([1.0, 2.0], "x", [np.nan]):
         with pytest.raises(rbd.RbdError, match="s: expected"):
             solutions.at(s)
+
+
+def test_limits_of_no_effort_at_all():
+    """Nothing is actuated or prescribed: there is nothing to limit, and the limits make no difference."""
+    model, constraints, _ = closed("five_bar")
+    states = [x[:3] for x in consistent_states("five_bar", 3)]
+    none = np.zeros(model.nv, dtype=bool)
+    for q, v, a, tau in (states, [x[0] for x in states]):
+        free, limited = (rbd.constrained_hybrid_dynamics(
+            model, constraints, q, v, a, tau, none, minimize="effort", effort_limit=limit)
+            for limit in (None, np.ones(model.nv)))
+        for part, expected in zip(limited, free, strict=True):
+            np.testing.assert_allclose(part, expected)
+
+
+@pytest.mark.parametrize("weight", [np.inf, np.nan, 0.0, -1.0])
+def test_weights_that_are_none(weight):
+    model, constraints, _ = closed("five_bar")
+    q, v, a, _ = (x[0] for x in consistent_states("five_bar", 3))
+    with pytest.raises(rbd.RbdError, match="weights: expected"):
+        rbd.constrained_inverse_dynamics(model, constraints, q, v, a, np.ones(model.nv, dtype=bool), "effort",
+                                         weights=np.full(model.nv, weight))

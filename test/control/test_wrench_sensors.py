@@ -157,3 +157,32 @@ def test_a_load_is_in_it():
     answer(made)
     loaded = with_payloads(MODEL, {"hand": payload(2.0, [0.1, 0.0, 0.05], np.zeros((3, 3)))})
     np.testing.assert_allclose(made.sensed(1.0), -rbd.joint_wrenches(loaded, Q, V, 0.0 * A_REF)[links()], rtol=1e-12)
+
+
+def test_what_a_new_load_takes_is_done_before_the_controller_has_it(monkeypatch):
+    """Settings are made while the torque goes on; a state after them must not wait for milliseconds."""
+    from rbd_ros.core.dynamics.bodies import link_tree as module
+
+    made = controller()
+    values = {"wrench_joints": list(ALL), "ramp_in": 0.0, "payload.body": "hand", "payload.mass": 2.0}
+    settings = FeedforwardSettings.from_values(values, MODEL)
+
+    def late(model):
+        raise AssertionError("a table of the model's links in the control loop")
+
+    monkeypatch.setattr(module, "_made", late)
+    made.apply(settings)
+    answer(made)
+    assert made.sensed(1.0) is not None
+
+
+def test_forces_of_loops_beyond_numbers_are_not_shown(monkeypatch):
+    model = rbd.sample("five_bar")
+    robot = Plant(model, SimulatorSettings.from_values(
+        {"constraints_file": "five_bar", "wrench_joints": ["tip"]}, model))
+    robot.advance(1)
+    assert robot.sensed() is not None
+    forces = robot.constraint_forces()
+    monkeypatch.setattr(robot, "constraint_forces", lambda: forces._replace(force=np.full(3, 1.7e308)))
+    with np.errstate(all="ignore"):
+        assert robot.sensed() is None

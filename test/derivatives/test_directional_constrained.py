@@ -214,6 +214,32 @@ def test_along_states_it_is_the_full_derivative(name):
         assert_close(part, expected, 1e-8)
 
 
+@pytest.mark.parametrize("minimize", ["multipliers", "effort"])
+def test_passive_efforts_are_zero_unless_they_are_given(minimize):
+    model, constraints, _ = closed("five_bar")
+    q, v, a, _ = (x[:2] for x in consistent_states("five_bar"))
+    driven = np.arange(model.nv) > 0
+    tangent = rbd.Tangent(q=np.ones(model.nv), gravity=[0.3, 0.0, 1.0], tau=np.arange(model.nv))
+    for state in ((q, v, a), (q[0], v[0], a[0])):
+        left_out, zero = (rbd.constrained_inverse_dynamics_directional(
+            model, constraints, *state, driven, tangent, minimize, passive_effort=passive)
+            for passive in (None, np.zeros(model.nv)))
+        for part, expected in zip(left_out, zero, strict=True):
+            np.testing.assert_array_equal(part, expected)
+
+
+def test_what_is_no_constraint_set_is_named_by_all():
+    model, constraints = loop_tree(["revolute"] * 8)
+    zero, every = np.zeros(model.nv), np.ones(model.nv, dtype=bool)
+    for call in (lambda c: rbd.constrained_forward_dynamics_directional(model, c, zero, zero, zero, rbd.Tangent()),
+                 lambda c: rbd.constrained_inverse_dynamics_directional(model, c, zero, zero, zero, every,
+                                                                        rbd.Tangent()),
+                 lambda c: rbd.constrained_hybrid_dynamics_directional(model, c, zero, zero, zero, zero, every,
+                                                                       rbd.Tangent())):
+        with pytest.raises(rbd.RbdError, match="ConstraintSet"):
+            call(constraints.constraints)
+
+
 def test_what_is_wrong_is_named():
     model, constraints = loop_tree(["revolute"] * 8)
     zero = np.zeros(model.nv)

@@ -11,7 +11,7 @@ import rbd_ros as rbd
 pytestmark = pytest.mark.usefixtures("each_control_loop")
 
 NAMES, Q = ["shoulder", "elbow"], np.array([0.3, -0.7])
-# Loaded at the start of the process: laws and inputs fail for references beyond 1 and 2 rad.
+# Loaded at the start of the process: laws and inputs fail for references beyond 1 and 2 rad, sensors always.
 BROKEN = """
 import os
 import sys
@@ -32,7 +32,10 @@ def broken_input(self, now, stamp, names, position, *others):
         raise KeyError("a defect of the input")
     return on_reference(self, now, stamp, names, position, *others)
 
-Controller.command, Controller.on_reference = broken_command, broken_input
+def broken_sensor(self, now):
+    raise KeyError("a defect of the sensor")
+
+Controller.command, Controller.on_reference, Controller.sensed = broken_command, broken_input, broken_sensor
 """
 
 
@@ -53,6 +56,26 @@ def test_defects_stop_the_robot_and_not_the_process(tmp_path, private_domain):
                 assert "stopped by a defect" in process.output() and words in process.output()
                 peer.send_reference(NAMES, Q)
                 assert peer.call(Trigger, "feedforward/reset", Trigger.Request()).success
+        assert process.end() == 0
+    finally:
+        process.kill()
+
+
+def test_a_sensor_that_fails_takes_no_torque_off_the_robot(tmp_path, private_domain):
+    (tmp_path / "sitecustomize.py").write_text(BROKEN)
+    process = NodeProcess(tmp_path, "feedforward", python_path=tmp_path, ramp_in=0.0, state_timeout=10.0,
+                          robot_description_file=str(rbd.sample_path("two_link")), gains__kp=20.0, reference_timeout=0,
+                          wrench_joints=["elbow"])
+    try:
+        with Peer() as peer:
+            peer.spin_until(lambda: peer.diagnostics.get("mode") == "running", "motion",
+                            lambda: (peer.send_reference(NAMES, Q + 0.1), peer.send_state(NAMES, Q, [0.0, 0.0])))
+            for _ in range(5):
+                wanted = rbd.gravity_effort(rbd.sample("two_link"), Q + 0.1) + 20.0 * 0.1
+                np.testing.assert_allclose(peer.answer(NAMES, Q, [0.0, 0.0]).effort, wanted, rtol=0, atol=1e-9)
+            assert peer.diagnostics["mode"] == "running" and int(peer.diagnostics["cycles"]) > 0
+            assert "a defect of the sensor" in process.output()
+            assert "stopped by a defect" not in process.output()
         assert process.end() == 0
     finally:
         process.kill()

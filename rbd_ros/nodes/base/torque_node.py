@@ -14,6 +14,7 @@ Topics (relative names):
 from __future__ import annotations
 
 import time
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -58,6 +59,7 @@ class TorqueNode(ModelNode, ABC):
         self._stamp = (0, 0)    # of the last joint state: s, ns
         self._transit = Transit()
         self._outputs: list[Output] = []
+        self._late: list[Output] = []
         self._states: Any = None
         self._heard: Any = None
         self._watches = False    # whether the watchdog has its say
@@ -84,7 +86,9 @@ class TorqueNode(ModelNode, ABC):
         return []
 
     def late_outputs(self, settings: TorqueSettings) -> list[Output]:
-        """Publishers of the subclass of what may wait until all receivers have the torque."""
+        """Publishers of the subclass of what follows the torque that answers a joint state. Nothing of the torque waits
+        for them, and what is wrong with them is logged only.
+        """
         return []
 
     def create_inputs(self) -> None:
@@ -106,9 +110,10 @@ class TorqueNode(ModelNode, ABC):
             self.get_logger().warning(f"no limit for the effort of {', '.join(settings.unlimited)}: neither the robot "
                                       "description nor 'effort_limits.maximum' has one")
         self._outputs = [self.effort_output(settings), *self.further_outputs(settings),
-                         *make_outputs(self, model, settings, values), *self.late_outputs(settings)]
+                         *make_outputs(self, model, settings, values)]
+        self._late = self.late_outputs(settings)
         self._handover = make_handover(self, values)
-        self.undo += [each.destroy for each in (*self._outputs, self._handover) if each is not None]
+        self.undo += [each.destroy for each in (*self._outputs, *self._late, self._handover) if each is not None]
         self.create_inputs()
         states = self._states = JointStateInputs(self, values, lambda: self.controller.statistics.period,
                                                  self._on_malformed, self._on_watchdog)
@@ -122,7 +127,7 @@ class TorqueNode(ModelNode, ABC):
 
     def tear_down(self) -> None:
         self._stops.tear_down()
-        self._outputs = []
+        self._outputs, self._late = [], []
         self.controller = self._states = self._heard = self._handover = None
 
     def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
@@ -241,6 +246,8 @@ class TorqueNode(ModelNode, ABC):
             self.seldom.error("problem", f"publishing the safe effort: {command.problem}")
         self._compare_gravity()
         controller.statistics.published(max(time.time_ns() - received, 0) * 1e-9 if received else 0.0)
+        if self._late:
+            self._publish_late(command)
 
     def _compare_gravity(self) -> None:
         """Say, twice per activation, whether robot and model agree about gravity."""
@@ -254,6 +261,13 @@ class TorqueNode(ModelNode, ABC):
         if command is not None:
             for output in self._outputs:
                 output.publish(self._stamp, self.controller.state.q, self.controller.state.v, command)
+
+    def _publish_late(self, command: Command) -> None:
+        try:
+            for output in self._late:
+                output.publish(self._stamp, self.controller.state.q, self.controller.state.v, command)
+        except Exception:    # no reason to take the torque off the robot
+            self.seldom.error("late", f"an output beside the torque failed:\n{traceback.format_exc()}")
 
     def _on_watchdog(self) -> None:
         # After a long callback a fresh state may wait behind a timer.

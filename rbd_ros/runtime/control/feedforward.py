@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.dynamics.bodies.link_tree import link_tree
 from ...core.model.robot_model import RobotModel
 from ...core.motion.trajectory import Reference
 from ..friction_terms import FrictionTerms, friction_rows
@@ -53,7 +54,10 @@ class FeedforwardSettings(FollowingSettings):
             feedforward=values["feedforward"], friction=FrictionTerms.from_values(values),
             compensates=values["robot_compensates"])
         sensors = wrench_sensors(values["wrench_joints"], model)
-        return FeedforwardSettings(law=law, sensors=sensors, **FollowingSettings.fields_from(values, model))
+        settings = FeedforwardSettings(law=law, sensors=sensors, **FollowingSettings.fields_from(values, model))
+        if sensors:    # what a new model takes at first, some ms, is not for the thread that computes torque
+            link_tree(settings.model)
+        return settings
 
 
 class FeedforwardLaws(FollowingLaws):

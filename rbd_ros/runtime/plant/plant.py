@@ -224,7 +224,10 @@ class Plant:
             forces = self.constraint_forces()
             if forces is None:
                 return None
-            held = constraint_wrenches(model, settings.constraints, q, forces.force)
+            try:
+                held = constraint_wrenches(model, settings.constraints, q, forces.force)
+            except RbdError:    # beyond numbers
+                return None
             wrenches = held if wrenches is None else held + wrenches
         return readings(model, settings.sensors, q, v, a, wrenches)
 

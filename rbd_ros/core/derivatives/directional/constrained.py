@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...dynamics.constrained.forward import constrained_forward_dynamics
 from ...dynamics.constrained.hybrid import constrained_hybrid_dynamics
-from ...dynamics.constrained.inverse import _per_actuated, _pseudoinverse, constrained_inverse_dynamics
+from ...dynamics.constrained.inverse import _per_actuated, _pseudoinverse, constrained_inverse_dynamics, positive
 from ...dynamics.constrained.values import evaluate
 from ...dynamics.hybrid import prescribed_mask
 from ...errors import RbdError
@@ -59,7 +59,8 @@ def constrained_forward_dynamics_directional(
         external_wrenches: Any = None) -> ConstrainedForwardDirectional:
     """∂/∂p of `constrained_forward_dynamics`, whose arguments and errors these are, by a scalar p on which anything may
     depend, constraints included: O(n) + O(m³). tangent as in `forward_dynamics_directional`. At any state, off the
-    manifold too: the constraints are asked of the accelerations only. Not for a `UserConstraint`.
+    manifold too: the constraints are asked of the accelerations only. Not for constraints given by
+    functions (`UserConstraint`, `NonholonomicConstraint`).
     """
     bound_to(model, constraints)    # says what is none
     found = case(model, tangent, q=q, v=v, tau=tau)
@@ -94,14 +95,14 @@ def constrained_inverse_dynamics_directional(
         external_wrenches: Any = None, check_acceleration: bool = True) -> ConstrainedInverseDirectional:
     """∂/∂p of `constrained_inverse_dynamics`, whose arguments and errors these are, for any number of actuators; the
     tangent's `tau` is that of `passive_effort`. q, v and a are independent of each other: along motions of the
-    mechanism, that keep A a + Ȧq̇ = 0, it is the derivative of the efforts. Not for a `UserConstraint`.
+    mechanism, that keep A a + Ȧq̇ = 0, it is the derivative of the efforts. Not for constraints given by
+    functions (`UserConstraint`, `NonholonomicConstraint`).
     """
     mask = prescribed_mask(model, actuated)
     bound_to(model, constraints)    # says what is none
     found = case(model, tangent, q=q, v=v, a=a)
     if passive_effort is not None:
-        bound_to(model, constraints)    # says what is none
-    found = case(model, tangent, q=q, v=v, a=a, passive_effort=passive_effort)
+        found = case(model, tangent, q=q, v=v, a=a, passive_effort=passive_effort)
     q, v, a = found.inputs[:3]
     result = constrained_inverse_dynamics(
         model, constraints, q, v, a, mask, minimize, weights, found.inputs[3] if passive_effort is not None else None,
@@ -121,7 +122,7 @@ def constrained_inverse_dynamics_directional(
     lam = _times(inverse, (rest - states.changes[:, 3])[..., ~mask])
     if minimize == "effort":
         # A_a W τ_a = A_p ν, differentiated where the passive efforts leave λ free
-        w = _per_actuated(model, weights, mask, "weights", 1.0, lambda x: x > 0.0, "positive numbers")
+        w = _per_actuated(model, weights, mask, "weights", 1.0, positive, "positive numbers")
         weighted = np.zeros_like(np.atleast_2d(a))
         weighted[..., mask] = w * np.atleast_2d(result.effort)[..., mask]
         nu = _times(np.swapaxes(inverse, -1, -2), _times(A[..., mask], weighted[..., mask]))

@@ -78,7 +78,8 @@ def row_changes(model: RobotModel, constraints: ConstraintSet, tangents: Tangent
     """As the entry, of states whose arrays have a batch axis."""
     bound = bound_to(model, constraints)
     if bound.users:
-        raise RbdError("derivatives of constrained dynamics: a UserConstraint does not tell how its A and gamma change")
+        raise RbdError("derivatives of constrained dynamics: functions of a UserConstraint or "
+                       "NonholonomicConstraint do not tell how they change")
     count, states = tangents.count, len(q)
     start, changes = np.array(model._block), np.zeros((count, len(model._block)))
     if len(tangents.records):

@@ -39,9 +39,10 @@ def constraint_wrenches(model: RobotModel, constraints: ConstraintSet, q: ArrayL
     """What constraints with these multipliers (m,) or (N, m) exert on the links (nb, 6) or (N, nb, 6), moment first, in
     the links' frames, about their origins: `Σ Jᵀ W = Aᵀ λ`.
 
-    Loop closures act on successor and predecessor with opposite wrenches, contacts on their link. Couplings and user
-    constraints are efforts at joints, which bodies feel as efforts of motors: they exert nothing here. As
-    `external_wrenches`, the result turns functions of trees into those of closed mechanisms.
+    Loop closures act on successor and predecessor with opposite wrenches, contacts on their link. Couplings, user and
+    nonholonomic constraints are efforts at joints, which bodies feel as efforts of motors: they exert nothing here
+    (of a wheel or blade it is not known where it touches what). As `external_wrenches`, the result turns functions of
+    trees into those of closed mechanisms.
     """
     size = bound_to(model, constraints).size
     given = states(model, positions={"q": q})

@@ -94,7 +94,7 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     p = particular(model, constraints, q, v, a, actuated, passive_effort, external_wrenches, check_acceleration)
     lam = p.multipliers
     if minimize == "effort":
-        root = np.sqrt(_per_actuated(model, weights, p.mask, "weights", 1.0, lambda x: x > 0.0, "positive numbers"))
+        root = np.sqrt(_per_actuated(model, weights, p.mask, "weights", 1.0, positive, "positive numbers"))
         wanted = _per_actuated(model, preferred_effort, p.mask, "preferred_effort", 0.0, np.isfinite, "numbers",
                                p.given.batch)
         start = p.reference[..., p.mask] - _times(p.A_a, lam)
@@ -150,6 +150,8 @@ def particular(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: A
 def _within(model: RobotModel, p: Particular, start: Array, root: Array, wanted: Array, limit: Array) -> Array:
     """What to add to the multipliers (m,) or (N, m), so that efforts are the least within the limits."""
     out = np.zeros_like(p.multipliers)
+    if not limit.size:
+        return out
     flat = [x.reshape(-1, *x.shape[x.ndim - axes:]) for x, axes in ((p.A_a, 2), (p.null, 2), (start, 1), (out, 1))]
     each = np.broadcast_to(wanted, start.shape).reshape(flat[2].shape)
     zero = RANK_TOLERANCE * root.max(initial=0.0) * p.scale.reshape(-1)
@@ -207,6 +209,10 @@ def _per_actuated(model: RobotModel, value: ArrayLike | None, mask: NDArray[np.b
         raise RbdError(f"{name}: expected ({model.nv},) or ({count},) {kind}, one per coordinate or per "
                        f"actuated one, got {shown(value)}")
     return array
+
+
+def positive(x: Array) -> Any:
+    return (x > 0.0) & np.isfinite(x)
 
 
 def _check_consistent(model: RobotModel, constraints: ConstraintSet, f_ddot: Array, A: Array, a: Array) -> None:
