@@ -54,8 +54,8 @@ private:
 };
 
 // hold = g(q) - damping v, and with a reference track = ID(reference) + stiffness (position error)
-// + damping (velocity error). The output is hold + weight (track - hold), within the effort limits; the weight goes from
-// 0 to 1 and back within `ramp` seconds, so that the torque does not step where references begin and end.
+// + damping (velocity error). The output is hold + weight (track - hold), within the effort limits; the weight goes
+// from 0 to 1 and back within `ramp` seconds, so that the torque does not step where references begin and end.
 class TorqueLaw
 {
 public:
