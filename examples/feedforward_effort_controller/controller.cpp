@@ -53,12 +53,15 @@ public:
   CallbackReturn on_activate(const rclcpp_lifecycle::State &) override
   {
     law_.reset();
+    age_ = Age{};
     references_.writeFromNonRT(Received{});
     return CallbackReturn::SUCCESS;
   }
 
-  return_type update(const rclcpp::Time & time, const rclcpp::Duration & period) override
+  return_type update(const rclcpp::Time &, const rclcpp::Duration & period) override
   {
+    const Received & received = *references_.readFromRT();
+    const bool fresh = age_.within(timeout_, received.number, period.seconds());
     Vector q, v, effort;
     for (std::size_t i = 0; i < kJoints; ++i) {    // in the order asked for: position and velocity of each joint
       const auto position = state_interfaces_[2 * i].get_optional();
@@ -69,8 +72,6 @@ public:
       q[i] = *position;
       v[i] = *velocity;
     }
-    const Received & received = *references_.readFromRT();
-    const bool fresh = received.valid && time.seconds() - received.time < timeout_;
     if (!law_.update(q, v, fresh ? &received.reference : nullptr, period.seconds(), effort)) {
       return return_type::ERROR;    // the manager deactivates this controller and starts its fallback_controllers
     }
@@ -85,8 +86,7 @@ private:
   struct Received
   {
     Reference reference{};
-    double time = 0.0;    // s, of the clock of updates
-    bool valid = false;
+    std::uint64_t number = 0;    // of this reference; 0: none
   };
 
   InterfaceConfiguration interfaces(const std::vector<std::string> & kinds) const
@@ -134,12 +134,13 @@ private:
         get_node()->get_logger(), *get_node()->get_clock(), 1000, "reference dropped: not finite");
       return;
     }
-    received.time = get_node()->now().seconds();
-    received.valid = true;
+    received.number = ++taken_;
     references_.writeFromNonRT(received);
   }
 
   TorqueLaw law_;
+  Age age_;
+  std::uint64_t taken_ = 0;    // references
   double timeout_ = 0.1;
   realtime_tools::RealtimeBuffer<Received> references_;
   rclcpp::Subscription<JointTrajectoryPoint>::SharedPtr subscription_;

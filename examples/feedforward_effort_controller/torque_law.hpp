@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #include "arm.h"
 
@@ -34,9 +35,27 @@ inline bool finite(const Reference & reference)
   return finite(reference.position) && finite(reference.velocity) && finite(reference.acceleration);
 }
 
+// How long ago the last reference came, as the sum of the periods of updates since: the time of an update is not the
+// node's (the controller manager counts from the start of the machine), and a node's may be set back.
+class Age
+{
+public:
+  // Once per update. number: of the last reference, from 1; 0 where none came
+  bool within(double timeout, std::uint64_t number, double period)
+  {
+    age_ = number == number_ ? age_ + period : 0.0;
+    number_ = number;
+    return number != 0 && age_ < timeout;
+  }
+
+private:
+  std::uint64_t number_ = 0;
+  double age_ = 0.0;    // s
+};
+
 // hold = g(q) - damping v, and with a reference track = ID(reference) + stiffness (position error)
-// + damping (velocity error). The output is hold + weight (track - hold), within the effort limits; the weight goes from
-// 0 to 1 and back within `ramp` seconds, so that the torque does not step where references begin and end.
+// + damping (velocity error). The output is hold + weight (track - hold), within the effort limits; the weight goes
+// from 0 to 1 and back within `ramp` seconds, so that the torque does not step where references begin and end.
 class TorqueLaw
 {
 public:

@@ -10,6 +10,7 @@ import pytest
 
 import rbd_ros as rbd
 from rbd_ros.cli.main import main
+from rbd_ros.core.specialize.c_source import c_files
 
 FOLDER = Path(__file__).parents[2] / "examples" / "feedforward_effort_controller"
 # reads per line: whether there is a reference, q, v, its position, velocity, acceleration; a cycle of 0.1 s each
@@ -107,3 +108,26 @@ def test_a_state_that_is_not_finite_gives_no_torque(law):
     found = law([(False, *x[0]), (False, *broken), (True, *unusable)])
     assert found[:, 0].tolist() == [1, 0, 1] and found[2, 1] == 0
     np.testing.assert_array_equal(found[1, 2:], found[0, 2:])
+
+
+def test_a_reference_grows_old_whatever_clock_updates_have(tmp_path):
+    """No time stamps are compared: the node's clock and the controller manager's begin at different times."""
+    if shutil.which("g++") is None:
+        pytest.skip("no compiler")
+    (tmp_path / "arm.h").write_text(c_files(rbd.sample("iiwa"), ["inverse_dynamics", "gravity_effort"], "arm")["arm.h"])
+    (tmp_path / "main.cpp").write_text(r"""
+#include <cstdio>
+#include "torque_law.hpp"
+int main()
+{
+  feedforward_effort_controller::Age age;
+  for (int number : {0, 0, 1, 1, 1, 2, 2, 2, 2, 0, 0, 3}) {
+    std::printf("%d", age.within(0.25, number, 0.1));
+  }
+  return 0;
+}
+""")
+    subprocess.run(["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-I", tmp_path, "-I", FOLDER,
+                    tmp_path / "main.cpp", "-o", tmp_path / "age"], check=True)
+    assert subprocess.run([tmp_path / "age"], check=True, text=True, stdout=subprocess.PIPE).stdout == "001111110001"
+    assert "received.time" not in (FOLDER / "controller.cpp").read_text()

@@ -1,6 +1,7 @@
 """Own code for functions with parameters: Jacobians of links, dynamics for masks, time derivatives to an order."""
 from __future__ import annotations
 
+import dataclasses
 from types import BuiltinFunctionType
 
 import numpy as np
@@ -90,6 +91,19 @@ def test_a_name_is_that_of_this_model():
         for count in (None, 9):
             q, = states(model, "q", count)
             check_equal(rbd.jacobian(model, q, "l1", "world"), rbd.jacobian(fast, q, "l1", "world"), 1e-12)
+
+
+def test_masks_whose_names_read_alike_have_code_of_their_own():
+    """The joints a and b, and the joint "a,b"."""
+    description = rbd.sample("iiwa").description
+    new = dict(zip(rbd.sample("iiwa").joint_names, ["a", "b", "a,b"], strict=False))
+    model = rbd.RobotModel.from_description(dataclasses.replace(description, joints=tuple(
+        dataclasses.replace(joint, name=new.get(joint.name, joint.name)) for joint in description.joints)))
+    fast = rbd.specialize(model)
+    for count in (None, 9):
+        for mask in (["a", "b"], ["a,b"]):
+            given = states(model, "qvvv", count)
+            check_equal(rbd.hybrid_dynamics(model, *given, mask), rbd.hybrid_dynamics(fast, *given, mask), 1e-10)
 
 
 def test_one_state_of_other_kinds():

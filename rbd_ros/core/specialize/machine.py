@@ -66,7 +66,7 @@ def _engine(key: str, text: Callable[[], str]) -> Any:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
-        _engines[hashed] = engine
+        _engines.setdefault(hashed, engine)    # another thread may have made one: its callers have addresses in it
     return _engines[hashed]
 
 
@@ -107,9 +107,10 @@ def _hash(key: str, machine: Any) -> str:
 def _read(path: Path) -> bytes | None:
     try:
         code = path.read_bytes()
-        path.touch()
     except OSError:
         return None
+    with contextlib.suppress(OSError):    # of a cache that somebody else made, and that cannot be written
+        path.touch()
     return code
 
 

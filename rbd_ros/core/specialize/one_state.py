@@ -212,8 +212,7 @@ class _Method(ctypes.Structure):    # PyMethodDef
                 ("doc", ctypes.c_char_p)]
 
 
-# functions, and what CPython reads of them
-_functions: dict[tuple[str, Any], tuple[Callable[..., Any], int, _Method]] = {}
+_functions: dict[tuple[str, Any], tuple[Callable[..., Any], int]] = {}    # and their operations
 
 
 def function_of(key: str, program: Callable[[], Program], sizes: Sequence[int], shapes: Sequence[Shape],
@@ -222,7 +221,7 @@ def function_of(key: str, program: Callable[[], Program], sizes: Sequence[int], 
     arrays of the result, () for a number; result: the tuple that several arrays make.
     """
     if (key, result) in _functions:
-        return _functions[key, result][:2]
+        return _functions[key, result]
     if np.__version__.split(".")[0] not in _NUMPY_VERSIONS:
         raise NoProgram(f"the C API of NumPy {np.__version__} is not known")
     _name_functions()
@@ -232,8 +231,9 @@ def function_of(key: str, program: Callable[[], Program], sizes: Sequence[int], 
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)(
         ("PyCFunction_NewEx", ctypes.pythonapi))
     function: Callable[..., Any] = make(ctypes.addressof(method), self, None)
-    _functions[key, result] = function, operations, method    # which has to live as long
-    return function, operations
+    # CPython reads it until the function is gone, which at the end of a process may be after all of this module
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(method))
+    return _functions.setdefault((key, result), (function, operations))
 
 
 def _name_functions() -> None:

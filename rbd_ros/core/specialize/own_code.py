@@ -211,10 +211,12 @@ class Calls:
         return code
 
     def _key(self, parameters: Parameters) -> str:
-        """Of all that the code depends on. Parameters name links and joints, so which ones these are belongs to it."""
+        """Of all that the code depends on: parameters as they are, whose text may stand for others, too (a joint named
+        "a,b"). They name links, so which ones these are belongs to it.
+        """
         model = self._own.model
-        names = (model.body_names, model.velocity_names) if self._family else ()
-        return f"{key_of_core()} {label(model, self._name, parameters)} {names} {model._block.tobytes().hex()}"
+        names = model.body_names if self._family else ()
+        return f"{key_of_core()} {self._name} {parameters} {names} {model._block.tobytes().hex()}"
 
     def _without(self, parameters: Parameters, reason: str, below: int) -> None:
         self.made.setdefault(parameters, reason)

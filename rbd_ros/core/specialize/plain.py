@@ -1,6 +1,7 @@
 """Kernels in plain Python beside their compiled selves, with functions put in place of others: to run on symbols."""
 from __future__ import annotations
 
+import threading
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,6 +18,7 @@ class Plain:
         self._instead = dict(instead)
         self._globals: dict[int, dict[str, Any]] = {}    # by the identity of those of the kernels
         self._functions: dict[Any, Any] = {}
+        self._lock = threading.RLock()    # others see globals when all of them are there
 
     def __call__(self, value: Any) -> Any:
         """The plain version of a kernel, or of a module whose kernels are called by `module.name`; else the value."""
@@ -27,11 +29,12 @@ class Plain:
             return value
         if function.__name__ in self._instead:
             return self._instead[function.__name__]
-        found = self._functions.get(function)
-        if found is None:
-            found = self._functions[function] = types.FunctionType(
-                function.__code__, self._globals_of(function), function.__name__, function.__defaults__,
-                function.__closure__)
+        with self._lock:
+            found = self._functions.get(function)
+            if found is None:
+                found = self._functions[function] = types.FunctionType(
+                    function.__code__, self._globals_of(function), function.__name__, function.__defaults__,
+                    function.__closure__)
         return found
 
     def _globals_of(self, function: types.FunctionType) -> dict[str, Any]:
