@@ -8,6 +8,7 @@ import pytest
 from support.recordings import judged, mutilated as worse, periodic, perturbed, record
 
 import rbd_ros as rbd
+from rbd_ros.core.identification.recorded.reading import _arrays
 from rbd_ros.core.identification.recorded.signals import low_pass, prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
@@ -212,3 +213,33 @@ def test_mutilated_recordings_end_in_a_clear_error_or_a_result_that_says_what_wa
 def test_wrong_input_is_a_clear_error(given, words):
     with pytest.raises(rbd.RbdError, match=words):
         given()
+
+
+class TestEffortsOfAnotherTopic:
+    """`_arrays` of joint states at 100 Hz that have efforts of their own, and of another topic."""
+
+    STATES = tuple((0.01 * k, {"a": (np.sin(0.01 * k), 0.0, 7.0)}) for k in range(500))
+
+    @staticmethod
+    def efforts(kept=lambda k: True, name="a", later=0.0):
+        return [(0.01 * k + later, {name: (0.0, 0.0, 0.03 * k)}) for k in range(500) if kept(k)]
+
+    def read(self, efforts):
+        return _arrays(self.STATES, efforts, "bag", "/joint_states", "/efforts")
+
+    def test_no_gap_is_bridged(self):
+        found = self.read(self.efforts(lambda k: not 100 < k < 300))["tau"][:, 0]
+        at = np.arange(500)
+        assert np.array_equal(np.isnan(found), (at > 100) & (at < 300))
+        np.testing.assert_allclose(found[~np.isnan(found)], 0.03 * at[~np.isnan(found)])
+
+    def test_slower_and_wavering_samples_are_no_gaps(self):
+        found = self.read(self.efforts(lambda k: k % 10 == 0 or k == 499))["tau"][:, 0]
+        np.testing.assert_allclose(found, 0.03 * np.arange(500))
+        assert np.isnan(self.read(self.efforts(later=2.0))["tau"][:, 0]).sum() == 200
+
+    @pytest.mark.parametrize("efforts", [[], [(0.01, {"b": (0.0, 0.0, 1.0)})], [(1e6, {"a": (0.0, 0.0, 1.0)})]],
+                             ids=["no message", "other joints", "another time"])
+    def test_a_topic_without_efforts_is_named_and_nothing_taken_in_its_place(self, efforts):
+        with pytest.raises(rbd.RbdError, match="/efforts has no efforts of joints of /joint_states at times"):
+            self.read(efforts)

@@ -16,11 +16,11 @@ from ...errors import RbdError
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
 from .cutoff import chosen_cutoff
+from .reading import GAP, SHORTEST_GAP
 from .recording import Recording
 
 Array = NDArray[np.float64]
 ORDER = 4            # of the Butterworth filter
-GAP = 10.0           # median periods
 SHORTEST = 1.0       # s of a piece
 FEWEST = 50          # samples of a piece
 REST = 2e-3          # rad/s, m/s: slower joints stand still
@@ -154,7 +154,7 @@ def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, l
         clean = clean.part(np.flatnonzero(kept))
     steps = np.diff(clean.t)
     period = float(np.median(steps[steps > 0.0]))
-    gaps = np.flatnonzero(steps > max(GAP * period, 0.02)) + 1
+    gaps = np.flatnonzero(steps > max(GAP * period, SHORTEST_GAP)) + 1
     if len(gaps):
         widest = int(gaps[np.argmax(steps[gaps - 1])])
         notes.append(f"{len(gaps)} gap{'s' * (len(gaps) > 1)} in time, the longest of {steps[widest - 1]:.3g} s at "
