@@ -1,6 +1,8 @@
 """`rbd excite` and `rbd identify`: from a description to a motion, from its recording to a better description."""
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import yaml
@@ -81,6 +83,29 @@ def test_excite_writes_a_trajectory_within_the_limits(tmp_path, capsys):
     for wrong in (["--velocity", "2"], ["--margin", "0.5"], ["--duration", "-1"]):
         assert main(["excite", arm, "-o", str(path), *wrong]) == 1
         assert capsys.readouterr().err.startswith("rbd excite:")
+
+
+CONTINUOUS = """<robot name="turner"><link name="base"/>
+  <link name="arm"><inertial><origin xyz="0.2 0 0"/><mass value="1"/>
+    <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="turn" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/>
+    <limit velocity="2" effort="EFFORT"/></joint></robot>"""
+
+
+@pytest.mark.parametrize("effort", ["20", "0"])
+def test_joints_that_turn_without_end_are_excited_and_what_has_no_limit_is_said(effort, tmp_path, capsys):
+    arm, path = tmp_path / "arm.urdf", tmp_path / "motion.yaml"
+    arm.write_text(CONTINUOUS.replace("EFFORT", effort))
+    assert main(["excite", str(arm), "-o", str(path), "--duration", "4", "--seconds", "0.5"]) == 0
+    said = capsys.readouterr().out
+    points = yaml.safe_load(path.read_text())["points"]
+    for name, field, free in (("position", "positions", True), ("acceleration", "accelerations", True),
+                              ("velocity", "velocities", False), ("effort", None, effort == "0")):
+        told = re.search(rf"{name} +no limit: turn up to ([0-9.]+)", said)
+        assert bool(told) == free, said
+        if told and field:
+            most = max(abs(point[field][0]) for point in points)
+            assert float(told[1]) == pytest.approx(most, rel=0.02)
 
 
 def test_files_for_nodes_and_further_options(recording, tmp_path, capsys):

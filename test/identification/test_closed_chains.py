@@ -130,3 +130,16 @@ def test_what_does_not_close_is_said():
         far = recording.q * 5.0
         rbd.identify(model, rbd.Recording(recording.t, far[:, [0, 3]], tau=recording.tau[:, [0, 3]],
                                           joints=MOTORS["five_bar"]), constraints=constraints)
+
+
+def test_constant_efforts_of_joints_without_motors_count_nowhere():
+    """Neither where they are fitted nor where they are judged."""
+    model = rbd.sample("four_bar")
+    constraints = rbd.sample_constraints("four_bar", model)
+    plain = record_closed(truth_of("four_bar"), constraints, MOTORS["four_bar"], motion_of("four_bar"), noise=0.002)
+    passive = ~np.isin(model.velocity_names, MOTORS["four_bar"])
+    shifted = rbd.Recording(plain.t, plain.q, tau=plain.tau + 5.0 * passive, joints=plain.joints)
+    found = rbd.identify(model, shifted, constraints=constraints, validation=plain, delay=0.0)
+    other = rbd.identify(model, plain, constraints=constraints, validation=shifted, delay=0.0)
+    assert other.residual.overall == pytest.approx(found.residual.overall, rel=1e-9) and other.residual.overall < 0.03
+    assert not any("efforts that are constant" in finding for finding in (*found.findings, *other.findings))

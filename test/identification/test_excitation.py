@@ -127,7 +127,8 @@ def test_trajectories_are_written_as_drivers_take_them(found, tmp_path):
 
 @pytest.mark.parametrize("given, words", [
     ({"duration": 0.0}, "duration"), ({"harmonics": 1}, "harmonics"), ({"seconds": -1.0}, "seconds"),
-    ({"period": "x"}, "period"), ({"limits": rbd.MotionLimits(effort=0.01), "seconds": 0.5}, "no motion within")])
+    ({"period": "x"}, "period"), ({"limits": rbd.MotionLimits(effort=0.01), "seconds": 0.5}, "no motion within"),
+    ({"limits": rbd.MotionLimits(velocity=[1.0, np.inf], effort=[np.inf, np.inf])}, "joint 'elbow' has no limit of")])
 def test_wrong_input_is_a_clear_error(given, words):
     with pytest.raises(rbd.RbdError, match=words):
         rbd.excitation(TWO, **{"duration": 5.0, **given})

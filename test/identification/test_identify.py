@@ -11,6 +11,8 @@ from support.robots import urdf_paths
 
 import rbd_ros as rbd
 from rbd_ros.core.identification.consistency import is_consistent
+from rbd_ros.core.identification.identified import Residuals
+from rbd_ros.core.identification.judging import verdict
 from rbd_ros.core.identification.regressor_columns import parameter_names, parameters_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
@@ -258,3 +260,22 @@ def test_no_description_knows_of_a_load(truth):
     body = IIWA.body_names[-1]
     found = rbd.identify(truth, record(truth, periodic(IIWA, 5, period=5.0, periods=1)), mode="payload", body=body)
     assert not [e for e in found.confidence if e.name.startswith("m") and e.prior != 0.0]
+
+
+def test_the_recording_that_was_fitted_judges_nothing():
+    model = rbd.sample("two_link")
+    recording = record(perturbed(model), periodic(model, period=8.0, periods=1))
+    again = rbd.Recording(recording.t, recording.q, tau=recording.tau, joints=recording.joints)
+    found = rbd.identify(model, recording, validation=again, delay=0.0)
+    assert not found.residual.held_out and found.residual.overall == found.residual.training
+    assert any("this is the recording that was fitted" in finding for finding in found.findings)
+
+
+@pytest.mark.parametrize(("before", "after", "training", "held_out", "words"), [
+    (0.10, 0.12, 0.11, True, "no better than the description"), (0.2, 0.08, 0.02, True, "too short or too poor"),
+    (0.2, 0.08, 0.02, False, ""), (0.2, 0.08, 0.05, True, ""), (0.2, 0.02, 0.001, True, ""),
+    (1e-12, 2e-12, 1e-12, True, ""), (float("nan"), float("nan"), 0.1, True, "")])
+def test_a_result_that_is_not_good_is_not_called_so(before, after, training, held_out, words):
+    each = np.full(7, 0.1)
+    said = verdict(IIWA, Residuals(each, each, each, before, after, after, training, held_out))
+    assert [words in line for line in said] == [True] * bool(words), said

@@ -8,7 +8,9 @@ import pytest
 from support.recordings import judged, mutilated as worse, periodic, perturbed, record
 
 import rbd_ros as rbd
+from rbd_ros.core.identification.recorded.reading import _arrays
 from rbd_ros.core.identification.recorded.signals import low_pass, prepare
+from rbd_ros.core.identification.recorded.whole_turns import unwound
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 MODEL = rbd.sample("two_link")
@@ -212,3 +214,65 @@ def test_mutilated_recordings_end_in_a_clear_error_or_a_result_that_says_what_wa
 def test_wrong_input_is_a_clear_error(given, words):
     with pytest.raises(rbd.RbdError, match=words):
         given()
+
+
+class TestEffortsOfAnotherTopic:
+    """`_arrays` of joint states at 100 Hz that have efforts of their own, and of another topic."""
+
+    STATES = tuple((0.01 * k, {"a": (np.sin(0.01 * k), 0.0, 7.0)}) for k in range(500))
+
+    @staticmethod
+    def efforts(kept=lambda k: True, name="a", later=0.0):
+        return [(0.01 * k + later, {name: (0.0, 0.0, 0.03 * k)}) for k in range(500) if kept(k)]
+
+    def read(self, efforts):
+        return _arrays(self.STATES, efforts, "bag", "/joint_states", "/efforts")
+
+    def test_no_gap_is_bridged(self):
+        found = self.read(self.efforts(lambda k: not 100 < k < 300))["tau"][:, 0]
+        at = np.arange(500)
+        assert np.array_equal(np.isnan(found), (at > 100) & (at < 300))
+        np.testing.assert_allclose(found[~np.isnan(found)], 0.03 * at[~np.isnan(found)])
+
+    def test_slower_and_wavering_samples_are_no_gaps(self):
+        found = self.read(self.efforts(lambda k: k % 10 == 0 or k == 499))["tau"][:, 0]
+        np.testing.assert_allclose(found, 0.03 * np.arange(500))
+        assert np.isnan(self.read(self.efforts(later=2.0))["tau"][:, 0]).sum() == 200
+
+    @pytest.mark.parametrize("efforts", [[], [(0.01, {"b": (0.0, 0.0, 1.0)})], [(1e6, {"a": (0.0, 0.0, 1.0)})]],
+                             ids=["no message", "other joints", "another time"])
+    def test_a_topic_without_efforts_is_named_and_nothing_taken_in_its_place(self, efforts):
+        with pytest.raises(rbd.RbdError, match="/efforts has no efforts of joints of /joint_states at times"):
+            self.read(efforts)
+
+
+def test_angles_that_jump_by_whole_turns_are_one_motion():
+    """Between −π and π, or from 0 to 2π, with a gap in which a joint may have turned: the fit is the same."""
+    motion = periodic(MODEL, period=8.0, periods=1, reach=2.0)
+    plain = record(TRUTH, motion, rate=200.0)
+    kept = (plain.t < 3.0) | (plain.t > 3.5)
+    t, q, tau = plain.t[kept], plain.q[kept], plain.tau[kept]
+    expected = rbd.identify(MODEL, rbd.Recording(t, q, tau=tau, joints=plain.joints), delay=0.0)
+    assert not any("whole turns" in finding for finding in expected.findings)
+    for least in (-np.pi, 0.0):
+        turned = rbd.Recording(t, (q - least) % (2.0 * np.pi) + least, tau=tau, joints=plain.joints)
+        assert np.abs(np.diff(turned.q, axis=0)).max() > 6.0
+        found = rbd.identify(MODEL, turned, delay=0.0)
+        assert any("shoulder, elbow jump by whole turns" in finding for finding in found.findings), found.findings
+        np.testing.assert_allclose(found.model.inertial_parameters, expected.model.inertial_parameters, atol=1e-6)
+        np.testing.assert_allclose(found.residual.after, expected.residual.after, rtol=1e-5)
+
+
+def test_only_angles_are_unwound_and_only_by_whole_turns():
+    links = "".join(f'<link name="{name}"/>' for name in "abc")
+    joints = "".join(f'<joint name="{kind}" type="{kind}"><parent link="{a}"/><child link="{b}"/><limit lower="-9" '
+                     'upper="9" effort="1" velocity="1"/></joint>' for kind, a, b in (
+                         ("continuous", "a", "b"), ("prismatic", "b", "c")))
+    model = rbd.load_urdf(f'<robot name="r">{links}{joints}</robot>')
+    t = np.arange(400) * 0.01
+    for step, left in ((2.0 * np.pi, 0.0), (0.9 - 2.0 * np.pi, 0.9), (np.pi, np.pi), (1e3, 1e3)):
+        q = np.where(t[:, None] < 2.0, 0.0, step) * np.ones(2)
+        found, names = unwound(model, q, [slice(0, 400)])
+        assert names == ("continuous",) * (left != step)
+        np.testing.assert_allclose(found[[0, -1]], [[0.0, 0.0], [left, step]], atol=1e-12)
+        assert np.array_equal(unwound(model, q, [slice(0, 200), slice(200, 400)])[0], q)

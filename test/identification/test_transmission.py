@@ -137,3 +137,9 @@ def test_a_file_says_the_same(tmp_path):
 def test_what_is_wrong_is_said(call, words):
     with pytest.raises(rbd.RbdError, match=words):
         call()
+
+
+def test_rounding_below_zero_is_zero():
+    """Solvers keep bounds to their precision only."""
+    found = wrist().identified(np.array([0.1, -1e-13, 0.3]))
+    assert (found.rotor[-1], found.viscous[-1], found.coulomb[-1]) == (0.1, 0.0, 0.3)

@@ -147,3 +147,16 @@ def test_a_joint_with_several_numbers_is_refused():
     friction[-3:] = [0.1, 0.2, 0.3]
     with pytest.raises(rbd.RbdError, match=r"joint 'elbow' has friction .* one number"):
         rewritten(text, model, model.with_(friction=friction))
+
+
+@pytest.mark.parametrize("ratios", [(1.0, 10.0), (0.0, 10.0), (0.0, 0.0)], ids=["both", "second", "none"])
+@pytest.mark.parametrize("apart", [True, False], ids=["two transmissions", "two actuators"])
+def test_rotors_that_add_up_are_the_new_one_together(ratios, apart):
+    between = '</transmission><transmission name="t2"><joint name="shoulder"/>' if apart else ""
+    first, second = (f'<actuator name="a{k}"><drake:rotor_inertia value="0.1"/><drake:gear_ratio value="{ratio}"/>'
+                     "</actuator>" for k, ratio in enumerate(ratios))
+    text = re.sub(r"<actuator.*</actuator>", first + between + second, ROBOT, flags=re.DOTALL)
+    model = rbd.load_urdf(text)
+    assert model.armature[0] == pytest.approx(0.1 * np.sum(np.square(ratios)))
+    for new in (changed(model), model.with_(armature=[0.0, 0.3])):
+        same(rbd.load_urdf(rewritten(text, model, new)), new)

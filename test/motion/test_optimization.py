@@ -267,6 +267,7 @@ def test_the_time_limit_is_honoured(limit):
     ({"objective": "speed"}, "unknown objective 'speed'"), ({"objective": {"effort": -1.0}}, "not negative"),
     ({"objective": {"effort": 0.0}}, "all weights are 0"), ({"objective": {}}, "expected one of"),
     ({"objective": {"effort": [1.0, 2.0]}}, "one number or 7"),
+    ({"objective": {"duration": [0.0, *[1.0] * 6]}, "duration": None}, "weight of duration must be one number"),
     ({"limits": {"effort": 1.0}}, "MotionLimits"), ({"limits": rbd.MotionLimits(effort=-1.0)}, "effort of joint"),
     ({"limits": rbd.MotionLimits(effort=[1.0, 2.0])}, "one number or 7"),
     ({"limits": rbd.MotionLimits(position_lower=1.0, position_upper=0.0)}, "is not below"),

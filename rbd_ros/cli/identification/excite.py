@@ -6,14 +6,19 @@ import sys
 
 import numpy as np
 
+from ...core.actuation.friction import friction_effort
+from ...core.dynamics.inverse import inverse_dynamics
 from ...core.dynamics.kinematics import forward_kinematics
 from ...core.errors import RbdError
 from ...core.identification.excited.excitation import excitation
 from ...core.model.files.urdf import load_urdf
 from ...core.model.robot_model import RobotModel
-from ...core.motion.optimal.limits import MotionLimits
+from ...core.motion.optimal.limits import CheckedLimits, MotionLimits
+from ...core.motion.periodic_motion import PeriodicMotion
 from ...core.motion.places.plane_limit import PlaneLimit
 from .identify import locked
+
+RATE = 200.0    # Hz, at which what has no limit is looked at
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +57,8 @@ def run(namespace: argparse.Namespace) -> int:
     if not 0.0 <= namespace.margin < 0.5:
         raise RbdError(f"--margin must be a share from 0 to below 0.5, got {namespace.margin:g}")
     given = MotionLimits().checked(model)
-    kept = namespace.margin * (given.position_upper - given.position_lower)
+    reach = given.position_upper - given.position_lower
+    kept = namespace.margin * np.where(np.isfinite(reach), reach, 0.0)    # continuous joints have no ends
     acceleration = None
     if namespace.acceleration is not None:
         acceleration = namespace.acceleration[0] if len(namespace.acceleration) == 1 else namespace.acceleration
@@ -70,11 +76,27 @@ def run(namespace: argparse.Namespace) -> int:
             print(f"  {name:13} at least {1.0 - usage.ratio:.3f} m: {usage.joint} at {usage.time:.2f} s")
             continue
         print(f"  {name:13} up to {100.0 * usage.ratio:5.1f} % of its limit: {usage.joint} at {usage.time:.2f} s")
+    for line in _unlimited(model, found.motion, limits.checked(model)):
+        print(f"  {line}")
     start = ", ".join(f"{name} {x:.3f}" for name, x in zip(model.velocity_names, found.motion(0.0).q, strict=True))
     print(f"begins and ends at rest at {start}")
     print("nothing here knows of obstacles, cables or the robot's own body: play it slowly first")
     print(f"wrote {namespace.output}")
     return 0
+
+
+def _unlimited(model: RobotModel, motion: PeriodicMotion, limits: CheckedLimits) -> list[str]:
+    """How far quantities go that have no limit, in words: URDFs that say 0 say nothing."""
+    _, (q, v, a, *_) = motion.sampled(RATE)
+    found = []
+    for name, values in (("position", q), ("velocity", v), ("acceleration", a),
+                         ("effort", inverse_dynamics(model, q, v, a) + friction_effort(model, v))):
+        lower, upper = limits.of(name)
+        if (free := np.flatnonzero(~np.isfinite(upper) & ~np.isfinite(lower))).size:
+            largest = np.abs(values[:, free]).max(axis=0)
+            found.append(f"{name:13} no limit: " + ", ".join(
+                f"{model.velocity_names[j]} up to {x:.3g}" for j, x in zip(free, largest, strict=True)))
+    return found
 
 
 def _floor(model: RobotModel, height: float | None) -> list[PlaneLimit]:

@@ -66,8 +66,7 @@ def closed_chain(model: RobotModel, constraints: ConstraintSet, recording: Recor
     motors = np.flatnonzero(finite.any(axis=0) & (high > low))
     if not len(motors):
         raise RbdError(f"{recording.source}: the efforts of all joints are constant: they are not measured")
-    tau = whole.tau.copy()
-    tau[:, np.setdiff1d(np.arange(model.nv), motors)] = 0.0
+    whole = with_motors(whole, motors)
     rows = np.flatnonzero(np.isfinite(whole.q).all(axis=1))
     if not len(rows):
         raise RbdError(f"{recording.source}: no row has finite positions")
@@ -84,7 +83,14 @@ def closed_chain(model: RobotModel, constraints: ConstraintSet, recording: Recor
                        "the other joints")
     independent = np.setdiff1d(np.arange(model.nv), dependent)
     chain = ClosedChain(model, constraints, independent, dependent, motors)
-    return chain, Recording(whole.t, whole.q, whole.v, whole.a, tau=tau, joints=whole.joints, source=whole.source)
+    return chain, whole
+
+
+def with_motors(whole: Recording, motors: NDArray[np.int64]) -> Recording:
+    """The recording with no efforts but those of these coordinates."""
+    tau = np.zeros_like(whole.tau)
+    tau[:, motors] = whole.tau[:, motors]
+    return Recording(whole.t, whole.q, whole.v, whole.a, tau=tau, joints=whole.joints, source=whole.source)
 
 
 def _dependent(A: Array, rank: int, motors: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from ..model.constraints import ConstraintSet, bound_to
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
 from .base_parameters import BaseParameters, structural_base, with_columns
-from .closed_chain import ClosedChain, closed_chain, completed
+from .closed_chain import ClosedChain, closed_chain, completed, with_motors
 from .consistent_fit import consistent_fit
 from .effort_checks import check_efforts, checked_gains, estimate_delay
 from .identified import Identification, StribeckVelocity, identified_model
@@ -68,6 +68,7 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
         raise RbdError("stribeck: friction is not unknown, and this is a part of it")
 
     task.tell("reading and filtering")
+    same = isinstance(recording, Recording) and isinstance(validation, Recording) and validation.same_as(recording)
     chain, recording, findings = task.closed(recording, constraints)
     equations, notes = task.equations(recording, chain, cutoff, given_delay or 0.0, gains)
     findings += notes
@@ -86,7 +87,9 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     fitted, held = split(equations.rows(), share)
     linear, part, notes = task.fitted(fitted, unknown, base, found)
     findings += notes
-    if validation is not None:
+    if same:
+        findings += ["validation: this is the recording that was fitted: nothing else is judged"]
+    elif validation is not None:
         task.tell("validation")
         held, notes = task.judged(validation, equations, lag)
         findings += notes
@@ -135,7 +138,7 @@ class _Task:
         """The recording as equations, with gains, and what was found in it."""
         coupled = self.coupled
         prepared = prepare(self.model, recording, cutoff, delay, self.smoothing, coupled.rows)
-        notes = [note for note in prepared.notes if chain is None or not note.startswith("efforts that are constant")]
+        notes = _notes(prepared, chain)
         unit = Equations(self.model, prepared, np.ones(self.model.nv), coupled, self.slowest, chain)
         gain, said = checked_gains(self.model, gains, check_efforts(unit) if isinstance(gains, str) else None)
         equations = replace(unit, gain=gain)
@@ -206,12 +209,13 @@ class _Task:
     def judged(self, validation: Recording, equations: Equations, lag: float) -> tuple[Rows, list[str]]:
         """The rows of another recording, and what was found in it."""
         if equations.chain is not None:
-            validation = completed(self.model, equations.chain.constraints, validation)
+            validation = with_motors(completed(self.model, equations.chain.constraints, validation),
+                                     equations.chain.motors)
         prepared = self._again(validation, equations.prepared, lag)
         other = replace(equations, prepared=prepared)
         rows = other.rows()
-        return rows, [f"validation: {note}" for note in (*prepared.notes, *check_efforts(other).findings,
-                                                         *other.left_out(rows))]
+        return rows, [f"validation: {note}" for note in (
+            *_notes(prepared, equations.chain), *check_efforts(other).findings, *other.left_out(rows))]
 
     def result(self, equations: Equations, unknown: Unknowns, base: BaseParameters, found: Stribeck | None,
                linear: LinearFit, part: Array, rows: tuple[Rows, Rows | None], lag: float,
@@ -279,6 +283,12 @@ def _solver(name: str) -> Callable[[Rows, Array, Unknowns, float], Array]:
     if name not in SOLVERS:
         raise unknown_name("solver", name, SOLVERS)
     return SOLVERS[name]
+
+
+def _notes(prepared: Prepared, chain: ClosedChain | None) -> list[str]:
+    """Without that on constant efforts where these are of joints without motors, which has been said."""
+    known = chain is not None and not np.isin(prepared.unmeasured, chain.motors).any()
+    return [note for note in prepared.notes if not (known and note.startswith("efforts that are constant"))]
 
 
 def _known(unknown: Unknowns) -> Array:

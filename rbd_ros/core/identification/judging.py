@@ -13,6 +13,9 @@ from .unknowns import Unknowns
 
 Array = NDArray[np.float64]
 POOR = 0.5           # relative residual of a joint, from where on its efforts are not explained
+MEASURABLE = 1e-9    # relative residual: one that is smaller is rounding
+TIMES = 2.0          # the residual where it was not fitted is as much larger: the motion shows too little
+FEW = 0.03           # unless that is small anyway
 
 
 def residuals(fitted: Rows, judged: Rows | None, start: Array, theta: Array,
@@ -61,7 +64,18 @@ def _sizes(body: Array) -> Array:
 
 
 def verdict(model: RobotModel, residual: Residuals) -> list[str]:
-    """Joints that even the best fit does not explain."""
+    """A result that is no better than the description, or good only where it was fitted; joints that even the best fit
+    does not explain.
+    """
+    found: list[str] = []
+    was, now = residual.overall_before, residual.overall
+    if now >= was > MEASURABLE:
+        found.append(f"the result explains efforts no better than the description: {100.0 * now:.2f} % are left, "
+                     f"before {100.0 * was:.2f} %. Keep the description")
+    if residual.held_out and now > max(TIMES * residual.training, FEW):
+        found.append(f"the residual is {100.0 * now:.1f} % on motion that was not fitted, "
+                     f"{100.0 * residual.training:.1f} % where it was: the motion is too short or too poor, or "
+                     "something changed in between")
     poor = [f"{name} ({100.0 * float(share):.0f} %)" for name, share in
             zip(model.velocity_names, residual.after, strict=True) if share > POOR]
-    return [f"efforts that no parameters explain well: {', '.join(poor)}"] if poor else []
+    return found + [f"efforts that no parameters explain well: {', '.join(poor)}"] * bool(poor)

@@ -129,7 +129,7 @@ class Transmission:
     def identified(self, parameters: Array) -> Transmission:
         """The same with these parameters of `coupled`."""
         values = np.zeros((3, len(self.motors)))
-        values[:, self._coupled] = parameters.reshape(3, -1)
+        values[:, self._coupled] = np.maximum(parameters.reshape(3, -1), 0.0)    # below it is a solver's rounding
         return self.with_(**dict(zip(PER_MOTOR, values, strict=True)))
 
     def effort(self, model: RobotModel, v: ArrayLike, a: ArrayLike, smoothing: float = SMOOTHING) -> Array:

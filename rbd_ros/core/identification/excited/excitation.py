@@ -75,7 +75,8 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     limits: `MotionLimits`; without them those of the model. harmonics: up to which frequency / period⁻¹; None: 0.5 Hz.
     period (s): None: duration over the smallest number that makes it at most 20 s. planes: `PlaneLimit`s that points
     of bodies stay before. seconds: of computation. seed: of the start. progress: called with a line now and then.
-    `RbdError` for a model with joints of several coordinates that have quaternions, or whose limits leave no motion.
+    `RbdError` for a model with joints of several coordinates that have quaternions, for joints without any limit of
+    velocity, acceleration and effort, and where the limits leave no motion.
     """
     whole = positive(duration, "duration", "time")
     budget = positive(seconds, "seconds", "time")
@@ -88,6 +89,10 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= 100:
         raise RbdError(f"harmonics must be an integer from 2 to 100, got {shown(harmonics)}")
     allowed, kept_out = checked_limits(model, limits), Planes(model, planes)
+    bounded = np.isfinite(allowed.velocity) | np.isfinite(allowed.acceleration) | np.isfinite(allowed.effort)
+    if not bounded.all():
+        raise RbdError(f"excitation: joint '{model.velocity_names[int(np.argmin(bounded))]}' has no limit of velocity, "
+                       "acceleration or effort: it would become as fast as the search likes. Give one of them")
     tell = progress or (lambda line: None)
     begin = time.monotonic()
     names = parameter_names(model)

@@ -19,6 +19,7 @@ QUANTITIES = {"q": "q", "position": "q", "pos": "q", "v": "v", "velocity": "v", 
               "a": "a", "acceleration": "a", "acc": "a", "ddq": "a", "qdd": "a", "tau": "tau", "effort": "tau",
               "torque": "tau"}
 TIMES = ("t", "time", "stamp", "timestamp")
+GAP, SHORTEST_GAP = 10.0, 0.02    # median periods, and s: no signal is bridged over a longer time without samples
 
 
 def read_csv(path: str | os.PathLike[str], columns: Mapping[str, object] | None,
@@ -120,7 +121,7 @@ def read_bag(path: str | os.PathLike[str], topic: str, effort_topic: str | None)
     source = Path(path).name
     if not Path(path).exists():
         raise RbdError(f"cannot read '{path}': there is no such file or folder")
-    wanted = {_slashed(topic), *([_slashed(effort_topic)] if effort_topic else [])}
+    wanted = {_slashed(name) for name in (topic, effort_topic) if name is not None}
     rows: dict[str, list[tuple[float, dict[str, tuple[float, float, float]]]]] = {name: [] for name in wanted}
     try:
         with AnyReader([Path(path)], default_typestore=get_typestore(Stores.ROS2_JAZZY)) as reader:
@@ -135,7 +136,8 @@ def read_bag(path: str | os.PathLike[str], topic: str, effort_topic: str | None)
         raise
     except Exception as error:    # what the reader raises of a broken file
         raise RbdError(f"cannot read '{path}': {error}") from None
-    return _arrays(rows[_slashed(topic)], rows.get(_slashed(effort_topic)) if effort_topic else None, source, topic)
+    efforts = None if effort_topic is None else rows[_slashed(effort_topic)]
+    return _arrays(rows[_slashed(topic)], efforts, source, topic, effort_topic or topic)
 
 
 def _slashed(topic: str) -> str:
@@ -157,7 +159,7 @@ def _state(message: Any) -> tuple[float, dict[str, tuple[float, float, float]]]:
 
 def _arrays(states: list[tuple[float, dict[str, tuple[float, float, float]]]],
             efforts: list[tuple[float, dict[str, tuple[float, float, float]]]] | None,
-            source: str, topic: str) -> dict[str, Any]:
+            source: str, topic: str, effort_topic: str) -> dict[str, Any]:
     names = tuple(dict.fromkeys(name for _, row in states for name in row))
     if not names:
         raise RbdError(f"{source}: no message of {topic} names a joint")
@@ -165,7 +167,7 @@ def _arrays(states: list[tuple[float, dict[str, tuple[float, float, float]]]],
     table = np.array([[row.get(name, none) for name in names] for _, row in states], dtype=np.float64)
     t = np.array([stamp for stamp, _ in states])
     tau = table[..., 2]
-    if efforts:
+    if efforts is not None:
         order = np.argsort([stamp for stamp, _ in efforts], kind="stable")
         times = np.array([efforts[i][0] for i in order])
         tau = np.full_like(tau, np.nan)
@@ -173,10 +175,24 @@ def _arrays(states: list[tuple[float, dict[str, tuple[float, float, float]]]],
             values = np.array([efforts[i][1].get(name, none)[2] for i in order])
             good = np.isfinite(values)
             if good.any():
-                tau[:, j] = np.interp(t, times[good], values[good], left=np.nan, right=np.nan)
+                tau[:, j] = _between(t, times[good], values[good])
     known: NDArray[np.bool_] = ~np.all(np.isnan(tau), axis=0)
     if not known.any():
-        raise RbdError(f"{source}: {topic} has no efforts; give the topic that has them")
+        raise RbdError(f"{source}: {topic} has no efforts; give the topic that has them" if efforts is None else
+                       f"{source}: {effort_topic} has no efforts of joints of {topic} at times of their positions")
     v = table[:, known, 1]
     return {"t": t, "q": table[:, known, 0], "v": None if np.isnan(v).all() else v, "tau": tau[:, known],
             "joints": tuple(name for name, there in zip(names, known, strict=True) if there), "source": source}
+
+
+def _between(t: Array, times: Array, values: Array) -> Array:
+    """Values at t, straight between those at `times`, NaN before, behind, and in gaps."""
+    steps = np.diff(times)
+    usual = float(np.median(steps[steps > 0.0])) if (steps > 0.0).any() else 0.0
+    found: Array = np.interp(t, times, values, left=np.nan, right=np.nan)
+    at = np.searchsorted(times, t, side="right") - 1
+    inside = (at >= 0) & (at < len(steps))
+    later = np.clip(at, 0, max(len(steps) - 1, 0))
+    if len(steps):
+        found[inside & (steps[later] > max(GAP * usual, SHORTEST_GAP)) & (t > times[later])] = np.nan
+    return found

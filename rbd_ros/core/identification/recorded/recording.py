@@ -123,6 +123,11 @@ class Recording:
         others = tuple(name for name in self.joints if name not in names)
         return Recording(self.t, q, v, a, tau=tau, joints=names, source=self.source), others
 
+    def same_as(self, other: Recording) -> bool:
+        """Whether both are of the same times, positions and efforts."""
+        return self.joints == other.joints and all(np.array_equal(a, b, equal_nan=True) for a, b in (
+            (self.t, other.t), (self.q, other.q), (self.tau, other.tau)))
+
     def part(self, rows: slice | NDArray[np.int64]) -> Recording:
         """Some rows of it."""
         v, a = (None if x is None else x[rows] for x in (self.v, self.a))

@@ -16,11 +16,12 @@ from ...errors import RbdError
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
 from .cutoff import chosen_cutoff
+from .reading import GAP, SHORTEST_GAP
 from .recording import Recording
+from .whole_turns import unwound
 
 Array = NDArray[np.float64]
 ORDER = 4            # of the Butterworth filter
-GAP = 10.0           # median periods
 SHORTEST = 1.0       # s of a piece
 FEWEST = 50          # samples of a piece
 REST = 2e-3          # rad/s, m/s: slower joints stand still
@@ -78,6 +79,10 @@ def prepare(model: RobotModel, recording: Recording, cutoff: float | None = None
     ordered, others = recording.in_order_of(model)
     notes = [f"columns of no joint of the model, left out: {', '.join(others[:8])}"] if others else []
     clean, period, parts = _pieces(ordered, notes)
+    q, turned = unwound(model, clean.q, parts)
+    if turned:
+        clean = replace_positions(clean, q)
+        notes.append(f"positions of {', '.join(turned)} jump by whole turns: taken back")
     names = model.velocity_names
     reach = np.max([np.ptp(clean.q[part], axis=0) for part in parts], axis=0)
     still = tuple(int(j) for j in np.flatnonzero(reach < STILL))
@@ -154,7 +159,7 @@ def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, l
         clean = clean.part(np.flatnonzero(kept))
     steps = np.diff(clean.t)
     period = float(np.median(steps[steps > 0.0]))
-    gaps = np.flatnonzero(steps > max(GAP * period, 0.02)) + 1
+    gaps = np.flatnonzero(steps > max(GAP * period, SHORTEST_GAP)) + 1
     if len(gaps):
         widest = int(gaps[np.argmax(steps[gaps - 1])])
         notes.append(f"{len(gaps)} gap{'s' * (len(gaps) > 1)} in time, the longest of {steps[widest - 1]:.3g} s at "
@@ -176,6 +181,12 @@ def _pieces(recording: Recording, notes: list[str]) -> tuple[Recording, float, l
 def replace_times(recording: Recording, t: Array) -> Recording:
     """The same with other stamps."""
     return Recording(t, recording.q, recording.v, recording.a, tau=recording.tau, joints=recording.joints,
+                     source=recording.source)
+
+
+def replace_positions(recording: Recording, q: Array) -> Recording:
+    """The same with other positions."""
+    return Recording(recording.t, q, recording.v, recording.a, tau=recording.tau, joints=recording.joints,
                      source=recording.source)
 
 

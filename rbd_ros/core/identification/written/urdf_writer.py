@@ -171,21 +171,23 @@ def _escaped(value: str) -> str:
 
 
 def _rotor(data: bytes, root: _Place, joint: str, felt: float, added: list[str]) -> list[tuple[int, int, str]]:
-    """Edits of the transmission's rotor; without one, a transmission that only says it."""
+    """Edits of the rotor in the joint's transmissions, which add up: the first actuator has all of it; without one, a
+    transmission that only says it.
+    """
+    edits: list[tuple[int, int, str]] = []
+    left = felt
     for transmission in (place for place in root.children if place.path[-1] == "transmission"):
         names = [place.attributes.get("name") for place in transmission.children if place.path[-1] == "joint"]
-        actuators = [place for place in transmission.children if place.path[-1] == "actuator" and place.child(INERTIA)]
-        if names != [joint] or not actuators:
-            continue
-        edits = []
-        for k, actuator in enumerate(actuators):
+        for actuator in (place for place in transmission.children if place.path[-1] == "actuator"):
             ratio, place = actuator.child(RATIO), actuator.child(INERTIA)
-            assert place is not None
+            if names != [joint] or place is None:
+                continue
             r = abs(float(ratio.attributes.get("value", "1"))) if ratio else 1.0
-            value = felt / r**2 if k == 0 and r > 0.0 else 0.0
+            value, left = (left / r**2, 0.0) if r > 0.0 else (0.0, left)
             edits.append((place.start, place.end, f'<{INERTIA} value="{_number(value)}"/>'))
+    if edits and not left:
         return edits
     added.append(f'  <transmission name="{_escaped(joint)}_rotor">\n    <joint name="{_escaped(joint)}"/>\n'
-                 f'    <actuator name="{_escaped(joint)}_rotor">\n      <{INERTIA} value="{_number(felt)}"/>\n'
+                 f'    <actuator name="{_escaped(joint)}_rotor">\n      <{INERTIA} value="{_number(left)}"/>\n'
                  f'      <{RATIO} value="1"/>\n    </actuator>\n  </transmission>\n')
-    return []
+    return edits

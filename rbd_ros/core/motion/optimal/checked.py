@@ -56,6 +56,9 @@ def checked_objective(model: RobotModel, objective: Any) -> dict[str, Array]:
         if not (np.isfinite(array).all() and array.min() >= 0.0):
             raise RbdError(f"objective: the weight of {name} must be one number or {model.nv}, finite and not "
                            f"negative, got {shown(weight)}")
+        if name == "duration" and np.ptp(array):
+            raise RbdError(f"objective: the weight of duration must be one number, it is that of no joint, got "
+                           f"{shown(weight)}")
         if array.any():
             found[name] = array
     if not found:
