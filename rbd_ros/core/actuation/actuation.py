@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..errors import RbdError, shown, unknown_name
 from ..model.inertia import Array, read_only
 from ..model.robot_model import RobotModel
-from .friction import Friction
+from ..dynamics.friction import Friction
 from .motor import Motor, friction_of
 from .series_elastic import SeriesSpring
 from .variable_stiffness import VariableSpring, check_spring

@@ -28,7 +28,7 @@ from ..model.inertia import Array
 from ..model.state import real, states
 from .actuation import Actuation
 from .motor_reference import link_efforts, stiffness_motion
-from .friction import friction_effort, friction_effort_derivatives
+from ..dynamics.friction import friction_effort, friction_effort_derivatives
 from .poles import FeedbackGains
 from .spring_motion import Motion, solve, variable_partials
 from .variable_stiffness import Partials

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from ...compile import entry
 from ...dynamics.articulated import SIZE as FACTORS
 from ...dynamics.articulated import articulated_recursion
+from ...dynamics.friction import Friction, left_over
 from ...errors import RbdError
 from ...model.block import HEADER, LINK_START, NODE, all_finite, integer, node_count, rates_valid, size_q, size_v
 from ...model.configuration import positions_valid
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import States, node_wrenches, shaped
+from .friction_records import friction_change, not_asked
 from .parameters import HEAD, RECORD
 from .sweeps import (
     CHANGE, FACTOR, MOTION, bodies, changes_outward, efforts_inward, gather_factors, left_inward, solution_outward,
@@ -95,6 +97,27 @@ class Case(NamedTuple):
         """A result, directions first."""
         given = self.given
         return np.empty((self.tangents.count, *(() if given.batch is None else (given.batch,)), given.model.nv))
+
+    def rubbing(self, friction: Friction | None) -> Array | float:
+        """∂ of the effort of friction, directions first."""
+        if friction is None:
+            if self.tangents.friction is not None:
+                raise not_asked()
+            return 0.0
+        self.given.check_values()
+        v = self.inputs[1]
+        changes = self.changes.reshape(self.tangents.count, 4, *v.shape)
+        return friction_change(self.given.model, friction, self.tangents.friction, v, changes[:, 1])    # type: ignore
+
+    def less(self, friction: Friction | None) -> tuple[Case, Array | float]:
+        """What friction leaves of the efforts, which are the last inputs, and of their change; and ∂ of its own."""
+        change = self.rubbing(friction)
+        if friction is None:
+            return self, change
+        changes = np.array(self.changes).reshape(self.tangents.count, 4, *self.inputs[1].shape)
+        changes[:, 3] -= change
+        left = left_over(self.given.model, friction, self.inputs[1], self.inputs[-1])    # type: ignore[arg-type]
+        return self._replace(inputs=(*self.inputs[:-1], left), changes=changes.reshape(-1)), change
 
     def result(self, out: Array) -> Array:
         """Without the axis of directions for one `Tangent`."""
