@@ -7,6 +7,10 @@ from .core import lie
 from .core.actuation.actuation import Actuation, RigidDrive, SeriesDrive, VariableDrive
 from .core.actuation.actuation_yaml import load_actuation
 from .core.actuation.damped_deflection import DampedDeflection
+from .core.actuation.directional import (
+    feedback_linearization_directional, link_efforts_directional, motor_reference_directional,
+)
+from .core.actuation.elastic_tangent import ElasticTangent
 from .core.actuation.feedback_linearization import FeedbackLinearization, feedback_linearization
 from .core.actuation.motor_reference import MotorReference, link_efforts, motor_reference
 from .core.actuation.motor import Motor
@@ -116,6 +120,7 @@ __all__ = [
     "ElasticLawSettings",
     "ElasticSimulator",
     "ElasticState",
+    "ElasticTangent",
     "Estimate",
     "Excitation",
     "FeedbackGains",
@@ -195,6 +200,7 @@ __all__ = [
     "effective_inertia",
     "excitation",
     "feedback_linearization",
+    "feedback_linearization_directional",
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "forward_dynamics_directional",
@@ -221,11 +227,13 @@ __all__ = [
     "kinetic_energy",
     "lie",
     "link_efforts",
+    "link_efforts_directional",
     "load_actuation",
     "load_constraints",
     "load_urdf",
     "mass_matrix",
     "motor_reference",
+    "motor_reference_directional",
     "operational_space_inertia",
     "optimize_motion",
     "potential_energy",

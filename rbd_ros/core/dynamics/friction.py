@@ -15,7 +15,7 @@ from ..errors import RbdError, shown
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
-from ..model.state import finite_entry, shaped, states
+from ..model.state import finite_entry, not_a_model, shaped, states
 
 SMOOTHING = 0.01         # rad/s or m/s
 STRIBECK_VELOCITY = 0.1  # rad/s or m/s
@@ -112,6 +112,8 @@ def joint_friction(model: RobotModel, smoothing: float = SMOOTHING, breakaway: A
     """The law of a model's joints, with parameters as of `friction_effort`: what inverse, forward and hybrid dynamics,
     constrained or not, and their directional derivatives take as `friction=`.
     """
+    if not hasattr(model, "_block"):
+        raise not_a_model(model)
     width = positive(smoothing, "smoothing", "speed")
     if breakaway is None:
         return Friction(model.damping, model.friction, model.friction, 1.0, width)

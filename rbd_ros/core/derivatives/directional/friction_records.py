@@ -41,14 +41,18 @@ def friction_change(model: RobotModel, friction: Friction, records: Array | None
     """∂ of the effort of friction at v (…, nv), dv (directions, …, nv): of the shape of dv."""
     law = fitting(model, friction)
     out: Array = law.slope(v) * dv
-    if records is None:
-        return out
-    changes = np.array(records)
-    plain = np.isclose(law.breakaway, law.coulomb, rtol=0.0, atol=0.0) & np.ones(model.nv, dtype=bool)
-    followed = np.where(plain, changes[:, COULOMB], 0.0)
-    changes[:, BREAKAWAY] = np.where(np.isnan(changes[:, BREAKAWAY]), followed, changes[:, BREAKAWAY])
-    for i, slope in enumerate(law.by_parameters(v)):
-        out += changes[:, i].reshape(len(changes), *([1] * (v.ndim - 1)), model.nv) * slope
+    if records is not None:
+        slopes = law.by_parameters(v)
+        for total, record in zip(out, records, strict=True):
+            total += np.sum([x * slope for x, slope in zip(followed(model, law, record), slopes, strict=True)], axis=0)
+    return out
+
+
+def followed(model: RobotModel, law: Friction, record: Array) -> Array:
+    """A record with the breakaway that goes with the Coulomb level."""
+    out = np.array(record)
+    plain = np.broadcast_to(np.equal(law.breakaway, law.coulomb), model.nv)
+    out[BREAKAWAY] = np.where(np.isnan(record[BREAKAWAY]), np.where(plain, record[COULOMB], 0.0), record[BREAKAWAY])
     return out
 
 
