@@ -1,6 +1,8 @@
 """Derivatives of joint wrenches and body accelerations by every parameter, against free bodies on complex numbers."""
 
 import dataclasses
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -164,3 +166,10 @@ def test_without_stribeck_s_effect_the_breakaway_goes_with_the_coulomb_level():
         assert_close(found, rubbing(model, law, v, rbd.Tangent(friction={
             name: {"breakaway": change["coulomb"], **change} if "coulomb" in change else change
             for name in model.joint_names})).imag / STEP.imag, 1e-12)    # of a difference of large terms
+
+
+def test_the_example_of_the_page_runs():
+    page = (Path(__file__).parents[2] / "docs" / "theory_derivatives.md").read_text(encoding="utf-8")
+    names: dict = {}
+    exec(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0], names)
+    assert names["found"].acceleration.shape == (2, 7) and (names["found"].acceleration[0] != 0.0).any()
