@@ -115,6 +115,22 @@ def test_the_values_themselves_are_those_of_the_functions():
     assert_close(rbd.joint_wrenches(model, q, v, a, F), wrenches.real, 1e-11)
 
 
+@pytest.mark.parametrize("name", TREES)
+def test_one_state_looked_up_once_is_the_same(name):
+    """The quick way, with and without named parameters; laws of numbers and of arrays."""
+    model, (law, q, v, a, tau, _, mask), rng = case(name)
+    changes = {"q": rng.normal(size=model.nv), "v": rng.normal(size=model.nv), "tau": rng.normal(size=model.nv),
+               "a": rng.normal(size=model.nv), "placements": parameters(model, rng)["placements"]}
+    rough = {model.joint_names[-1]: {"coulomb": 0.3, "smoothing": -0.1}, model.joint_names[0]: {"damping": 0.2}}
+    for friction in (law, rbd.Friction(0.3, 0.5, None, 0.8, 0.4)):
+        for tangents in ([rbd.Tangent(**changes)],
+                         [rbd.Tangent(**changes, friction=rough), rbd.Tangent(friction=rough)]):
+            for call in (lambda t, f: rbd.inverse_dynamics_directional(model, q, v, a, t, friction=f),
+                         lambda t, f: rbd.forward_dynamics_directional(model, q, v, tau, t, friction=f),
+                         lambda t, f: rbd.hybrid_dynamics_directional(model, q, v, a, tau, mask, t, friction=f)):
+                assert_close(call(rbd.Tangents(model, tangents), friction), call(tangents, friction), 1e-11)
+
+
 def test_batches_and_single_directions():
     model, (law, q, v, a, tau, F, mask), rng = case("all")
     tangents = [rbd.Tangent(q=rng.normal(size=model.nv), gravity=rng.normal(size=3)), rbd.Tangent(

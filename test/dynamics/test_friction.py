@@ -71,7 +71,10 @@ def test_mechanisms():
 
 
 @pytest.mark.parametrize(("law", "word"), [
-    (True, "bool"), (rbd.Friction(damping=np.ones(3)), "friction.damping"), (rbd.Friction(coulomb=np.nan), "coulomb"),
+    (True, "bool"),
+    (rbd.Friction(damping=np.ones(3)), "expected numbers or arrays of 7"),
+    (rbd.Friction(damping=np.ones(3), coulomb=np.ones(2)), "different lengths"), (rbd.Friction([[1.0]]), "damping"),
+    (rbd.Friction(coulomb=np.nan), "coulomb"),
     (rbd.Friction(stribeck_velocity=-1.0), "stribeck_velocity must be positive")])
 def test_what_is_no_law_is_named(law, word):
     model = rbd.sample("iiwa")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import RbdError, shown
+from ..kept import kept
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
@@ -53,6 +54,22 @@ class Friction:
     def curvature(self, v: Array) -> Array:
         """∂²effort/∂v² (…, n)."""
         return self._expanded(v)[1]
+
+    @kept
+    def packed(self) -> Array:
+        """All fields (5, 1) or (5, n); `RbdError` for numbers that no law has."""
+        for field in fields(self):
+            value = np.asarray(getattr(self, field.name), dtype=float)
+            if value.ndim > 1 or not np.isfinite(value).all():
+                raise RbdError(f"friction.{field.name}: expected one finite number or one per coordinate, got "
+                               f"{shown(value)}")
+            if field.name in ("stribeck_velocity", "smoothing") and not np.all(value > 0.0):
+                raise RbdError(f"friction.{field.name} must be positive, got {shown(value)}")
+        try:
+            return np.array(np.broadcast_arrays(*(np.atleast_1d(np.asarray(getattr(self, field.name), dtype=float))
+                                                  for field in fields(self))))
+        except ValueError:
+            raise RbdError("friction: its fields are of different lengths") from None
 
     def by_parameters(self, v: Array) -> Array:
         """∂effort by each of its fields, in their order: (5, …, n)."""
@@ -144,10 +161,7 @@ def fitting(model: RobotModel, friction: Friction) -> Friction:
     """The law; `RbdError` where it is none of this model."""
     if not isinstance(friction, Friction):
         raise RbdError(f"friction: expected a Friction, such as joint_friction(model), got {type(friction).__name__}")
-    for field in fields(friction):
-        value = np.asarray(getattr(friction, field.name), dtype=float)
-        if value.shape not in ((), (model.nv,)) or not np.isfinite(value).all():
-            raise RbdError(f"friction.{field.name}: expected one finite number or {model.nv}, got {shown(value)}")
-        if field.name in ("stribeck_velocity", "smoothing") and not np.all(value > 0.0):
-            raise RbdError(f"friction.{field.name} must be positive, got {shown(value)}")
+    if friction.packed.shape[1] not in (1, model.nv):
+        raise RbdError(f"friction: expected numbers or arrays of {model.nv}, one per coordinate, got "
+                       f"{friction.packed.shape[1]}")
     return friction

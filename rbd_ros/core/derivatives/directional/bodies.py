@@ -22,6 +22,7 @@ from ...model.joint_kinds import dof
 from ..second_derivatives import STEP
 from .packed import links_change, packed_change
 from .run import Case
+from .tangent import Tangents
 
 
 class InverseDirectional(NamedTuple):
@@ -97,6 +98,19 @@ def bodies_entry(B, L, dB, dL, q, v, a, X, wrench, dwrench, accelerations, wrenc
                 wrenches[r, s, i] = F[i].imag / STEP
 
 
+def _packed(model: Any, tangents: Tangents) -> tuple[Array, Array, Array, Array]:
+    """The packed model and its links, and ∂ of both per direction."""
+    count = tangents.count
+    start, tree = np.array(model._block), link_tree(model)
+    dB, dL = np.zeros((count, len(start))), np.zeros((count, len(tree)))
+    records = tangents.records.reshape(count, -1) if len(tangents.records) else [None] * count
+    for i, (tangent, record, shifts) in enumerate(zip(tangents.tangents, records, tangents.shifts, strict=True)):
+        if record is not None:
+            packed_change(model, record, shifts, start, dB[i])
+            dL[i] = links_change(model, tangent, shifts)
+    return start, tree, dB, dL
+
+
 def of_bodies(found: Case, a: Array, da: Array, external_wrenches: Any) -> tuple[Array, Array]:
     """∂V̇ and ∂F of all links at accelerations a (…, nv) that change by da (directions, …, nv)."""
     given, tangents = found.given, found.tangents
@@ -105,13 +119,9 @@ def of_bodies(found: Case, a: Array, da: Array, external_wrenches: Any) -> tuple
     q, v = (x.reshape(-1) for x in found.inputs[:2])
     X = np.array(found.changes).reshape(count, 4, given.count, model.nv)
     X[:, 2] = da.reshape(count, given.count, model.nv)
-    start, tree = np.array(model._block), link_tree(model)
-    dB, dL = np.zeros((count, len(start))), np.zeros((count, len(tree)))
-    records = tangents.records.reshape(count, -1) if len(tangents.records) else [None] * count
-    for i, (tangent, record, shifts) in enumerate(zip(tangents.tangents, records, tangents.shifts, strict=True)):
-        if record is not None:
-            packed_change(model, record, shifts, start, dB[i])
-            dL[i] = links_change(model, tangent, shifts)
+    if tangents.packed is None:
+        tangents.packed = _packed(model, tangents)
+    start, tree, dB, dL = tangents.packed
     each = [link_wrenches(model, tangent.external_wrenches, given.batch) for tangent in tangents.tangents]
     load = link_wrenches(model, external_wrenches, given.batch)
     changes = np.zeros((count, 0))

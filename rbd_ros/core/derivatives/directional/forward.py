@@ -17,7 +17,7 @@ from ...model.robot_model import RobotModel
 from ...trying import trying
 from .bodies import ForwardDirectional, HybridDirectional, of_bodies
 from .inverse import NO_MASK, NOTHING
-from .run import Case, case, directional_entry, run
+from .run import Case, case, directional_entry, rubbing_state, run
 from .tangent import Tangent, Tangents
 
 
@@ -48,6 +48,10 @@ def forward_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     tangent: see `Tangent` (its `a` has no meaning here), or several as in `inverse_dynamics_directional`. Other
     arguments and errors as of `forward_dynamics`. bodies=True adds ∂V̇_i and ∂F_i.
     """
+    if friction is not None and external_wrenches is None and not bodies:
+        quick = rubbing_state(model, q, v, v, tau, NO_MASK, tangent, friction)
+        if quick is not None:
+            return quick
     found, _ = case(model, tangent, q=q, v=v, tau=tau).less(friction)
     q, v, tau = found.inputs
     out = sought(model, found, (q, v, v, tau), NO_MASK, external_wrenches)
@@ -78,6 +82,10 @@ def hybrid_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a
     Other arguments and errors as of that function. bodies=True returns both, and ∂V̇_i and ∂F_i.
     """
     mask = prescribed_mask(model, prescribed)
+    if friction is not None and external_wrenches is None and not bodies:
+        quick = rubbing_state(model, q, v, a, tau, mask, tangent, friction)
+        if quick is not None:
+            return quick
     found, rubbed = case(model, tangent, q=q, v=v, a=a, tau=tau).less(friction)
     out = sought(model, found, found.inputs, mask, external_wrenches) + mask * rubbed
     if not bodies:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...compile import kernel
 from ...dynamics.friction import Friction, fitting
 from ...errors import RbdError, unknown_name
 from ...model.inertia import Array, finite
@@ -54,6 +55,31 @@ def followed(model: RobotModel, law: Friction, record: Array) -> Array:
     plain = np.broadcast_to(np.equal(law.breakaway, law.coulomb), model.nv)
     out[BREAKAWAY] = np.where(np.isnan(record[BREAKAWAY]), np.where(plain, record[COULOMB], 0.0), record[BREAKAWAY])
     return out
+
+
+@kernel
+def friction_terms(law, k, v):
+    """At speed v: the effort, its slope, and what its derivatives by the parameters need."""
+    d = law[0, k]
+    c = law[1, k]
+    w = law[3, k]
+    s = law[4, k]
+    t = np.tanh(v / s)
+    far = -np.expm1(-(v / w) ** 2)
+    bump = (law[2, k] - c) * (1.0 - far)
+    turn = (1.0 - t * t) / s
+    by = (v, far * t, (1.0 - far) * t, 2.0 * bump * v * v / w**3 * t, -(c + bump) * turn * v / s)
+    return d * v + (c + bump) * t, d - 2.0 * v / w**2 * bump * t + (c + bump) * turn, by
+
+
+@kernel
+def friction_by(law, k, by, rubs, r, c):
+    """∂effort of coordinate c along direction r by the parameters: `followed`, then the sum."""
+    level = rubs[r, 2, c]
+    if np.isnan(level):
+        level = rubs[r, 1, c] if law[2, k] == law[1, k] else 0.0
+    return (by[0] * rubs[r, 0, c] + by[1] * rubs[r, 1, c] + by[2] * level + by[3] * rubs[r, 3, c]
+            + by[4] * rubs[r, 4, c])
 
 
 def not_asked() -> RbdError:

@@ -12,7 +12,7 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...trying import trying
 from .bodies import InverseDirectional, of_bodies
-from .run import case, directional_entry, run
+from .run import case, directional_entry, rubbing_state, run
 from .tangent import Tangent, Tangents
 
 NO_MASK = np.empty(0, dtype=np.bool_)
@@ -47,6 +47,10 @@ def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     which looks names up once) cost less than one after another; the result then has directions as its first axis.
     Other arguments and errors as of `inverse_dynamics`. bodies=True adds ∂V̇_i and ∂F_i.
     """
+    if friction is not None and external_wrenches is None and not bodies:
+        quick = rubbing_state(model, q, v, a, NOTHING, NO_MASK, tangent, friction)
+        if quick is not None:
+            return quick
     found = case(model, tangent, q=q, v=v, a=a)
     out = found.empty()
     q, v, a = found.inputs

@@ -77,6 +77,7 @@ class Tangents:
         self.model, self.block, self.count = model, model._block, len(self.tangents)
         found = [parameter_records(model, tangent) for tangent in self.tangents]
         self.shifts = [shifts for _, shifts in found]
+        self.packed: tuple[Array, Array, Array, Array] | None = None    # of `bodies`, once asked for
         sizes = {len(record) for record, _ in found}
         self.records = np.empty(0)
         if max(sizes, default=0):
@@ -87,8 +88,8 @@ class Tangents:
         # (count, 4, nv) of one state, flat; None of a batch. Quick calls take it where no wrench or friction changes
         self.changes = np.concatenate(given.flat) if given.batch is None and self.tangents else None
         self.friction = friction_records(model, self.tangents)
-        alone = self.friction is None and all(tangent.external_wrenches is None for tangent in self.tangents)
-        self.quick = self.changes if alone else None
+        self.alone = all(tangent.external_wrenches is None for tangent in self.tangents)
+        self.quick = self.changes if self.alone and self.friction is None else None
 
     @classmethod
     def of_states(cls, model: RobotModel, count: int) -> Tangents:
