@@ -27,6 +27,11 @@ from .sweeps import (
 from .tangent import Tangent, Tangents, state_changes
 
 
+NO_MASK = np.empty(0, dtype=np.bool_)
+NOTHING = np.empty(0)
+NO_RUBBING = np.empty((0, 5, 0))
+
+
 @routine
 def directional_states(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out):
     """This many states, checked: 0, or −1 where the input is not what the model takes or the result is not finite, or
@@ -139,9 +144,6 @@ def rubbing_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, mask: NDA
     return out if found == 0 and finite_entry.call(out.reshape(-1)) else None
 
 
-NO_RUBBING = np.empty((0, 5, 0))
-
-
 class Case(NamedTuple):
     """States with the tangents at them: inputs and changes of one batch size, ∂ direction by direction."""
 
@@ -201,6 +203,16 @@ def case(model: RobotModel, tangent: Tangent | Iterable[Tangent] | Tangents, q: 
     given = shaped(model, positions={"q": q}, rates=rates | state_changes(model, tangents.tangents))
     changes = np.concatenate([array.reshape(-1) for array in given.arrays[count:]] or [np.empty(0)])
     return Case(given, given.arrays[:count], changes, tangents, alone)
+
+
+def at_once(model: Any, q: Any, v: Any, a: Any, tau: Any, tangent: Any) -> Array | None:
+    """What the entry makes of one state and `Tangents` of this model; tau empty: inverse dynamics."""
+    if tangent.block is not model._block:
+        return None
+    out = np.empty((tangent.count, model.nv))
+    found = directional_entry.call(model._block, q, v, a, tau, NO_MASK, NOTHING, tangent.quick, tangent.records,
+                                   NOTHING, 1, out.reshape(-1))
+    return out if found == 0 else None
 
 
 def run(found: Case, inputs: tuple[Array, ...], mask: NDArray[np.bool_], external_wrenches: Any,
