@@ -70,6 +70,41 @@ def test_mechanisms():
     assert least.effort @ least.effort < (bare.effort + rubbed) @ (bare.effort + rubbed)
 
 
+@pytest.mark.parametrize("batch", [False, True], ids=["one state", "batch"])
+def test_full_derivatives_are_the_directional_ones(batch):
+    """By v, with friction; by everything else the same as without it at the efforts that it leaves."""
+    model = random_tree(2, TYPES)
+    law = rbd.Friction(0.3, 0.5, 0.9, 0.8, 0.5)
+    q, v, a = random_state(model, 2)
+    mask = np.arange(model.nv) % 2 == 0
+    if batch:
+        q, v, a = np.stack([q, q]), np.stack([v, -0.5 * v]), np.stack([a, a])
+    tau = rbd.inverse_dynamics(model, q, v, a)
+    for name, inputs, last in (("inverse", (a,), "a"), ("forward", (tau,), "tau"), ("hybrid", (a, tau, mask), None)):
+        by = getattr(rbd, f"{name}_dynamics_derivatives")(model, q, v, *inputs, friction=law)
+        for part, field in zip(by, ("q", "v", last), strict=True):
+            if field is not None:
+                along = [rbd.Tangent(**{field: e}) for e in np.eye(model.nv)]
+                found = getattr(rbd, f"{name}_dynamics_directional")(model, q, v, *inputs, along, friction=law)
+                assert_close(np.moveaxis(found, 0, -1), part, 1e-9, f"{name} by {field}")
+
+
+def test_full_derivatives_of_mechanisms_are_the_directional_ones():
+    model, constraints, _ = closed("five_bar")
+    q, v, a, tau = (x[:2] for x in consistent_states("five_bar"))
+    law = rbd.Friction(0.3, 0.5, 0.9, 0.8, 0.5)
+    along = [rbd.Tangent(v=e) for e in np.eye(model.nv)]
+    driven = ["left_shoulder", "right_shoulder"]
+    by = rbd.constrained_forward_dynamics_derivatives(model, constraints, q, v, tau, friction=law)
+    found = rbd.constrained_forward_dynamics_directional(model, constraints, q, v, tau, along, friction=law)
+    for part, full in zip(found, (by.acceleration_v, by.multipliers_v), strict=True):
+        assert_close(np.moveaxis(part, 0, -1), full, 1e-8)
+    by = rbd.constrained_inverse_dynamics_derivatives(model, constraints, q, v, a, driven, friction=law)
+    found = rbd.constrained_inverse_dynamics_directional(model, constraints, q, v, a, driven, along, friction=law)
+    for part, full in zip(found, (by.effort_v, by.multipliers_v), strict=True):
+        assert_close(np.moveaxis(part, 0, -1), full, 1e-8)
+
+
 @pytest.mark.parametrize(("law", "word"), [
     (True, "bool"),
     (rbd.Friction(damping=np.ones(3)), "expected numbers or arrays of 7"),

@@ -157,6 +157,11 @@ def left_over(model: RobotModel, friction: Friction, v: ArrayLike, tau: ArrayLik
     return given.finite(tau=effort - fitting(model, friction).effort(speed))[0]
 
 
+def friction_slope(model: RobotModel, friction: Friction, v: ArrayLike) -> Array:
+    """∂ of that effort by v (…, nv)."""
+    return fitting(model, friction).slope(shaped(model, rates={"v": v}).arrays[0])
+
+
 def fitting(model: RobotModel, friction: Friction) -> Friction:
     """The law; `RbdError` where it is none of this model."""
     if not isinstance(friction, Friction):
