@@ -15,6 +15,7 @@ from .core.actuation.poles import FeedbackGains
 from .core.actuation.series_elastic import SeriesSpring
 from .core.actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
 from .core.ahead import compile_all
+from .core.batch import batch
 from .core.compile import COMPILED
 from .core.derivatives.constrained import (
     ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
@@ -102,7 +103,7 @@ __all__ = [
     "PlaneLimit", "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel",
     "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "Solutions", "SpecializedModel",
     "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Transmission", "Usage", "UserConstraint",
-    "VariableDrive", "anchored", "articulated_bodies", "base_parameters", "bias_effort", "body_accelerations",
+    "VariableDrive", "anchored", "articulated_bodies", "base_parameters", "batch", "bias_effort", "body_accelerations",
     "body_momenta", "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "closed_form",
     "compile_all", "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
     "constrained_forward_dynamics_directional", "constrained_hybrid_dynamics",
