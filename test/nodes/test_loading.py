@@ -9,8 +9,9 @@ from std_msgs.msg import String
 import rbd_ros as rbd
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-XACRO = """<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><link name="base"/><link name="$(arg rod)"/>
-<xacro:arg name="rod" default="rod"/><joint name="hinge" type="continuous"><parent link="base"/>
+XACRO = """<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="rod" default="rod"/>
+<link name="base"/><link name="$(arg rod)"/>
+<joint name="hinge" type="continuous"><parent link="base"/>
 <child link="$(arg rod)"/></joint></robot>"""
 
 
