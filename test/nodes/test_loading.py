@@ -10,7 +10,8 @@ import rbd_ros as rbd
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 XACRO = """<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="rod" default="rod"/>
-<link name="base"/><link name="$(arg rod)"/>
+<link name="base"/><link name="$(arg rod)"><inertial><origin xyz="0 0 1"/><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="hinge" type="continuous"><parent link="base"/>
 <child link="$(arg rod)"/></joint></robot>"""
 
