@@ -77,6 +77,7 @@ from .core.model.inertia import Inertia
 from .core.model.joints import JOINT_TYPES, JointSpec, Primitive
 from .core.model.robot_model import RobotModel
 from .core.model.samples import sample, sample_constraints, sample_names, sample_path
+from .core.motion.effort_energy import EffortEnergy, effort_energy
 from .core.motion.optimal.certificate import Usage
 from .core.motion.optimal.limits import MotionLimits
 from .core.motion.places.body_goal import BodyGoal
@@ -96,7 +97,7 @@ __all__ = [
     "BaseParameters", "BodyDerivatives", "BodyGoal", "ClosedForm", "ConstrainedForward",
     "ConstrainedForwardDerivatives", "ConstrainedForwardDirectional", "ConstrainedHybrid",
     "ConstrainedHybridDirectional", "ConstrainedInverse", "ConstrainedInverseDerivatives",
-    "ConstrainedInverseDirectional", "ConstraintSet", "DampedDeflection", "Description", "ElasticLaw",
+    "ConstrainedInverseDirectional", "ConstraintSet", "DampedDeflection", "Description", "EffortEnergy", "ElasticLaw",
     "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation", "FeedbackGains",
     "FeedbackLinearization", "FixedContact", "Forward", "ForwardDerivatives", "Hybrid", "HybridDerivatives",
     "Identification", "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic",
@@ -111,8 +112,8 @@ __all__ = [
     "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions", "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional",
     "constrained_inverse_solutions", "constraint_bias", "constraint_jacobian", "constraint_values",
-    "constraint_wrenches", "coriolis_matrix", "effective_inertia", "excitation", "feedback_linearization",
-    "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
+    "constraint_wrenches", "coriolis_matrix", "effective_inertia", "effort_energy", "excitation",
+    "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
     "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
     "from_screws", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional",
     "identify", "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives",

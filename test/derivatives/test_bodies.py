@@ -1,4 +1,4 @@
-"""Partials of V, V̇ and F of every link: complex step, the efforts' derivatives, one joint by hand, G's own recursion."""
+"""Partials of V, V̇ and F of every link: complex step, the efforts' derivatives, one joint by hand."""
 
 import numpy as np
 import pytest

@@ -43,7 +43,7 @@ class Partials(NamedTuple):
 
 
 class BodyDerivatives(NamedTuple):
-    """Of each link: partials of its twist V (`velocity`), of V̇ (`acceleration`) and of the joint wrench F (`wrench`)."""
+    """Of each link: partials of its twist V (`velocity`), V̇ (`acceleration`) and the joint wrench F (`wrench`)."""
 
     velocity: Partials
     acceleration: Partials
