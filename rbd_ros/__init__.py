@@ -16,6 +16,7 @@ from .core.actuation.series_elastic import SeriesSpring
 from .core.actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
 from .core.ahead import compile_all
 from .core.compile import COMPILED
+from .core.derivatives.balafoutis_patel import BalafoutisPatel, balafoutis_patel
 from .core.derivatives.bodies import BodyDerivatives, body_derivatives
 from .core.derivatives.constrained import (
     ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
@@ -94,7 +95,7 @@ from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, Elastic
 
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ArticulatedBodies",
-    "BaseParameters", "BodyDerivatives", "BodyGoal", "ClosedForm", "ConstrainedForward",
+    "BalafoutisPatel", "BaseParameters", "BodyDerivatives", "BodyGoal", "ClosedForm", "ConstrainedForward",
     "ConstrainedForwardDerivatives", "ConstrainedForwardDirectional", "ConstrainedHybrid",
     "ConstrainedHybridDirectional", "ConstrainedInverse", "ConstrainedInverseDerivatives",
     "ConstrainedInverseDirectional", "ConstraintSet", "DampedDeflection", "Description", "EffortEnergy", "ElasticLaw",
@@ -105,9 +106,9 @@ __all__ = [
     "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive",
     "SeriesSpring", "Simulator", "Solutions", "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent",
     "Tangents", "TimedPath", "Transmission", "Usage", "UserConstraint", "VariableDrive", "anchored",
-    "articulated_bodies", "base_parameters", "bias_effort", "body_accelerations", "body_derivatives", "body_momenta",
-    "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "closed_form", "compile_all",
-    "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
+    "articulated_bodies", "balafoutis_patel", "base_parameters", "bias_effort", "body_accelerations",
+    "body_derivatives", "body_momenta", "body_velocities", "c_source", "center_of_mass", "centroidal_momentum",
+    "closed_form", "compile_all", "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
     "constrained_forward_dynamics_directional", "constrained_hybrid_dynamics",
     "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions", "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional",

@@ -108,6 +108,20 @@ def body_motions(model, q, v, a):
     return out.reshape(2, -1)
 
 
+def rotations(model, q):
+    """Complex R (nb, 3, 3) of all links, world from link."""
+    W = np.zeros(kinematics.SIZE * nodes(model), dtype=complex)
+    still = np.zeros(model.nv, dtype=complex)
+    _motion(*(np.asarray(x, dtype=complex) for x in (model._block, q, still, still)), W)
+    out = []
+    for i in range(len(model.body_names)):
+        at = int(model._block[block.LINK_START]) + block.LINK * i
+        node, R = int(model._block[at + block.LINK_NODE]), model._block[at + block.LINK_ROTATION:][:9].reshape(3, 3)
+        w = kinematics.SIZE * node + kinematics._R
+        out.append(R if node < 0 else W[w:w + 9].reshape(3, 3) @ R)
+    return np.array(out)
+
+
 def constraint_rows(model, constraints, q, v):
     """Complex A (m, nv) and Ȧq̇ (m,) at complex arguments."""
     C = constraints.bound(model).block
