@@ -81,10 +81,10 @@ def test_constrained_inverse(made, drives, minimize):
     check_motion(answer)
 
 
-def check_motion(answer, wrenches=WRENCHES):
+def check_motion(answer):
     """The equation of motion, the constraints on accelerations, and what is said about them."""
     A_c = rbd.constraint_jacobian(FIVE_BAR, LOOP, Q)
-    left = rbd.mass_matrix(FIVE_BAR, Q) @ answer.acceleration + rbd.bias_effort(FIVE_BAR, Q, V, wrenches)
+    left = rbd.mass_matrix(FIVE_BAR, Q) @ answer.acceleration + rbd.bias_effort(FIVE_BAR, Q, V, WRENCHES)
     np.testing.assert_allclose(left, answer.effort + A_c.T @ answer.multiplier, atol=1e-9)
     remaining = A_c @ answer.acceleration + rbd.constraint_bias(FIVE_BAR, LOOP, Q, V)
     assert answer.residual == pytest.approx(np.abs(remaining).max(), abs=1e-15) and answer.residual < 1e-9
@@ -106,44 +106,6 @@ def test_constrained_forward_and_hybrid(made):
     close(hybrid.effort, expected.effort)
     close(hybrid.multiplier, expected.multipliers)
     check_motion(hybrid)
-
-
-WISHES = {"preferred_effort": [0.5, -1.0, 0.2, 3.0, 0.1], "effort_limit": [0.4, math.inf, 4.0, 1.0, 4.0],
-          "weight": [1.0, 2.0, 0.5, 3.0, 1.0]}
-
-
-@pytest.mark.parametrize("wishes", [[], ["preferred_effort"], ["effort_limit"], ["weight"], list(WISHES)])
-def test_the_choice_among_redundant_drives(made, wishes):
-    """All drives, in any order of names; where some are not named, no wish is theirs."""
-    chosen = {wish: WISHES[wish] for wish in wishes}
-    arguments = {"weights" if wish == "weight" else wish: np.array(value) for wish, value in chosen.items()}
-    a = req.MOTION.acceleration
-    inverse = made.constrained(NOW, ConstrainedRequest(
-        0, SHUFFLED, acceleration=mixed(a), minimize=1, **{wish: mixed(value) for wish, value in chosen.items()}))
-    expected = rbd.constrained_inverse_dynamics(FIVE_BAR, LOOP, Q, V, a, NAMES, "effort", **arguments)
-    close(inverse.effort, expected.effort)
-    close(inverse.multiplier, expected.multipliers)
-    check_motion(inverse, None)
-    everything = np.ones(5, dtype=bool)
-    hybrid = made.constrained(NOW, ConstrainedRequest(2, NAMES, everything.tolist(), a, minimize=1, **chosen))
-    close(hybrid.effort, inverse.effort)
-    if "effort_limit" in chosen:
-        least = rbd.constrained_inverse_dynamics(FIVE_BAR, LOOP, Q, V, a, NAMES, "effort", **{
-            key: value for key, value in arguments.items() if key != "effort_limit"})
-        limit = np.array(chosen["effort_limit"])
-        assert (np.abs(inverse.effort) <= limit * (1 + 1e-9)).all() and (np.abs(least.effort) > limit).any()
-    some = made.constrained(NOW, ConstrainedRequest(2, NAMES, everything.tolist(), a, minimize=1, weight=[1.0] * 5,
-                                                    preferred_effort=[0.0] * 5, effort_limit=[math.inf] * 5))
-    close(some.effort, rbd.constrained_inverse_dynamics(FIVE_BAR, LOOP, Q, V, a, NAMES, "effort").effort)
-
-
-def test_what_is_not_named_has_no_wish():
-    still = service()
-    free = rbd.constrained_inverse_dynamics(FIVE_BAR, LOOP, Q, np.zeros(5), np.zeros(5), NAMES, "effort",
-                                            preferred_effort=[0, 0, 1.0, 0, 0], effort_limit=[math.inf] * 5)
-    answer = still.constrained(StateRequest(NAMES, Q), ConstrainedRequest(
-        0, ["tip"], minimize=1, preferred_effort=[1.0], effort_limit=[math.inf], weight=[1.0]))
-    close(answer.effort, free.effort)
 
 
 def test_passive_efforts_and_dependent_rows():

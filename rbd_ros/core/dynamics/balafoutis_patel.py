@@ -1,10 +1,11 @@
 """Inverse dynamics after Balafoutis & Patel and its partials by q, v, a: G.
 
 For trees of revolute, prismatic and helical steps (universal, planar, Euler joints are chains of them), in NumPy, as a
-second way to the numbers; for all kinds of joints: `derivatives/balafoutis_patel.py`, `motion/effort_energy.py`. All of
-G's partials are one forward and one backward recursion differentiated in 3 nv directions at once, so `d` below has shape
-(…, 3 nv): by q, then v, then a. Corrected against G's text, see docs/errata.md: gravity at the base is −g; partials of
-accelerations are partials of r̈, s̈; the leaf's moment arm is r_{i,i}; gravity's partial at the root joint is kept.
+second way to the numbers; for all kinds of joints: `derivatives/balafoutis_patel.py`, `motion/effort_energy.py`. All
+of G's partials are one forward and one backward recursion differentiated in 3 nv directions at once, so `d` below has
+shape (…, 3 nv): by q, then v, then a. Corrected against G's text, see docs/errata.md: gravity at the base is −g;
+partials of accelerations are partials of r̈, s̈; the leaf's moment arm is r_{i,i}; gravity's partial at the root joint is
+kept.
 
 A recursion acts on pairs (value, partials) written as one array with 1 + 3 nv columns, value first.
 """
