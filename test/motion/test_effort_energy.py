@@ -172,7 +172,8 @@ def test_it_is_what_optimal_motions_make_least():
     ({"control": np.zeros((3, 2))}, "control_points"), ({"duration": 0.0}, "duration"), ({"degree": 4}, "degree"),
     ({"weights": [1.0]}, "weights"), ({"weights": [1.0, -1.0]}, "weights"), ({"reference": [0.0]}, "reference"),
     ({"reference": np.zeros((2, 2))}, "reference"), ({"nodes": 0}, "nodes"),
-    ({"external_wrenches": {"hand": np.zeros(6)}}, "hand"), ({"control": np.full((9, 2), 1e200)}, "not be finite")])
+    ({"external_wrenches": {"hand": np.zeros(6)}}, "hand"), ({"control": np.full((9, 2), 1e200)}, "not be finite"),
+    ({"control": 1e80 * np.eye(9)[:, :2]}, "floating point")])
 def test_what_it_does_not_take_is_said(change, words):
     given = {"control": np.zeros((9, 2)), "duration": 1.0} | change
     with pytest.raises(rbd.RbdError, match=words):

@@ -17,7 +17,7 @@ from ..errors import RbdError, shown
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, whole_number
-from ..model.state import real, states
+from ..model.state import not_a_model, real, states
 from .optimal.node_sums import states_of
 from .optimal.nodes import Nodes
 from .optimal.normal_equations import by_control_points
@@ -49,6 +49,8 @@ def effort_energy(model: RobotModel, control: ArrayLike, duration: float, *, deg
     along, in link axes. nodes: at least so many for the integral, Gauss–Legendre's between knots. Joint friction is
     left out. Raises `RbdError` for malformed input.
     """
+    if not hasattr(model, "_block"):
+        raise not_a_model(model)
     points = real(control, "control", f"(K, {model.nv}) or (B, K, {model.nv})")
     if points.ndim not in (2, 3) or points.shape[-1] != model.nv or not np.isfinite(points).all():
         raise RbdError(f"control must be finite numbers of shape (K, {model.nv}) or (B, K, {model.nv}), got shape "
@@ -63,7 +65,7 @@ def effort_energy(model: RobotModel, control: ArrayLike, duration: float, *, deg
     if start.batch is not None:
         raise RbdError(f"reference must be one position ({model.nq},), got {start.batch} of them")
     found = [_of_motion(model, one, T, at, start.arrays[0], w, external_wrenches)
-             for one in points.reshape(-1, *points.shape[-2:])]
+             for one in (points[None] if points.ndim == 2 else points)]
     if points.ndim == 2:
         return found[0]
     return EffortEnergy(np.array([one.value for one in found]),
@@ -87,4 +89,7 @@ def _of_motion(model: RobotModel, control: Array, T: float, nodes: Nodes, refere
     by_control = np.empty(control.size)
     by_control_points(np.concatenate([by_x, by_rate, by_acceleration], axis=1), in_time, nodes.interval, 0, by_control)
     by_duration = (value - (by_rate * rate).sum() - 2.0 * (by_acceleration * acceleration).sum()) / T
+    if not (np.isfinite(by_control).all() and np.isfinite(value) and np.isfinite(by_duration)):
+        raise RbdError("the energy of this motion is beyond what floating point numbers hold: control points up to "
+                       f"{np.abs(control).max():.3g}, duration {T:.3g} s")
     return EffortEnergy(value, by_control.reshape(control.shape), float(by_duration))
