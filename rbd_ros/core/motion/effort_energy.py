@@ -64,8 +64,9 @@ def effort_energy(model: RobotModel, control: ArrayLike, duration: float, *, deg
         raise RbdError(f"weights must be {model.nv} numbers that are not negative, got {shown(weights)}")
     if start.batch is not None:
         raise RbdError(f"reference must be one position ({model.nq},), got {start.batch} of them")
-    found = [_of_motion(model, one, T, at, start.arrays[0], w, external_wrenches)
-             for one in (points[None] if points.ndim == 2 else points)]
+    with np.errstate(over="ignore", invalid="ignore"):    # what is beyond numbers is said
+        found = [_of_motion(model, one, T, at, start.arrays[0], w, external_wrenches)
+                 for one in (points[None] if points.ndim == 2 else points)]
     if points.ndim == 2:
         return found[0]
     return EffortEnergy(np.array([one.value for one in found]),
