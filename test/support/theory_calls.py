@@ -94,7 +94,7 @@ def trees():
     model, q, v, a, tau = robot()
     nb, n = len(model.body_names), 7
     tip, along = model.body_names[-1], rbd.Tangent(q=v, gravity=[0.0, 0.1, 1.0])
-    held = ["joint_2"]
+    held, of = ["joint_2"], [(), (n,), (n,), (n,)]    # a value and its partials
     law = rbd.joint_friction(model)
     screws = np.tile(np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0]), (2, 1))
     made = rbd.from_screws(screws, np.stack([np.eye(4), T]), [rbd.Inertia(1.0, np.zeros(3), np.eye(3))] * 2,
@@ -149,6 +149,11 @@ def trees():
         "sample": (lambda: [np.array(rbd.sample(name).nv) for name in ("two_link_mueller", "iiwa")], [(), ()]),
         "inverse_dynamics_time_derivatives": (lambda: rbd.inverse_dynamics_time_derivatives(model, q, v, a, q, v),
                                               (3, n)),
+        "balafoutis_patel": (lambda: [part for quantity in rbd.balafoutis_patel(model, q, v, a) for part in quantity],
+                             [(nb, *size, *more) for size in [(3,), (3,), (3, 3)] + [(3,)] * 6 for more in of]
+                             + [(n,), (n, n), (n, n), (n, n)]),
+        "body_derivatives": (lambda: [part for partials in rbd.body_derivatives(model, q, v, a) for part in partials],
+                             [(nb, 6, n)] * 9),
         "forward_dynamics_time_derivatives": (lambda: rbd.forward_dynamics_time_derivatives(model, q, v, tau, v),
                                               (2, n))}
 
@@ -223,6 +228,8 @@ def motions():
         "Simulator": (simulated, [(2,), (2,)]),
         "optimize_motion": (lambda: rbd.optimize_motion(arm, *ends, 1.5, limits=limits)(0.5).q, (2,)),
         "time_optimal": (lambda: rbd.time_optimal(arm, ends, limits=limits)(0.1).q, (2,)),
+        "effort_energy": (lambda: list(rbd.effort_energy(arm, np.linspace(0.0, 1.0, 20).reshape(10, 2), 1.5)),
+                          [(), (10, 2), ()]),
         "base_parameters": (lambda: np.array(float(rbd.base_parameters(arm).rank)), ()),
         "identify": (lambda: rbd.identify(arm, record(arm, periodic(arm), rate=100.0)).model.inertial_parameters,
                      (10 * len(arm.body_names),)),
