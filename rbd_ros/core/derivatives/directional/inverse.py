@@ -47,7 +47,9 @@ def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     q, v, a = found.inputs
     if run(found, (q, v, a, NOTHING), NO_MASK, external_wrenches, out) != 0:
         found.given.refuse(derivative=out)
-    out = found.given.finite(derivative=out + found.rubbing(friction))[0]
+    rubbed = found.rubbing(friction)
+    if friction is not None:
+        out = found.given.finite(derivative=out + rubbed)[0]
     if not bodies:
         return found.result(out)
     da = found.changes.reshape(found.tangents.count, 4, *a.shape)[:, 2]
