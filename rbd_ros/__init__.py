@@ -7,9 +7,12 @@ from .core import lie
 from .core.actuation.actuation import Actuation, RigidDrive, SeriesDrive, VariableDrive
 from .core.actuation.actuation_yaml import load_actuation
 from .core.actuation.damped_deflection import DampedDeflection
+from .core.actuation.directional import (
+    feedback_linearization_directional, link_efforts_directional, motor_reference_directional,
+)
+from .core.actuation.elastic_tangent import ElasticTangent
 from .core.actuation.feedback_linearization import FeedbackLinearization, feedback_linearization
 from .core.actuation.motor_reference import MotorReference, link_efforts, motor_reference
-from .core.actuation.friction import friction_effort, friction_effort_derivatives
 from .core.actuation.motor import Motor
 from .core.actuation.poles import FeedbackGains
 from .core.actuation.series_elastic import SeriesSpring
@@ -23,6 +26,7 @@ from .core.derivatives.constrained import (
     ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
     constrained_inverse_dynamics_derivatives,
 )
+from .core.derivatives.directional.bodies import ForwardDirectional, HybridDirectional, InverseDirectional
 from .core.derivatives.directional.inverse import inverse_dynamics_directional
 from .core.derivatives.directional.forward import forward_dynamics_directional, hybrid_dynamics_directional
 from .core.derivatives.forward import ForwardDerivatives, forward_dynamics_derivatives
@@ -56,6 +60,7 @@ from .core.dynamics.constrained.values import anchored, constraint_bias, constra
 from .core.dynamics.coriolis import coriolis_matrix
 from .core.dynamics.energy import center_of_mass, centroidal_momentum, kinetic_energy, potential_energy
 from .core.dynamics.forward import Forward, forward_dynamics
+from .core.dynamics.friction import Friction, friction_effort, friction_effort_derivatives, joint_friction
 from .core.dynamics.hybrid import Hybrid, hybrid_dynamics
 from .core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from .core.dynamics.kinematics import body_accelerations, body_velocities, forward_kinematics, jacobian
@@ -99,30 +104,31 @@ __all__ = [
     "BalafoutisPatel", "BaseParameters", "BodyDerivatives", "BodyGoal", "ClosedForm", "ConstrainedForward",
     "ConstrainedForwardDerivatives", "ConstrainedForwardDirectional", "ConstrainedHybrid",
     "ConstrainedHybridDirectional", "ConstrainedInverse", "ConstrainedInverseDerivatives",
-    "ConstrainedInverseDirectional", "ConstraintSet", "DampedDeflection", "Description", "EffortEnergy",
-    "ElasticLaw", "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation",
-    "FeedbackGains", "FeedbackLinearization", "FixedContact", "Forward", "ForwardDerivatives", "Hybrid",
-    "HybridDerivatives", "Identification", "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec",
-    "LoopClosure", "Mimic", "MotionLimits", "Motor", "MotorReference", "NonholonomicConstraint", "OptimalMotion",
-    "PlaneLimit", "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel",
-    "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "Solutions", "SpecializedModel",
-    "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Transmission", "Usage", "UserConstraint",
-    "VariableDrive", "anchored", "articulated_bodies", "balafoutis_patel", "base_parameters", "batch",
-    "bias_effort", "body_accelerations", "body_derivatives", "body_momenta", "body_velocities", "c_source",
-    "center_of_mass", "centroidal_momentum", "closed_form", "compile_all", "constrained_forward_dynamics",
-    "constrained_forward_dynamics_derivatives", "constrained_forward_dynamics_directional",
-    "constrained_hybrid_dynamics", "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions",
-    "constrained_inverse_dynamics", "constrained_inverse_dynamics_derivatives",
-    "constrained_inverse_dynamics_directional", "constrained_inverse_solutions", "constraint_bias",
-    "constraint_jacobian", "constraint_values", "constraint_wrenches", "coriolis_matrix", "effective_inertia",
-    "effort_energy", "excitation", "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives",
-    "forward_dynamics_directional", "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort",
-    "friction_effort_derivatives", "from_screws", "gravity_effort", "hybrid_dynamics",
-    "hybrid_dynamics_derivatives", "hybrid_dynamics_directional", "identify", "inertial_regressor",
+    "ConstrainedInverseDirectional", "ConstraintSet", "DampedDeflection", "Description", "EffortEnergy", "ElasticLaw",
+    "ElasticLawSettings", "ElasticSimulator", "ElasticState", "ElasticTangent", "Estimate", "Excitation",
+    "FeedbackGains", "FeedbackLinearization", "FixedContact", "Forward", "ForwardDerivatives", "ForwardDirectional",
+    "Friction", "Hybrid", "HybridDerivatives", "HybridDirectional", "Identification", "Inertia", "InverseDerivatives",
+    "InverseDirectional", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits", "Motor",
+    "MotorReference", "NonholonomicConstraint", "OptimalMotion", "PlaneLimit", "Primitive", "RbdError", "RbdWarning",
+    "Recording", "Reference", "RigidDrive", "RobotModel", "SecondDerivatives", "SeriesDrive", "SeriesSpring",
+    "Simulator", "Solutions", "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "Tangents",
+    "TimedPath", "Transmission", "Usage", "UserConstraint", "VariableDrive", "anchored", "articulated_bodies",
+    "balafoutis_patel", "base_parameters", "batch", "bias_effort", "body_accelerations", "body_derivatives",
+    "body_momenta", "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "closed_form",
+    "compile_all", "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
+    "constrained_forward_dynamics_directional", "constrained_hybrid_dynamics",
+    "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions", "constrained_inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional",
+    "constrained_inverse_solutions", "constraint_bias", "constraint_jacobian", "constraint_values",
+    "constraint_wrenches", "coriolis_matrix", "effective_inertia", "effort_energy", "excitation",
+    "feedback_linearization", "feedback_linearization_directional", "forward_dynamics",
+    "forward_dynamics_derivatives", "forward_dynamics_directional", "forward_dynamics_time_derivatives",
+    "forward_kinematics", "friction_effort", "friction_effort_derivatives", "from_screws", "gravity_effort",
+    "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional", "identify", "inertial_regressor",
     "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_dynamics_directional",
     "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives", "inverse_operational_space_inertia",
-    "jacobian", "joint_wrenches", "kinetic_energy", "lie", "link_efforts", "load_actuation", "load_constraints",
-    "load_urdf", "mass_matrix", "motor_reference", "operational_space_inertia", "optimize_motion",
-    "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path",
-    "spatial_inertias", "specialize", "time_optimal",
+    "jacobian", "joint_friction", "joint_wrenches", "kinetic_energy", "lie", "link_efforts",
+    "link_efforts_directional", "load_actuation", "load_constraints", "load_urdf", "mass_matrix", "motor_reference",
+    "motor_reference_directional", "operational_space_inertia", "optimize_motion", "potential_energy", "project",
+    "sample", "sample_constraints", "sample_names", "sample_path", "spatial_inertias", "specialize", "time_optimal",
 ]

@@ -20,6 +20,7 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     assert actuation.motor_names == ("shoulder", "elbow", "elbow/stiffness")
     assert isinstance(motors, rbd.MotorReference) and motors.effort.shape == (3,)
     np.testing.assert_allclose(motors.stiffness, [900.0, 250.0])
+    assert names["change"].effort.shape == (2, 3) and names["change"].position[0, 0] != 0.0
     # the deflection is that of the steady motion here, which the law does not know: it reads spring and damper
     np.testing.assert_allclose(law.effort, motors.effort, rtol=1e-3, atol=1e-2)
     assert names["robot"].time > 0.0

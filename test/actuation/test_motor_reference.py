@@ -8,7 +8,7 @@ from support.robots import assert_close
 
 import rbd_ros as rbd
 from rbd_ros.core.actuation.motor_reference import flat_motors
-from rbd_ros.core.actuation.friction import Friction
+from rbd_ros.core.dynamics.friction import Friction
 from rbd_ros.core.actuation.spring_motion import Motion
 
 STEP = 1e-30

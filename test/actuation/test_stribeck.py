@@ -5,7 +5,7 @@ import pytest
 from actuation.drives import iiwa
 
 import rbd_ros as rbd
-from rbd_ros.core.actuation.friction import Friction, friction_effort, friction_effort_derivatives
+from rbd_ros.core.dynamics.friction import Friction, friction_effort, friction_effort_derivatives
 
 LAW = Friction(np.array([0.5, 0.0]), np.array([2.0, 1.0]), np.array([3.0, 1.5]), np.array([0.1, 0.05]),
                np.array([0.01, 0.02]))

@@ -1,5 +1,8 @@
 """Nonholonomic constraints: a blade on an incline, whose motion is known; what they leave to positions."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from support.closed import check_equations
@@ -113,3 +116,13 @@ def test_baumgarte_damps_the_velocity_across():
 def test_misuse(make, message):
     with pytest.raises(rbd.RbdError, match=message):
         make()
+
+
+def test_the_example_of_the_page_runs():
+    """The force that turns the velocity is m |v| θ̇."""
+    page = (Path(__file__).parents[2] / "docs" / "theory.md").read_text(encoding="utf-8")
+    names: dict = {}
+    exec(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0], names)
+    v = names["v"]
+    assert -np.sin(0.3) * v[0] + np.cos(0.3) * v[1] == pytest.approx(0.0, abs=1e-12)
+    assert names["found"].multipliers[0] == pytest.approx(2.5 * np.hypot(v[0], v[1]) * v[2], rel=1e-12)

@@ -8,7 +8,7 @@ import pytest
 from support.arm import NAMES, Q, V, arm
 
 import rbd_ros as rbd
-from rbd_ros.core.actuation.friction import friction_effort
+from rbd_ros.core.dynamics.friction import friction_effort
 from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
 from rbd_ros.runtime.inputs.references import Point
 

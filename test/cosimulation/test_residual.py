@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.core.actuation.friction import friction_effort
+from rbd_ros.core.dynamics.friction import friction_effort
 from rbd_ros.core.simulation.simulator import Simulator
 from rbd_ros.runtime.cosimulation.residual import ResidualMonitor, ResidualSettings
 from rbd_ros.runtime.inputs.rejections import IGNORED, TAKEN

@@ -9,7 +9,7 @@ from support.closed import closed, consistent_states
 from support.robots import assert_close, random_state
 from support.trees import mimic_tree, random_tree
 from support.varied import STEP, Varied, moved, pose
-from test_directional_parameters import parameters
+from test_directional_parameters import friction, parameters, rubbing
 
 import rbd_ros as rbd
 from rbd_ros.core.model import constraint_block as cb
@@ -87,7 +87,7 @@ def packed(model, constraints, tangent, links):
     return C
 
 
-def equations(model, constraints, given, tangent):
+def equations(model, law, constraints, given, tangent):
     """Complex M, ID(q, v, a), A, A a + Ȧq̇ and a, tau, of everything moved along a tangent."""
     q, v, a, tau, F = given
     other = Varied(model, tangent)
@@ -109,7 +109,7 @@ def equations(model, constraints, given, tangent):
     A, f, b = np.zeros((m, model.nv), dtype=complex), np.zeros(m, dtype=complex), np.zeros(m, dtype=complex)
     arrays = [np.asarray(x, dtype=complex) for x in (other.block, C, q, v, zero)]
     cs._rows(*arrays, np.zeros(cs.kinematics.SIZE * cs.nodes(model), dtype=complex), A.reshape(-1), f, b)
-    return M, inverse(v, zero, W), A, b, a, tau
+    return M, inverse(v, zero, W) + rubbing(model, law, v, tangent), A, b, a, tau
 
 
 def hybrid(terms, held):
@@ -147,6 +147,13 @@ def imaginary(parts):
     return [part.imag / STEP.imag for part in parts]
 
 
+def agree(part, want, what):
+    if np.abs(want).max() < 1e-12:    # of terms of size 1 … 100: nothing there feels it, not a rotor, not a motor
+        assert np.abs(part).max() < 1e-11, what
+    else:
+        assert_close(part, want, CLOSE, what)
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_parameter(name):
     """Forward, hybrid and inverse, the latter with few, many and all joints actuated; one kind after another, then all
@@ -156,7 +163,7 @@ def test_every_parameter(name):
     rng = np.random.default_rng(7)
     q, v, a = random_state(model, 3)
     tau, F = rng.normal(size=model.nv), rng.normal(size=(len(model.body_names), 6))
-    changes = parameters(model, rng) | of_constraints(constraints, rng)
+    changes, law = parameters(model, rng) | of_constraints(constraints, rng), friction(model, np.random.default_rng(9))
     everything = {**changes, **dict(zip(("q", "v", "a", "tau"), rng.normal(size=(4, model.nv)), strict=True))}
     everything["screws"] = {}
     tangents = [rbd.Tangent(**{kind: change}) for kind, change in changes.items()] + [rbd.Tangent(**everything)]
@@ -170,33 +177,32 @@ def test_every_parameter(name):
             loose.append(i)
     free = np.isin(np.arange(nv), loose) | (np.arange(nv) % 3 == 0)
     passive = [np.isin(np.arange(nv), loose[:count]) for count in (0, m // 2, m)]
-    forward = rbd.constrained_forward_dynamics_directional(model, constraints, q, v, tau, tangents, external_wrenches=F)
+    forward = rbd.constrained_forward_dynamics_directional(model, constraints, q, v, tau, tangents, external_wrenches=F,
+                                                           friction=law)
     for i, tangent in enumerate(tangents):
         what = [*changes, "everything"][i]
-        terms = equations(model, constraints, (q, v, a, tau, F), tangent)
+        terms = equations(model, law, constraints, (q, v, a, tau, F), tangent)
         want = imaginary(hybrid(terms, none))
-        one = rbd.constrained_forward_dynamics_directional(model, constraints, q, v, tau, tangent, external_wrenches=F)
+        one = rbd.constrained_forward_dynamics_directional(model, constraints, q, v, tau, tangent, external_wrenches=F,
+                                                           friction=law)
         for part, several, expected in zip(one, forward, want[::2], strict=True):
             assert_close(part, expected, CLOSE, what)
             assert_close(several[i], part, 1e-12, what)
         found = rbd.constrained_hybrid_dynamics_directional(model, constraints, q, v, a, tau, ~free, tangent,
-                                                            external_wrenches=F)
+                                                            external_wrenches=F, friction=law)
         for part, expected in zip(found, imaginary(hybrid(terms, ~free)), strict=True):
-            assert_close(part, expected, CLOSE, what)
+            agree(part, expected, what)
         for undriven in passive:
             given, driven = np.where(undriven, tau, 0.0), ~undriven
             held = dataclasses.replace(tangent, tau=None if tangent.tau is None else tangent.tau * undriven)
-            terms = equations(model, constraints, (q, v, a, given, F), held)
+            terms = equations(model, law, constraints, (q, v, a, given, F), held)
             for minimize in ("multipliers", "effort"):
                 found = rbd.constrained_inverse_dynamics_directional(
                     model, constraints, q, v, a, driven, tangent, minimize, weights if minimize == "effort" else None,
-                    given, external_wrenches=F, check_acceleration=False)
+                    given, external_wrenches=F, friction=law, check_acceleration=False)
                 expected = imaginary(inverse(terms, driven, minimize, weights[driven]))
                 for part, want in zip(found, expected, strict=True):
-                    if np.abs(want).max() < 1e-12:    # of terms of size 1 … 100, where no motor can feel it
-                        assert np.abs(part).max() < 1e-11
-                    else:
-                        assert_close(part, want, CLOSE, f"{what}, {undriven.sum()} passive, {minimize}")
+                    agree(part, want, f"{what}, {undriven.sum()} passive, {minimize}")
 
 
 @pytest.mark.parametrize("name", ["five_bar", "stewart", "gripper", "biped"])

@@ -56,10 +56,37 @@ def parameters(model, rng):
         "advances": {spec.name: rng.normal(size=len(spec.advance)) for spec in specs if spec.type == "cam"},
         "rotor_inertias": {spec.name: rng.normal() for spec in specs},
         "mimics": {mimic.name: rng.normal(size=2) for mimic in model.mimics},
-        "external_wrenches": rng.normal(size=(len(model.body_names), 6))}
+        "external_wrenches": rng.normal(size=(len(model.body_names), 6)),
+        "friction": of_friction(model, np.random.default_rng(11))}
 
 
-def varied(model, q, v, a, tau, F, mask, tangent):
+def of_friction(model, rng):
+    return {name: {what: rng.normal(size=model.joint(name).nv) for what in FRICTION} for name in model.joint_names}
+
+
+FRICTION = ("damping", "coulomb", "breakaway", "stribeck_velocity", "smoothing")
+
+
+def friction(model, rng):
+    """A law whose every term counts at speeds of 1."""
+    n = model.nv
+    level = rng.uniform(0.5, 2.0, size=n)
+    return rbd.Friction(rng.uniform(0.1, 2.0, size=n), level, level + rng.uniform(0.2, 1.0, size=n),
+                        rng.uniform(0.5, 2.0, size=n), rng.uniform(0.3, 1.0, size=n))
+
+
+def rubbing(model, law, v, tangent):
+    """Its effort on complex numbers, the law varied, from the formula."""
+    d, c, b, w, s = (np.broadcast_to(getattr(law, what), (model.nv,)).astype(complex) for what in FRICTION)
+    for name, change in tangent.friction.items():
+        joint = model.joint(name)
+        at = slice(joint.idx_v, joint.idx_v + joint.nv)
+        for x, what in zip((d, c, b, w, s), FRICTION, strict=True):
+            x[at] += STEP * np.asarray(change.get(what, 0.0))
+    return d * v + (c + (b - c) * np.exp(-(v / w) ** 2)) * np.tanh(v / s)
+
+
+def varied(model, law, q, v, a, tau, F, mask, tangent):
     """∂ of inverse, forward and hybrid dynamics by complex numbers."""
     other = Varied(model, tangent)
     Q = cs.tangents(model, q)
@@ -73,7 +100,8 @@ def varied(model, q, v, a, tau, F, mask, tangent):
     W = other.wrenches(F + STEP * (0.0 if tangent.external_wrenches is None else tangent.external_wrenches))
 
     def inverse(v, a, wrench=None):
-        return cs.inverse_dynamics(model, q, v, a, wrench, other.block)
+        rubbed = 0.0 if wrench is None else rubbing(model, law, v, tangent)
+        return cs.inverse_dynamics(model, q, v, a, wrench, other.block) + rubbed
 
     weight = inverse(zero, zero)
     M = np.transpose([inverse(zero, e) - weight for e in np.eye(model.nv)])
@@ -91,17 +119,18 @@ def varied(model, q, v, a, tau, F, mask, tangent):
     return [x.imag / STEP.imag for x in out]
 
 
-def directional(model, q, v, a, tau, F, mask, tangent):
-    return [rbd.inverse_dynamics_directional(model, q, v, a, tangent, F),
-            rbd.forward_dynamics_directional(model, q, v, tau, tangent, F),
-            rbd.hybrid_dynamics_directional(model, q, v, a, tau, mask, tangent, F)]
+def directional(model, law, q, v, a, tau, F, mask, tangent):
+    return [rbd.inverse_dynamics_directional(model, q, v, a, tangent, F, friction=law),
+            rbd.forward_dynamics_directional(model, q, v, tau, tangent, F, friction=law),
+            rbd.hybrid_dynamics_directional(model, q, v, a, tau, mask, tangent, F, friction=law)]
 
 
 def case(name):
     model = TREES[name]()
     rng = np.random.default_rng(sorted(TREES).index(name))
     q, v, a = random_state(model, 3)
-    return model, (q, v, a, rng.normal(size=model.nv), rng.normal(size=(len(model.body_names), 6)),
+    law = friction(model, np.random.default_rng(9))
+    return model, (law, q, v, a, rng.normal(size=model.nv), rng.normal(size=(len(model.body_names), 6)),
                    rng.random(model.nv) < 0.5), rng
 
 

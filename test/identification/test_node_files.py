@@ -11,7 +11,7 @@ from support.recordings import periodic, perturbed, record
 from support.robots import urdf_paths
 
 import rbd_ros as rbd
-from rbd_ros.core.actuation.friction import Friction
+from rbd_ros.core.dynamics.friction import Friction
 from rbd_ros.core.identification.written.node_files import actuation_text, parameters_text, ur_friction_text
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE
 from rbd_ros.runtime.parameters import validate

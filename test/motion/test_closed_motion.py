@@ -13,7 +13,7 @@ from support import complex_step
 from support.closed import closed
 
 import rbd_ros as rbd
-from rbd_ros.core.actuation.friction import Friction
+from rbd_ros.core.dynamics.friction import Friction
 from rbd_ros.core.motion.closed.mechanism import closed_chain
 from rbd_ros.core.motion.optimal.asked import asked, check_way
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk

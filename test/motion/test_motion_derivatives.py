@@ -9,7 +9,7 @@ from support import complex_step
 from support.robots import chain
 
 import rbd_ros as rbd
-from rbd_ros.core.actuation.friction import Friction
+from rbd_ros.core.dynamics.friction import Friction
 from rbd_ros.core.motion.optimal.curvature import EffortCurvature
 from rbd_ros.core.motion.optimal.first_guess import minimum_jerk
 from rbd_ros.core.motion.interior_point.search import best_slack

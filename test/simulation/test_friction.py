@@ -5,7 +5,7 @@ import pytest
 from simulation import robots
 
 import rbd_ros as rbd
-from rbd_ros.core.actuation.friction import friction_effort, friction_effort_derivatives
+from rbd_ros.core.dynamics.friction import friction_effort, friction_effort_derivatives
 
 MODEL = robots.pendulum(damping=0.3, friction=2.0)
 

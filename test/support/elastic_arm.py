@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 import rbd_ros as rbd
-from rbd_ros.core.actuation.friction import friction_effort, friction_effort_derivatives
+from rbd_ros.core.dynamics.friction import friction_effort, friction_effort_derivatives
 from rbd_ros.runtime.control.elastic_controller import ElasticController
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
 

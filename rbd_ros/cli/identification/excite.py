@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from ...core.actuation.friction import friction_effort
+from ...core.dynamics.friction import friction_effort
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.dynamics.kinematics import forward_kinematics
 from ...core.errors import RbdError

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..errors import RbdError, shown, unknown_name
 from ..model.inertia import Array, read_only
 from ..model.robot_model import RobotModel
-from .friction import Friction
+from ..dynamics.friction import Friction
 from .motor import Motor, friction_of
 from .series_elastic import SeriesSpring
 from .variable_stiffness import VariableSpring, check_spring
@@ -110,6 +110,7 @@ class Actuation:
         friction = self.friction
         self.motors_rub = bool(np.any(friction.damping) or np.any(friction.coulomb) or np.any(friction.breakaway))
         self.groups = _groups([drive for drive in listed if isinstance(drive, VariableDrive)])
+        self.ranges = self.groups    # whose limits are asked: real, where an actuation is varied on complex numbers
         self.stiffness: Array = read_only(np.array([drive.stiffness for drive in listed
                                                     if isinstance(drive, VariableDrive)], dtype=float))
         # order of the error dynamics of each joint that feedback can choose: rigid 2, elastic 4, with damping 3

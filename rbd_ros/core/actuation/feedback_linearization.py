@@ -15,7 +15,7 @@ Then τ, τ̇, τ̈ of this motion give the motors: `θ̈ = q̈ + φ̈`, `τ_m =
 """
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ from ..model.inertia import Array
 from ..model.state import real, states
 from .actuation import Actuation
 from .motor_reference import link_efforts, stiffness_motion
-from .friction import friction_effort, friction_effort_derivatives
+from ..dynamics.friction import friction_effort, friction_effort_derivatives
 from .poles import FeedbackGains
 from .spring_motion import Motion, solve, variable_partials
 from .variable_stiffness import Partials
@@ -67,9 +67,44 @@ def feedback_linearization(actuation: Actuation, gains: FeedbackGains, q: ArrayL
     r = _array("reference", reference, (5, nv))
     wanted = stiffness_motion(actuation, stiffness, ())
 
+    found = linearized(actuation, Links(actuation), gains, q, v, z, z_rate, r, wanted)
+    given.finite(effort=found.effort, motor_acceleration=found.motor_acceleration, torque=found.torque)
+    return found
+
+
+class Links:
+    """What the law asks of the links: their dynamics with the friction of the joints."""
+
+    def __init__(self, actuation: Actuation) -> None:
+        self.actuation, self.model = actuation, actuation.model
+
+    def mass_matrix(self, q: Array) -> Array:
+        """M (nv, nv)."""
+        return mass_matrix(self.model, q)
+
+    def bias(self, q: Array, v: Array) -> Array:
+        """h(q, q̇), with friction (nv,)."""
+        rest = bias_effort(self.model, q, v)
+        return rest + friction_effort(self.model, v) if self.actuation.rubs else rest
+
+    def efforts(self, q: Array, v: Array, a: Array, jerk: Array, snap: Array | None = None) -> Array:
+        """τ, τ̇ and with the snap τ̈ (…, nv)."""
+        if snap is not None:
+            return link_efforts(self.actuation, q, v, a, jerk, snap)
+        tau = inverse_dynamics_time_derivatives(self.model, q, v, a, jerk)
+        if self.actuation.rubs:
+            tau = tau + np.stack([friction_effort(self.model, v),
+                                  friction_effort_derivatives(self.model, v, a, jerk)[0]])
+        return tau
+
+
+def linearized(actuation: Actuation, links: Any, gains: FeedbackGains, q: Array, v: Array, z: Array, z_rate: Array,
+               r: Array, wanted: Motion) -> FeedbackLinearization:
+    """`feedback_linearization` of checked arrays; they may be complex, if the actuation and `links` are."""
+    nv, nm = actuation.nv, actuation.nm
     springs = _measured(actuation, q, v, z, z_rate)
-    a, jerk, snap = _link_motion(actuation, gains.links, q, v, r, springs)
-    tau = link_efforts(actuation, q, v, a, jerk, snap)
+    a, jerk, snap = _link_motion(actuation, links, gains.links, q, v, r, springs)
+    tau = links.efforts(q, v, a, jerk, snap)
     motor = _motor_acceleration(actuation, gains.stiffness, a, tau, wanted, springs)
 
     rigid, elastic = actuation.rigid, actuation.elastic
@@ -80,7 +115,6 @@ def feedback_linearization(actuation: Actuation, gains: FeedbackGains, q: ArrayL
     effort = load + actuation.friction.effort(moving)
     behind = np.concatenate([elastic, np.arange(nv, nm)])
     effort[behind] += (actuation.inertia * motor)[behind]
-    given.finite(effort=effort, motor_acceleration=motor, torque=torque)
     return FeedbackLinearization(effort, motor, a, jerk, snap, torque, springs.stiffness)
 
 
@@ -103,8 +137,8 @@ class _Springs(NamedTuple):
 
 def _measured(actuation: Actuation, q: Array, v: Array, z: Array, z_rate: Array) -> _Springs:
     nv, series, variable = actuation.nv, actuation.series, actuation.variable
-    torque, torque_rate, rate, slope = np.zeros((4, nv))
-    k, load = np.full(nv, np.inf), np.zeros(actuation.nm)
+    torque, torque_rate, rate, slope = np.zeros((4, nv), z.dtype)
+    k, load = np.full(nv, np.inf, z.dtype), np.zeros(actuation.nm, z.dtype)
     if series.size:
         phi, phi_rate, spring = z[series] - q[series], z_rate[series] - v[series], actuation.series_spring
         k[series], slope[series], rate[series] = spring.stiffness(phi), spring.stiffness_slope(phi), phi_rate
@@ -112,7 +146,7 @@ def _measured(actuation: Actuation, q: Array, v: Array, z: Array, z_rate: Array)
         torque_rate[series] = k[series] * phi_rate
     if not variable.size:
         return _Springs(torque, torque_rate, k, rate, slope, load)
-    theta, sigma, theta_rate, sigma_rate, reaction = np.empty((5, variable.size))
+    theta, sigma, theta_rate, sigma_rate, reaction = np.empty((5, variable.size), z.dtype)
     for at, group in actuation.groups:
         first, second = variable[at], nv + at
         theta[at], sigma[at] = group.from_motors(z[first], z[second])
@@ -127,29 +161,23 @@ def _measured(actuation: Actuation, q: Array, v: Array, z: Array, z_rate: Array)
     return _Springs(torque, torque_rate, k, rate, slope, load, P, sigma_rate, P.pp * phi_rate + P.ps * sigma_rate)
 
 
-def _link_motion(actuation: Actuation, g: Array, q: Array, v: Array, r: Array,
+def _link_motion(actuation: Actuation, links: Any, g: Array, q: Array, v: Array, r: Array,
                  springs: _Springs) -> tuple[Array, Array, Array]:
     """Acceleration, jerk and snap (nv,): the table above, line by line."""
-    model = actuation.model
     two, three, four = (actuation.of_order[order] for order in (2, 3, 4))
-    M = mass_matrix(model, q)
-    a, jerk, snap = np.zeros((3, actuation.nv))
+    M = links.mass_matrix(q)
+    a, jerk, snap = np.zeros((3, actuation.nv), q.dtype)
 
     e0, e1 = r[0] - q, r[1] - v
     a[two] = (r[2] + g[:, 1] * e1 + g[:, 0] * e0)[two]
-    rest = bias_effort(model, q, v)
-    if actuation.rubs:
-        rest = rest + friction_effort(model, v)
+    rest = links.bias(q, v)
     a[actuation.elastic] = _solved(M, actuation.elastic, two, springs.torque - rest, a)
 
     e2 = r[2] - a
     jerk[two] = (r[3] + g[:, 1] * e2 + g[:, 0] * e1)[two]
     jerk[three] = (r[3] + g[:, 2] * e2 + g[:, 1] * e1 + g[:, 0] * e0)[three]
     if four.size:
-        zero = np.zeros(actuation.nv)
-        rest = inverse_dynamics_time_derivatives(model, q, v, a, zero)[1]    # d/dt of M q̈ + h, without M q⃛
-        if actuation.rubs:
-            rest = rest + friction_effort_derivatives(model, v, a, zero)[0]
+        rest = links.efforts(q, v, a, 0.0 * a)[1]    # d/dt of M q̈ + h, without M q⃛
         jerk[four] = _solved(M, four, np.concatenate([two, three]), springs.torque_rate - rest, jerk)
 
     e3 = r[3] - jerk
@@ -163,7 +191,7 @@ def _motor_acceleration(actuation: Actuation, g: Array, a: Array, tau: Array, wa
                         springs: _Springs) -> Array:
     """Accelerations (nm,) of the motors that give the torques τ, τ̇, τ̈ (3, nv), and the stiffness its dynamics."""
     series, variable, nv = actuation.series, actuation.variable, actuation.nv
-    out = np.zeros(actuation.nm)
+    out = np.zeros(actuation.nm, a.dtype)
     out[:nv] = a
     if series.size:
         bend = (tau[2] - springs.slope * springs.rate**2)[series] / springs.stiffness[series]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import RbdError, shown
-from .friction import SMOOTHING, STRIBECK_VELOCITY, Friction
+from ..dynamics.friction import SMOOTHING, STRIBECK_VELOCITY, Friction
 
 
 @dataclass(frozen=True)

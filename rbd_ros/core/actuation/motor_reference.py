@@ -24,7 +24,7 @@ from ..errors import RbdError
 from ..model.inertia import Array
 from ..model.state import real, states
 from .actuation import Actuation
-from .friction import friction_effort, friction_effort_derivatives
+from ..dynamics.friction import friction_effort, friction_effort_derivatives
 from .spring_motion import Motion, series_motion, series_motion_of_one, variable_motion
 
 

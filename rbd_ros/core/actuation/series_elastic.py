@@ -88,11 +88,12 @@ class SeriesSpring:
             return tau / first
         t = np.array(np.broadcast_to(np.real(tau), np.broadcast_shapes(np.shape(tau), first.shape)), dtype=float,
                      order="C")
-        rows, shape = np.atleast_2d(self.coefficients), (-1, first.size)
+        complex_ = np.iscomplexobj(tau) or np.iscomplexobj(first)
+        rows, shape = np.ascontiguousarray(np.atleast_2d(np.real(self.coefficients))), (-1, first.size)
         limit = np.array(np.broadcast_to(self.max_deflection, first.shape)).reshape(-1)
         phi = np.empty_like(t)
         deflections_entry(rows, limit, t.reshape(shape), phi.reshape(shape))
-        if not np.iscomplexobj(tau):
+        if not complex_:
             return phi
         return phi - (self.torque(phi) - tau) / self.stiffness(phi)    # a step with the imaginary part
 

@@ -58,8 +58,9 @@ def series_motion(actuation: Actuation, tau: Motion, deflection: Array | None = 
     damped = actuation.damped
     phi[..., damped] = deflection
     f, k = spring.torque(phi), spring.stiffness(phi)
-    rate[..., damped] = ((tau.value - f) / np.where(D > 0.0, D, 1.0))[..., damped]
-    acceleration[..., damped] = ((tau.rate - k * rate) / np.where(D > 0.0, D, 1.0))[..., damped]
+    D = np.where(np.real(D) > 0.0, D, 1.0)
+    rate[..., damped] = ((tau.value - f) / D)[..., damped]
+    acceleration[..., damped] = ((tau.rate - k * rate) / D)[..., damped]
     return Motion(phi, rate, acceleration)
 
 
@@ -129,7 +130,7 @@ def check_stiffness(actuation: Actuation, tau: Array, k: Array) -> None:
 def stiffness_range(actuation: Actuation, tau: Array) -> tuple[Array, Array]:
     """Least and largest stiffness of the joints with variable stiffness under torques τ, each (…, n)."""
     low, high = np.empty(np.shape(tau)), np.empty(np.shape(tau))
-    for at, spring in actuation.groups:
+    for at, spring in actuation.ranges:
         low[..., at], high[..., at] = spring.stiffness_range(tau[..., at])
     return low, high
 

@@ -17,6 +17,7 @@ from ..dynamics.constrained.forward import constrained_forward_dynamics
 from ..dynamics.constrained.inverse import RANK_TOLERANCE, constrained_inverse_dynamics
 from ..dynamics.constrained.rows import Motion, constraint_rows
 from ..dynamics.constrained.values import evaluate
+from ..dynamics.friction import Friction
 from ..dynamics.hybrid import prescribed_mask
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ..errors import RbdError
@@ -125,7 +126,7 @@ def _shaped(parts: tuple[Any, ...], batch: int | None) -> tuple[Array, ...]:
 
 def constrained_forward_dynamics_derivatives(
         model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *,
-        external_wrenches: Any = None) -> ConstrainedForwardDerivatives:
+        external_wrenches: Any = None, friction: Friction | None = None) -> ConstrainedForwardDerivatives:
     """Derivatives of `constrained_forward_dynamics` by q, v and tau, whose arguments and errors these are.
 
     `[M −Aᵀ; A 0] (∂a, ∂λ) = (∂τ − ∂ID + ∂(Aᵀ)λ, −∂(A a + Ȧq̇))`. By q on the tangent space, off the manifold too: the
@@ -133,10 +134,11 @@ def constrained_forward_dynamics_derivatives(
     `NonholonomicConstraint`.
     """
     given = states(model, positions={"q": q}, rates={"v": v, "tau": tau})
-    result = constrained_forward_dynamics(model, constraints, *given.arrays, external_wrenches=external_wrenches)
+    result = constrained_forward_dynamics(model, constraints, *given.arrays, external_wrenches=external_wrenches,
+                                          friction=friction)
     q, v, tau, a, lam = (np.atleast_2d(x) for x in (*given.arrays, result.acceleration, result.multipliers))
     A = evaluate(model, constraints, q, v, a, 1).jacobian
-    by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
+    by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches, friction=friction)
     At = np.swapaxes(A, -1, -2)
     inverse_A = _pinv(A)
     y = (inverse_A @ lam[..., None])[..., 0]
@@ -167,7 +169,8 @@ def constrained_forward_dynamics_derivatives(
 
 def constrained_inverse_dynamics_derivatives(
         model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, a: ArrayLike,
-        actuated: ArrayLike | Sequence[str], *, external_wrenches: Any = None) -> ConstrainedInverseDerivatives:
+        actuated: ArrayLike | Sequence[str], *, external_wrenches: Any = None,
+        friction: Friction | None = None) -> ConstrainedInverseDerivatives:
     """Derivatives of `constrained_inverse_dynamics` by q, v and a, where its solution is unique: as many independent
     columns of passive coordinates as constraints, else `RbdError`. Arguments and other errors as of that function.
 
@@ -177,13 +180,14 @@ def constrained_inverse_dynamics_derivatives(
     mask = prescribed_mask(model, actuated)
     given = states(model, positions={"q": q}, rates={"v": v, "a": a})
     q, v, a = given.arrays
-    result = constrained_inverse_dynamics(model, constraints, q, v, a, mask, external_wrenches=external_wrenches)
+    result = constrained_inverse_dynamics(model, constraints, q, v, a, mask, external_wrenches=external_wrenches,
+                                          friction=friction)
     if given.count and int(np.min(result.rank)) < constraints.size:
         raise RbdError(f"model '{model.name}': the multipliers are not unique (rank {int(np.min(result.rank))} of "
                        f"{constraints.size} constraints over passive coordinates): actuate fewer joints")
     q, v, a, lam = (np.atleast_2d(x) for x in (q, v, a, result.multipliers))
     A = evaluate(model, constraints, q, v, a, 1).jacobian
-    by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
+    by = inverse_dynamics_derivatives(model, q, v, a, external_wrenches, friction=friction)
     _, _, load_q, _ = constraint_slopes(model, constraints, q, v, a, lam, np.zeros_like(v))
     At = np.swapaxes(A, -1, -2)
     inverse = _pinv(At[:, ~mask])

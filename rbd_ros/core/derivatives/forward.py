@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..compile import entry, kernel, quick_entry, routine, sweep
 from ..dynamics.forward import singular_coordinate, solved
+from ..dynamics.friction import Friction, friction_slope, left_over
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, all_finite, kind, node, node_count, parent, put, put_add, rates_valid, six, size_q, size_v, vector, zero,
@@ -283,12 +284,17 @@ def _one_state(model: RobotModel, q: Any, v: Any, tau: Any) -> ForwardDerivative
 
 @trying(_one_state)
 def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
-                                 external_wrenches: Any = None) -> ForwardDerivatives:
+                                 external_wrenches: Any = None, *,
+                                 friction: Friction | None = None) -> ForwardDerivatives:
     """Derivatives (nv, nv) or (N, nv, nv) of `forward_dynamics` by q, v and tau, by q on the tangent space.
 
     `−M⁻¹ ∂ID` at the accelerations that tau gives, M factored along the branches: what K Table 6 gives for every
-    coordinate. Arguments and errors as of `forward_dynamics`; external wrenches stay what they are in their links.
+    coordinate. Arguments, friction too, and errors as of `forward_dynamics`; external wrenches stay what they are
+    in their links.
     """
+    if friction is not None:
+        bare = forward_dynamics_derivatives(model, q, v, left_over(model, friction, v, tau), external_wrenches)
+        return bare._replace(v=bare.v - bare.tau * friction_slope(model, friction, v)[..., None, :])
     given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     q, v, tau = given.flat
     out = given.empty(3, model.nv, model.nv)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..dynamics.forward import singular_coordinate, solved
+from ..dynamics.friction import Friction, friction_slope, left_over
 from ..dynamics.hybrid import prescribed_mask
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -43,12 +44,16 @@ def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, prescribed: 
 
 @trying(_one_state)
 def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
-                                prescribed: ArrayLike | Sequence[str],
-                                external_wrenches: Any = None) -> HybridDerivatives:
+                                prescribed: ArrayLike | Sequence[str], external_wrenches: Any = None, *,
+                                friction: Friction | None = None) -> HybridDerivatives:
     """Derivatives (nv, nv) or (N, nv, nv) of `hybrid_dynamics`, with its arguments and errors; by q on the tangent
     space. With nothing prescribed they are those of forward dynamics, with everything those of inverse dynamics.
     """
     mask = prescribed_mask(model, prescribed)
+    if friction is not None:
+        bare = hybrid_dynamics_derivatives(model, q, v, a, left_over(model, friction, v, tau), mask, external_wrenches)
+        slope = friction_slope(model, friction, v)[..., None, :]
+        return bare._replace(v=bare.v + np.where(mask, np.eye(model.nv), -bare.given) * slope)
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
     out = given.empty(3, model.nv, model.nv)
     solved(hybrid_derivatives_batch.call(

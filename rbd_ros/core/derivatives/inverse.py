@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import entry, kernel, quick_entry, sweep
+from ..dynamics.friction import Friction, friction_slope
 from ..lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub, symmetric_times, unit
 from ..model.block import (
     ARMATURE, all_finite, first_position, kind, matrix, node, node_count, parent, rates_valid, six, size_q, size_v,
@@ -198,12 +199,17 @@ def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> InverseDerivatives 
 
 @trying(_one_state)
 def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
-                                 external_wrenches: Any = None) -> InverseDerivatives:
+                                 external_wrenches: Any = None, *,
+                                 friction: Friction | None = None) -> InverseDerivatives:
     """Derivatives (nv, nv) or (N, nv, nv) of `inverse_dynamics` by q, v and a: K Table 5 for p = q, q̇, q̈.
 
     By q on the tangent space: column j is the derivative of τ(integrate(q, δ e_j), v, a) at δ = 0 (N m/rad, N/m, …).
-    Arguments and errors as of `inverse_dynamics`; external wrenches stay what they are in the frames of their links.
+    Arguments, friction too, and errors as of `inverse_dynamics`; external wrenches stay what they are in the frames of
+    their links.
     """
+    if friction is not None:
+        bare = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)
+        return bare._replace(v=bare.v + np.eye(model.nv) * friction_slope(model, friction, v)[..., None, :])
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     nv = model.nv
     out = given.empty(3, nv, nv)

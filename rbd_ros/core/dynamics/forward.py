@@ -18,6 +18,7 @@ from ..trying import trying
 from ..workspace import ONE_STATE
 from .articulated import SINGULAR, SIZE, articulated_recursion, articulated_states
 from .bodies.joint_wrenches import joint_wrenches as wrenches_of_joints
+from .friction import Friction, left_over
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 
@@ -62,19 +63,22 @@ class Forward(NamedTuple):
 
 @overload
 def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike, external_wrenches: Any = None, *,
-                     joint_wrenches: Literal[False] | None = None) -> Array: ...
+                     friction: Friction | None = None, joint_wrenches: Literal[False] | None = None) -> Array: ...
 @overload
 def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike, external_wrenches: Any = None, *,
-                     joint_wrenches: Literal[True]) -> Forward: ...
+                     friction: Friction | None = None, joint_wrenches: Literal[True]) -> Forward: ...
 @trying(_one_state)
 def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
-                     external_wrenches: Any = None, *, joint_wrenches: bool | None = None) -> Array | Forward:
+                     external_wrenches: Any = None, *, friction: Friction | None = None,
+                     joint_wrenches: bool | None = None) -> Array | Forward:
     """Accelerations a (nv,) or (N, nv) under joint efforts tau at (q, v): K Table 3, O(n).
 
-    Shapes, units and external_wrenches as in `inverse_dynamics`. Mimic joints (projected) couple distant bodies:
-    such models are solved through the mass matrix. Raises `RbdError` for wrong input, and where the mass matrix is
-    singular, naming the joint. With joint_wrenches=True returns `Forward`, with what the joints carry.
+    Shapes, units, external_wrenches and friction as in `inverse_dynamics`. Mimic joints (projected) couple distant
+    bodies: such models are solved through the mass matrix. Raises `RbdError` for wrong input, and where the mass matrix
+    is singular, naming the joint. With joint_wrenches=True returns `Forward`, with what the joints carry.
     """
+    if friction is not None:
+        tau = left_over(model, friction, v, tau)
     if joint_wrenches:
         a = forward_dynamics(model, q, v, tau, external_wrenches)
         return Forward(a, wrenches_of_joints(model, q, v, a, external_wrenches))

@@ -19,6 +19,7 @@ from ..workspace import ONE_STATE
 from .articulated import SIZE, articulated_recursion, articulated_states
 from .bodies.joint_wrenches import Loaded, joint_wrenches as wrenches_of_joints
 from .forward import solve_mass_matrix, solved
+from .friction import Friction, left_over, overcome
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
 
@@ -74,15 +75,22 @@ def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, prescribed: 
 @trying(_one_state)
 def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
                     prescribed: ArrayLike | Sequence[str], external_wrenches: Any = None, *,
-                    joint_wrenches: bool | None = None) -> Hybrid:
+                    friction: Friction | None = None, joint_wrenches: bool | None = None) -> Hybrid:
     """Some accelerations and the other coordinates' efforts given, the rest computed: K Table 4, O(n).
 
     prescribed: per velocity coordinate whether `a` holds there and `tau` is sought (nv,) bool, or names of joints or
     coordinates (`model.velocity_names`). Elsewhere `tau` holds and `a` is sought; what is sought may be given as
-    anything finite. All shapes (nv,) or (N, nv); external_wrenches as in `inverse_dynamics`. Raises `RbdError` for
-    wrong input, and where the sought accelerations are not determined, naming the joint. joint_wrenches=True adds what
-    the joints carry to the result.
+    anything finite. All shapes (nv,) or (N, nv); external_wrenches and friction as in `inverse_dynamics`. Raises
+    `RbdError` for wrong input, and where the sought accelerations are not determined, naming the joint.
+    joint_wrenches=True adds what the joints carry to the result.
     """
+    if friction is not None:
+        bare = hybrid_dynamics(model, q, v, a, left_over(model, friction, v, tau), prescribed, external_wrenches)
+        effort = np.where(prescribed_mask(model, prescribed), bare.effort + overcome(model, friction, v), tau)
+        result = Hybrid(bare.acceleration, effort)
+        if joint_wrenches:
+            result._carrying(wrenches_of_joints(model, q, v, result.acceleration, external_wrenches))
+        return result
     if joint_wrenches:
         result = hybrid_dynamics(model, q, v, a, tau, prescribed, external_wrenches)
         result._carrying(wrenches_of_joints(model, q, v, result.acceleration, external_wrenches))

@@ -24,6 +24,7 @@ from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
 from ..trying import trying
 from ..workspace import ONE_STATE
+from .friction import Friction, overcome
 
 # workspace of one node
 _R, _P, _OMEGA, _ALPHA, _ACCEL, _N, _F, SIZE = layout(R=9, p=3, omega=3, alpha=3, accel=3, n=3, f=3)
@@ -135,14 +136,17 @@ def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> Array | None:
 
 @trying(_one_state)
 def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
-                     external_wrenches: Any = None) -> Array:
+                     external_wrenches: Any = None, *, friction: Friction | None = None) -> Array:
     """Joint efforts τ (nv,) or (N, nv) that give accelerations a at (q, v): K Table 2, eq. 42, O(n).
 
     q (nq,) or (N, nq); v, a (nv,) or (N, nv); rad, m, s. external_wrenches: `{body: (6,)}` or (nb, 6), moment first,
     acting on the body, in its URDF link frame; a batch adds a leading axis. Rotor inertia of the model is included,
-    joint friction is not (`friction_effort`). Raises `RbdError` for wrong shapes, names or non-finite numbers,
-    and, as every function does, for states so large that the result is beyond what floating point numbers hold.
+    joint friction where it is given: friction=joint_friction(model). Raises `RbdError` for wrong shapes, names or
+    non-finite numbers, and, as every function does, for states so large that the result is beyond what floating point
+    numbers hold.
     """
+    if friction is not None:
+        return inverse_dynamics(model, q, v, a, external_wrenches) + overcome(model, friction, v)
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     tau = given.empty(model.nv)
     if not inverse_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import kernel, quick_entry
+from ..compile import kernel, quick_entry, routine
 from ..errors import RbdError, shown
 from ..lie.spatial import add, compose, cross, rotate, rotate_back, scale, sub
 from ..model.block import (
@@ -104,6 +104,31 @@ def poses_entry(B, q, W, poses):
     return finite
 
 
+@routine
+def link_motions(B, W, order, out, at):
+    """What `node_motion` left in W, per link to out[at:]."""
+    for i in range(integer(B, LINKS)):
+        o = integer(B, LINK_START) + LINK * i
+        h = integer(B, o + LINK_NODE)
+        k = at + 6 * i
+        if h < 0:
+            out[k:k + 6] = 0.0
+            continue
+        R = matrix(B, o + LINK_ROTATION)
+        p = vector(B, o + LINK_POSITION)
+        w = SIZE * h
+        omega = vector(W, w + _OMEGA)
+        velo = add(vector(W, w + _V), cross(omega, p))
+        if order == 1:
+            put(out, k, rotate_back(R, omega))
+            put(out, k + 3, rotate_back(R, velo))
+        else:
+            alpha = vector(W, w + _ALPHA)
+            accel = add(vector(W, w + _ACCEL), add(cross(alpha, p), cross(omega, cross(omega, p))))
+            put(out, k, rotate_back(R, alpha))
+            put(out, k + 3, rotate_back(R, sub(accel, cross(omega, velo))))
+
+
 @quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1], float64[:, ::1])")
 def motions_entry(B, q, v, a, order, W, motions):
     """Per link V (order 1) or V̇ (order 2), (angular, linear) in link axes; motions is (N·links, 6)."""
@@ -116,26 +141,7 @@ def motions_entry(B, q, v, a, order, W, motions):
     out = motions.reshape(-1)
     for s in range(states):
         node_motion(B, q, s * nq, v, a, s * nv, order, W)
-        for i in range(links):
-            o = integer(B, LINK_START) + LINK * i
-            h = integer(B, o + LINK_NODE)
-            k = 6 * (s * links + i)
-            if h < 0:
-                out[k:k + 6] = 0.0
-                continue
-            R = matrix(B, o + LINK_ROTATION)
-            p = vector(B, o + LINK_POSITION)
-            w = SIZE * h
-            omega = vector(W, w + _OMEGA)
-            velo = add(vector(W, w + _V), cross(omega, p))
-            if order == 1:
-                put(out, k, rotate_back(R, omega))
-                put(out, k + 3, rotate_back(R, velo))
-            else:
-                alpha = vector(W, w + _ALPHA)
-                accel = add(vector(W, w + _ACCEL), add(cross(alpha, p), cross(omega, cross(omega, p))))
-                put(out, k, rotate_back(R, alpha))
-                put(out, k + 3, rotate_back(R, sub(accel, cross(omega, velo))))
+        link_motions(B, W, order, out, 6 * s * links)
     return all_finite(out)
 
 

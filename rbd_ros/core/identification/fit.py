@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..actuation.friction import SMOOTHING
+from ..dynamics.friction import SMOOTHING
 from ..errors import RbdError, shown, unknown_name
 from ..model.constraints import ConstraintSet, bound_to
 from ..model.robot_model import RobotModel

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..actuation.friction import STRIBECK_VELOCITY, Friction, friction_of
+from ..dynamics.friction import STRIBECK_VELOCITY, Friction, joint_friction
 from ..dynamics.inverse import inverse_dynamics
 from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
@@ -110,7 +110,7 @@ class Identification:
     def friction(self) -> Friction:
         """Damping, Coulomb friction and Stribeck's effect of the joints."""
         if not self.stribeck:
-            return friction_of(self.model, self.smoothing)
+            return joint_friction(self.model, self.smoothing)
         return Friction(self.model.damping, self.model.friction, self.model.friction + self.stribeck_height,
                         self.stribeck_velocity, self.smoothing)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..actuation.friction import SMOOTHING
+from ..dynamics.friction import SMOOTHING
 from ..errors import RbdError, shown, unknown_name
 from ..model.files.yaml_text import read_yaml
 from ..model.inertia import read_only

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.actuation import Actuation
-from ..actuation.friction import SMOOTHING
+from ..dynamics.friction import SMOOTHING
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError
 from ..model.constraints import ConstraintSet

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..actuation.friction import SMOOTHING, Friction, friction_of
+from ..dynamics.friction import SMOOTHING, Friction, joint_friction
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError, shown
 from ..model.robot_model import RobotModel
@@ -118,7 +118,7 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
         raise RbdError("time_optimal keeps no limits of jerk, effort rate and motor velocity; optimize_motion does")
     along = _path(model, path)
     count = max(whole_number(grid, "grid", most=MOST_PARTS), 10)
-    friction = friction_of(model, smoothing)
+    friction = joint_friction(model, smoothing)
     ends = [0.0 if speed == 0.0 else positive(speed, name, "speed")
             for speed, name in ((start_speed, "start_speed"), (goal_speed, "goal_speed"))]
     share = {name: np.full(count + 1, 1.0 - FIRST_MARGIN) for name in ("velocity", "acceleration", "effort")}

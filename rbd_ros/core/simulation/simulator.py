@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..actuation.friction import Friction
+from ..dynamics.friction import Friction
 from ..dynamics.constrained.projection import ACCEPTED
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..actuation.actuation import Actuation, VariableDrive
-from ..actuation.friction import Friction
+from ..dynamics.friction import Friction
 from ..actuation.spring_motion import variable_partials
 from ..model.inertia import Array, Inertia
 from ..model.joints import JointSpec, is_length

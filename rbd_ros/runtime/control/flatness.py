@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.actuation.friction import friction_effort, friction_effort_derivatives
+from ...core.dynamics.friction import friction_effort, friction_effort_derivatives
 from ...core.derivatives.time_derivatives import inverse_dynamics_time_derivatives
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.actuation.friction import friction_effort
+from ...core.dynamics.friction import friction_effort
 from ...core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from ...core.errors import unknown_name
 from ...core.model.robot_model import RobotModel

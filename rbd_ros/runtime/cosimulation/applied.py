@@ -14,7 +14,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.actuation.friction import friction_effort
+from ...core.dynamics.friction import friction_effort
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.model.robot_model import RobotModel
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.actuation.friction import friction_effort
+from ...core.dynamics.friction import friction_effort
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.model.robot_model import RobotModel
 from ..friction_terms import FrictionTerms, friction_rows

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.actuation.friction import friction_effort
+from ...core.dynamics.friction import friction_effort
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel

@@ -17,6 +17,7 @@ from ...dynamics.constrained.forward import constrained_forward_dynamics
 from ...dynamics.constrained.hybrid import constrained_hybrid_dynamics
 from ...dynamics.constrained.inverse import _per_actuated, _pseudoinverse, constrained_inverse_dynamics, positive
 from ...dynamics.constrained.values import evaluate
+from ...dynamics.friction import Friction
 from ...dynamics.hybrid import prescribed_mask
 from ...errors import RbdError
 from ...model.constraints import ConstraintSet, bound_to
@@ -54,15 +55,15 @@ class ConstrainedHybridDirectional(NamedTuple):
 
 def constrained_forward_dynamics_directional(
         model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
-        tangent: Tangent | Iterable[Tangent] | Tangents, *,
-        external_wrenches: Any = None) -> ConstrainedForwardDirectional:
+        tangent: Tangent | Iterable[Tangent] | Tangents, *, external_wrenches: Any = None,
+        friction: Friction | None = None) -> ConstrainedForwardDirectional:
     """∂/∂p of `constrained_forward_dynamics`, whose arguments and errors these are, by a scalar p on which anything may
     depend, constraints included: O(n) + O(m³). tangent as in `forward_dynamics_directional`. At any state, off the
     manifold too: the constraints are asked of the accelerations only. Not for constraints given by
     functions (`UserConstraint`, `NonholonomicConstraint`).
     """
     bound_to(model, constraints)    # says what is none
-    found = case(model, tangent, q=q, v=v, tau=tau)
+    found, _ = case(model, tangent, q=q, v=v, tau=tau).less(friction)
     q, v, tau = found.inputs
     result = constrained_forward_dynamics(model, constraints, q, v, tau, external_wrenches=external_wrenches)
     states = _States(found, constraints, (q, v, result.acceleration, tau), result.multipliers, NO_MASK,
@@ -74,24 +75,27 @@ def constrained_forward_dynamics_directional(
 def constrained_hybrid_dynamics_directional(
         model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
         prescribed: ArrayLike | Sequence[str], tangent: Tangent | Iterable[Tangent] | Tangents, *,
-        external_wrenches: Any = None) -> ConstrainedHybridDirectional:
+        external_wrenches: Any = None, friction: Friction | None = None) -> ConstrainedHybridDirectional:
     """∂/∂p of `constrained_hybrid_dynamics` with the least constraint forces, otherwise as
     `constrained_forward_dynamics_directional`; of the tangent's `a` and `tau` what is given counts.
     """
     mask = prescribed_mask(model, prescribed)
     bound_to(model, constraints)    # says what is none
-    found = case(model, tangent, q=q, v=v, a=a, tau=tau)
+    found, rubbed = case(model, tangent, q=q, v=v, a=a, tau=tau).less(friction)
     q, v, a, tau = found.inputs
     result = constrained_hybrid_dynamics(model, constraints, q, v, a, tau, mask, external_wrenches=external_wrenches)
     states = _States(found, constraints, (q, v, result.acceleration, tau), result.multipliers, mask, external_wrenches)
-    return ConstrainedHybridDirectional(*states.shaped(*states.solve()))
+    acceleration, effort, multipliers = states.solve()
+    return ConstrainedHybridDirectional(*states.shaped(
+        acceleration, effort + np.reshape(rubbed, effort.shape if friction else ()), multipliers))
 
 
 def constrained_inverse_dynamics_directional(
         model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         actuated: ArrayLike | Sequence[str], tangent: Tangent | Iterable[Tangent] | Tangents,
         minimize: str = "multipliers", weights: ArrayLike | None = None, passive_effort: ArrayLike | None = None, *,
-        external_wrenches: Any = None, check_acceleration: bool = True) -> ConstrainedInverseDirectional:
+        external_wrenches: Any = None, friction: Friction | None = None,
+        check_acceleration: bool = True) -> ConstrainedInverseDirectional:
     """∂/∂p of `constrained_inverse_dynamics`, whose arguments and errors these are, for any number of actuators; the
     tangent's `tau` is that of `passive_effort`. q, v and a are independent of each other: along motions of the
     mechanism, that keep A a + Ȧq̇ = 0, it is the derivative of the efforts. Not for constraints given by
@@ -105,10 +109,11 @@ def constrained_inverse_dynamics_directional(
     q, v, a = found.inputs[:3]
     result = constrained_inverse_dynamics(
         model, constraints, q, v, a, mask, minimize, weights, found.inputs[3] if passive_effort is not None else None,
-        external_wrenches=external_wrenches, check_acceleration=check_acceleration)
+        external_wrenches=external_wrenches, friction=friction, check_acceleration=check_acceleration)
     out = found.empty()
     if run(found, (q, v, a, NOTHING), NO_MASK, external_wrenches, out) != 0:
         found.given.refuse(derivative=out)
+    out += found.rubbing(friction)
     states = _States(found, constraints, (q, v, a, v), result.multipliers, NO_MASK, external_wrenches)
     A, dA = states.A, states.dA
     scale = np.linalg.norm(A, axis=(-2, -1))

@@ -2,19 +2,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...dynamics.forward import solve_mass_matrix, solved
+from ...dynamics.forward import forward_dynamics, solve_mass_matrix, solved
+from ...dynamics.friction import Friction
 from ...dynamics.hybrid import hybrid_dynamics, prescribed_mask
 from ...dynamics.mass_matrix import mass_matrix
 from ...model.block import SHARED
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...trying import trying
-from .run import NO_MASK, NOTHING, Case, at_once, case, run
+from .bodies import ForwardDirectional, HybridDirectional, of_bodies
+from .run import NO_MASK, NOTHING, Case, at_once, case, rubbing_state, run
 from .tangent import Tangent, Tangents
 
 
@@ -22,32 +24,72 @@ def _one_state(model: RobotModel, q: Any, v: Any, tau: Any, tangent: Any) -> Arr
     return None if model._block[SHARED] > 0.0 else at_once(model, q, v, v, tau, tangent)
 
 
+@overload
+def forward_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
+                                 tangent: Tangent | Iterable[Tangent] | Tangents, external_wrenches: Any = None, *,
+                                 friction: Friction | None = None, bodies: Literal[False] | None = None) -> Array: ...
+@overload
+def forward_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
+                                 tangent: Tangent | Iterable[Tangent] | Tangents, external_wrenches: Any = None, *,
+                                 friction: Friction | None = None, bodies: Literal[True]) -> ForwardDirectional: ...
 @trying(_one_state)
 def forward_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike,
-                                 tangent: Tangent | Iterable[Tangent] | Tangents,
-                                 external_wrenches: Any = None) -> Array:
+                                 tangent: Tangent | Iterable[Tangent] | Tangents, external_wrenches: Any = None, *,
+                                 friction: Friction | None = None,
+                                 bodies: bool | None = None) -> Array | ForwardDirectional:
     """∂q̈/∂p (nv,) or (N, nv) of `forward_dynamics` by a scalar p on which anything may depend: K Table 6, O(n).
 
     tangent: see `Tangent` (its `a` has no meaning here), or several as in `inverse_dynamics_directional`. Other
-    arguments and errors as of `forward_dynamics`.
+    arguments and errors as of `forward_dynamics`. bodies=True adds ∂V̇_i and ∂F_i.
     """
-    found = case(model, tangent, q=q, v=v, tau=tau)
+    if friction is not None and external_wrenches is None and not bodies:
+        quick = rubbing_state(model, q, v, v, tau, NO_MASK, tangent, friction)
+        if quick is not None:
+            return quick
+    found, _ = case(model, tangent, q=q, v=v, tau=tau).less(friction)
     q, v, tau = found.inputs
-    return found.result(sought(model, found, (q, v, v, tau), NO_MASK, external_wrenches))
+    out = sought(model, found, (q, v, v, tau), NO_MASK, external_wrenches)
+    if not bodies:
+        return found.result(out)
+    a = forward_dynamics(model, q, v, tau, external_wrenches)
+    return ForwardDirectional(found.result(out), *of_bodies(found, a, out, external_wrenches))
 
 
+@overload
 def hybrid_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
                                 prescribed: ArrayLike | Sequence[str], tangent: Tangent | Iterable[Tangent] | Tangents,
-                                external_wrenches: Any = None) -> Array:
+                                external_wrenches: Any = None, *, friction: Friction | None = None,
+                                bodies: Literal[False] = False) -> Array: ...
+@overload
+def hybrid_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
+                                prescribed: ArrayLike | Sequence[str], tangent: Tangent | Iterable[Tangent] | Tangents,
+                                external_wrenches: Any = None, *, friction: Friction | None = None,
+                                bodies: Literal[True]) -> HybridDirectional: ...
+def hybrid_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike,
+                                prescribed: ArrayLike | Sequence[str], tangent: Tangent | Iterable[Tangent] | Tangents,
+                                external_wrenches: Any = None, *, friction: Friction | None = None,
+                                bodies: bool = False) -> Array | HybridDirectional:
     """∂/∂p (nv,) or (N, nv) of what `hybrid_dynamics` seeks, the effort of prescribed coordinates and the acceleration
     of the others, by a scalar p on which anything may depend: K Table 7, O(n).
 
     tangent: see `Tangent`; of its `a` and `tau` what is given counts. Several as in `inverse_dynamics_directional`.
-    Other arguments and errors as of that function.
+    Other arguments and errors as of that function. bodies=True returns both, and ∂V̇_i and ∂F_i.
     """
     mask = prescribed_mask(model, prescribed)
-    found = case(model, tangent, q=q, v=v, a=a, tau=tau)
-    return found.result(sought(model, found, found.inputs, mask, external_wrenches))
+    if friction is not None and external_wrenches is None and not bodies:
+        quick = rubbing_state(model, q, v, a, tau, mask, tangent, friction)
+        if quick is not None:
+            return quick
+    found, rubbed = case(model, tangent, q=q, v=v, a=a, tau=tau).less(friction)
+    out = sought(model, found, found.inputs, mask, external_wrenches) + mask * rubbed
+    if not bodies:
+        return found.result(out)
+    changes = found.changes.reshape(found.tangents.count, 4, *out.shape[1:])
+    da = np.where(mask, changes[:, 2], out)
+    q, v, a, tau = found.inputs
+    a = hybrid_dynamics(model, q, v, a, tau, mask, external_wrenches).acceleration
+    return HybridDirectional(found.result(da), found.result(np.where(mask, out, changes[:, 3] + rubbed)),
+                             *of_bodies(found, a, da, external_wrenches))
 
 
 def sought(model: RobotModel, found: Case, inputs: tuple[Array, ...], mask: NDArray[np.bool_],

@@ -2,14 +2,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, overload
 
 from numpy.typing import ArrayLike
 
+from ...dynamics.friction import Friction
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...trying import trying
-from .run import NO_MASK, NOTHING, at_once, case, run
+from .bodies import InverseDirectional, of_bodies
+from .run import NO_MASK, NOTHING, at_once, case, rubbing_state, run
 from .tangent import Tangent, Tangents
 
 
@@ -17,19 +19,38 @@ def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tangent: Any) -> Array
     return at_once(model, q, v, a, NOTHING, tangent)
 
 
+@overload
+def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
+                                 tangent: Tangent | Iterable[Tangent] | Tangents, external_wrenches: Any = None, *,
+                                 friction: Friction | None = None, bodies: Literal[False] | None = None) -> Array: ...
+@overload
+def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
+                                 tangent: Tangent | Iterable[Tangent] | Tangents, external_wrenches: Any = None, *,
+                                 friction: Friction | None = None, bodies: Literal[True]) -> InverseDirectional: ...
 @trying(_one_state)
 def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
-                                 tangent: Tangent | Iterable[Tangent] | Tangents,
-                                 external_wrenches: Any = None) -> Array:
+                                 tangent: Tangent | Iterable[Tangent] | Tangents, external_wrenches: Any = None, *,
+                                 friction: Friction | None = None,
+                                 bodies: bool | None = None) -> Array | InverseDirectional:
     """∂τ/∂p (nv,) or (N, nv) of `inverse_dynamics` by a scalar p on which anything may depend: K Table 5, O(n).
 
     tangent: see `Tangent` (its `tau` has no meaning here), of one state or of a batch. Several (a list, or `Tangents`,
     which looks names up once) cost less than one after another; the result then has directions as its first axis.
-    Other arguments and errors as of `inverse_dynamics`.
+    Other arguments and errors as of `inverse_dynamics`. bodies=True adds ∂V̇_i and ∂F_i.
     """
+    if friction is not None and external_wrenches is None and not bodies:
+        quick = rubbing_state(model, q, v, a, NOTHING, NO_MASK, tangent, friction)
+        if quick is not None:
+            return quick
     found = case(model, tangent, q=q, v=v, a=a)
     out = found.empty()
     q, v, a = found.inputs
     if run(found, (q, v, a, NOTHING), NO_MASK, external_wrenches, out) != 0:
         found.given.refuse(derivative=out)
-    return found.result(out)
+    rubbed = found.rubbing(friction)
+    if friction is not None:
+        out = found.given.finite(derivative=out + rubbed)[0]
+    if not bodies:
+        return found.result(out)
+    da = found.changes.reshape(found.tangents.count, 4, *a.shape)[:, 2]
+    return InverseDirectional(found.result(out), *of_bodies(found, a, da, external_wrenches))

@@ -10,7 +10,6 @@ from ...dynamics.constrained.rows import Motion, constraint_rows
 from ...dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ...errors import RbdError, unknown_name
 from ...lie import so3
-from ...model import block
 from ...model.block import (
     OWNER, first_position, first_velocity, integer, kind, node, node_count, size_q, size_v,
 )
@@ -22,10 +21,10 @@ from ...model.constraint_block import (
 from ...model.constraint_block import SIZE as ITEM_SIZE
 from ...model.constraints import ConstraintSet, FixedContact, JointCoupling, bound_to
 from ...model.inertia import Array, finite
-from ...model.joint_kinds import HELICAL, PRISMATIC, REVOLUTE, dof
+from ...model.joint_kinds import dof
 from ...model.robot_model import RobotModel
 from ..second_derivatives import STEP
-from .parameters import D_OFFSET, D_RATIO, HEAD, PLACEMENT, RECORD, SCREW
+from .packed import packed_change
 from .records import following
 from .tangent import Tangent, Tangents
 
@@ -84,47 +83,13 @@ def row_changes(model: RobotModel, constraints: ConstraintSet, tangents: Tangent
     start, changes = np.array(model._block), np.zeros((count, len(model._block)))
     if len(tangents.records):
         for record, change in zip(tangents.records.reshape(count, -1), changes, strict=True):
-            model_change(model, record, start, change)
+            packed_change(model, record, None, start, change)
     frames = np.array([constraint_change(model, constraints, tangent, shift) for tangent, shift in zip(
         tangents.tangents, tangents.shifts, strict=True)]).reshape(count, len(bound.block))
     out = np.empty((count, states, bound.size, model.nv)), np.empty((count, states, bound.size))
     row_changes_entry.call(start, bound.block, changes, frames, q.reshape(-1), v.reshape(-1), a.reshape(-1),
                            np.ascontiguousarray(X), *out)
     return out
-
-
-def _nodes(model: RobotModel, array: Array) -> Array:
-    return array[block.HEADER:block.HEADER + block.NODE * len(model._node_rows)].reshape(-1, block.NODE)
-
-
-def model_change(model: RobotModel, record: Array, start: Array, out: Array) -> None:
-    """∂ of the numbers of the packed model that say where bodies are; in start, what gains a pitch is helical."""
-    n = len(model._node_rows)
-    rows, changes = _nodes(model, start), _nodes(model, out)
-    for i, x in enumerate(record[HEAD:HEAD + RECORD * n].reshape(n, RECORD)):
-        row, change = rows[i], changes[i]
-        R = row[block.ROTATION:block.POSITION].reshape(3, 3)
-        w, u = x[PLACEMENT:PLACEMENT + 3], x[PLACEMENT + 3:SCREW]
-        change[block.ROTATION:block.POSITION] = (R @ so3.hat(w)).reshape(-1)
-        change[block.POSITION:block.MASS] = R @ u
-        turn, slide = x[SCREW + 2], x[SCREW + 5]
-        scale = turn
-        if row[block.TYPE] == PRISMATIC:
-            if x[SCREW:SCREW + 3].any():
-                raise RbdError("screws: a sliding joint that begins to turn has no place among constraints")
-            scale = slide
-        elif row[block.TYPE] in (REVOLUTE, HELICAL):
-            change[block.PITCH] = slide - row[block.PITCH] * turn
-            if change[block.PITCH]:
-                row[block.TYPE] = HELICAL
-        change[block.RATIO] = x[D_RATIO] + scale * row[block.RATIO]
-        change[block.OFFSET] = x[D_OFFSET] + scale * row[block.OFFSET]
-    curves = record[HEAD + RECORD * n:]
-    at = block.HEADER + block.NODE * n
-    while len(curves):    # of each cam the number of its coefficients, then these
-        size = int(start[at])
-        out[at + 1:at + 1 + size] = curves[1:1 + size]
-        curves, at = curves[1 + size:], at + 1 + size
 
 
 def constraint_change(model: RobotModel, constraints: ConstraintSet, tangent: Tangent, shifts: Array | None) -> Array:

@@ -7,15 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compile import entry
+from ...compile import UNSUITED, entry, routine
 from ...dynamics.articulated import SIZE as FACTORS
 from ...dynamics.articulated import articulated_recursion
+from ...dynamics.friction import Friction, left_over
 from ...errors import RbdError
-from ...model.block import HEADER, LINK_START, NODE, all_finite, integer, node_count, rates_valid, size_q, size_v
+from ...model.block import (
+    HEADER, LINK_START, NODE, SHARED, all_finite, integer, node_count, rates_valid, size_q, size_v,
+)
 from ...model.configuration import positions_valid
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
-from ...model.state import States, node_wrenches, shaped
+from ...model.state import States, finite_entry, node_wrenches, shaped
+from .friction_records import friction_by, friction_change, friction_terms, not_asked
 from .parameters import HEAD, RECORD
 from .sweeps import (
     CHANGE, FACTOR, MOTION, bodies, changes_outward, efforts_inward, gather_factors, left_inward, solution_outward,
@@ -25,11 +29,11 @@ from .tangent import Tangent, Tangents, state_changes
 
 NO_MASK = np.empty(0, dtype=np.bool_)
 NOTHING = np.empty(0)
+NO_RUBBING = np.empty((0, 5, 0))
 
 
-@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
-       "float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
-def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out):
+@routine
+def directional_states(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out):
     """This many states, checked: 0, or −1 where the input is not what the model takes or the result is not finite, or
     the singular node + 1.
 
@@ -86,6 +90,60 @@ def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out)
     return 0 if all_finite(out) else -1
 
 
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
+       "float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
+def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out):
+    """As `directional_states`."""
+    return directional_states(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out)
+
+
+@entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
+       "float64[::1], float64[:, ::1], float64[:, :, ::1], float64[::1])", nogil=True)
+def rubbing_entry(B, q, v, a, tau, mask, X, D, law, rubs, out):
+    """The same of one state with friction: law (5, 1) or (5, nv), ∂ of it rubs (directions, 5, nv; or empty)."""
+    nv = size_v(B)
+    directions = out.shape[0] // max(nv, 1)
+    inverse = tau.shape[0] == 0
+    none = np.empty(0)
+    if (B[SHARED] > 0.0 or v.shape[0] != nv or X.shape[0] != 4 * nv * directions or (tau.shape[0] != nv and not inverse)
+            or (law.shape[1] != 1 and law.shape[1] != nv) or (rubs.shape[0] != directions and rubs.shape[0] != 0)):
+        return -1
+    left = np.empty(tau.shape[0])
+    Y = X.copy()
+    change = np.empty(out.shape[0])
+    for c in range(nv):
+        effort, slope, by = friction_terms(law, c if law.shape[1] > 1 else 0, v[c])
+        if not inverse:
+            left[c] = tau[c] - effort
+        for r in range(directions):
+            x = slope * X[4 * nv * r + nv + c]
+            if rubs.shape[0] > 0:
+                x += friction_by(law, c if law.shape[1] > 1 else 0, by, rubs, r, c)
+            change[nv * r + c] = x
+            if not inverse:
+                Y[4 * nv * r + 3 * nv + c] -= x
+    found = directional_states(B, q, v, a, left, mask, none, Y, D, none, 1, out)
+    for r in range(directions):
+        for c in range(nv):
+            if inverse or (mask.shape[0] > 0 and mask[c]):
+                out[nv * r + c] += change[nv * r + c]
+    return found
+
+
+def rubbing_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, mask: NDArray[np.bool_], tangent: Any,
+                  friction: Friction) -> Array | None:
+    """∂ of one state, looked up and quick; None where the input is to be looked at more closely."""
+    try:
+        if tangent.block is not model._block or not tangent.alone:
+            return None
+        out = np.empty((tangent.count, model.nv))
+        found = rubbing_entry.call(model._block, q, v, a, tau, mask, tangent.changes, tangent.records, friction.packed,
+                                   NO_RUBBING if tangent.friction is None else tangent.friction, out.reshape(-1))
+    except UNSUITED:
+        return None
+    return out if found == 0 and finite_entry.call(out.reshape(-1)) else None
+
+
 class Case(NamedTuple):
     """States with the tangents at them: inputs and changes of one batch size, ∂ direction by direction."""
 
@@ -99,6 +157,27 @@ class Case(NamedTuple):
         """A result, directions first."""
         given = self.given
         return np.empty((self.tangents.count, *(() if given.batch is None else (given.batch,)), given.model.nv))
+
+    def rubbing(self, friction: Friction | None) -> Array | float:
+        """∂ of the effort of friction, directions first."""
+        if friction is None:
+            if self.tangents.friction is not None:
+                raise not_asked()
+            return 0.0
+        self.given.check_values()
+        v = self.inputs[1]
+        changes = self.changes.reshape(self.tangents.count, 4, *v.shape)
+        return friction_change(self.given.model, friction, self.tangents.friction, v, changes[:, 1])    # type: ignore
+
+    def less(self, friction: Friction | None) -> tuple[Case, Array | float]:
+        """What friction leaves of the efforts, which are the last inputs, and of their change; and ∂ of its own."""
+        change = self.rubbing(friction)
+        if friction is None:
+            return self, change
+        changes = np.array(self.changes).reshape(self.tangents.count, 4, *self.inputs[1].shape)
+        changes[:, 3] -= change
+        left = left_over(self.given.model, friction, self.inputs[1], self.inputs[-1])    # type: ignore[arg-type]
+        return self._replace(inputs=(*self.inputs[:-1], left), changes=changes.reshape(-1)), change
 
     def result(self, out: Array) -> Array:
         """Without the axis of directions for one `Tangent`."""

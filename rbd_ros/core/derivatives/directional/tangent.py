@@ -12,6 +12,7 @@ from ...errors import RbdError
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import node_wrenches, not_a_model, shaped
+from .friction_records import friction_records
 from .records import parameter_records
 
 STATE = ("q", "v", "a", "tau")
@@ -31,6 +32,9 @@ class Tangent:
     has several (those in the plane of a planar joint turn with its normal); pitches {joint: number or (k,)}, m/rad;
     advances {joint: (n,)}, coefficients of a cam; rotor_inertias {joint: number or (nv,)}; mimics {joint: (∂multiplier,
     ∂offset)}. The link's frame at zero stays where it is when a screw or an axis changes.
+
+    Of friction, for functions that are given one: friction {joint: {name of a field of `Friction`: number or (k,)}};
+    where the law has breakaway = coulomb, the one goes with the other unless it is named.
 
     Of constraints, by name, for constrained dynamics only: predecessor_frames, successor_frames {constraint: (6,)}, a
     twist as in placements (of a contact: world and frame); constants {coupling: number}; terms {coupling: {joint:
@@ -55,6 +59,7 @@ class Tangent:
     successor_frames: Mapping[str, ArrayLike] = field(default_factory=dict)
     constants: Mapping[str, float] = field(default_factory=dict)
     terms: Mapping[str, Mapping[str, ArrayLike]] = field(default_factory=dict)
+    friction: Mapping[str, Mapping[str, ArrayLike]] = field(default_factory=dict)
 
 
 class Tangents:
@@ -72,6 +77,7 @@ class Tangents:
         self.model, self.block, self.count = model, model._block, len(self.tangents)
         found = [parameter_records(model, tangent) for tangent in self.tangents]
         self.shifts = [shifts for _, shifts in found]
+        self.packed: tuple[Array, Array, Array, Array] | None = None    # of `bodies`, once asked for
         sizes = {len(record) for record, _ in found}
         self.records = np.empty(0)
         if max(sizes, default=0):
@@ -79,10 +85,11 @@ class Tangents:
             self.records = np.concatenate([record if len(record) else still for record, _ in found])
         given = shaped(model, rates=state_changes(model, self.tangents))
         given.check_values()
-        # (count, 4, nv) of one state, flat; None of a batch. Quick calls take it where no wrench depends on p
+        # (count, 4, nv) of one state, flat; None of a batch. Quick calls take it where no wrench or friction changes
         self.changes = np.concatenate(given.flat) if given.batch is None and self.tangents else None
-        alone = all(tangent.external_wrenches is None for tangent in self.tangents)
-        self.quick = self.changes if alone else None
+        self.friction = friction_records(model, self.tangents)
+        self.alone = all(tangent.external_wrenches is None for tangent in self.tangents)
+        self.quick = self.changes if self.alone and self.friction is None else None
 
     @classmethod
     def of_states(cls, model: RobotModel, count: int) -> Tangents:

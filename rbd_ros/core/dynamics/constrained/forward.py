@@ -14,6 +14,7 @@ from ...model.robot_model import RobotModel
 from ...model.state import States, node_wrenches, shaped
 from ...trying import trying
 from ..forward import singular, solve_mass_matrix
+from ..friction import Friction, left_over
 from ..inverse import bias_effort
 from ..bodies.joint_wrenches import Loaded
 from ..mass_matrix import mass_matrix
@@ -66,6 +67,7 @@ def _one_state(model: RobotModel, constraints: ConstraintSet, q: Any, v: Any, ta
 def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike,
                                  tau: ArrayLike, *, external_wrenches: Any = None, damping: float = 0.0,
                                  baumgarte: float | Sequence[float] | None = None,
+                                 friction: Friction | None = None,
                                  joint_wrenches: bool | None = None) -> ConstrainedForward:
     """Accelerations and constraint forces under joint efforts tau (nv,) or (N, nv) at (q, v): K eq. 67–69.
 
@@ -75,10 +77,12 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
     motion). damping μ, relative to the largest singular value of M^-½ Aᵀ (try 1e-3): solves
     `(A M⁻¹ Aᵀ + μ² max) λ = …` instead: bounded multipliers near singular poses, at the price of a residual, which
     is returned. baumgarte: (α, β) in 1/s, or a time T in s for α = β = 1/T: imposes f̈ + 2α ḟ + β² f = 0.
-    external_wrenches and the other errors as in `forward_dynamics`. joint_wrenches=True adds what the joints carry to
-    the result, with the multipliers' share.
+    external_wrenches, friction and the other errors as in `forward_dynamics`. joint_wrenches=True adds what the joints
+    carry to the result, with the multipliers' share.
     """
     bound_to(model, constraints)
+    if friction is not None:
+        tau = left_over(model, friction, v, tau)
     options = solver_options(damping, baumgarte)
     given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     solved = solve(model, constraints, given, None, _NO_MASK, external_wrenches, options)

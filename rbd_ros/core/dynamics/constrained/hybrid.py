@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ...errors import unknown_name
@@ -11,6 +12,7 @@ from ...model.constraints import ConstraintSet
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import shaped
+from ..friction import Friction, left_over, overcome
 from ..hybrid import prescribed_mask
 from ..bodies.joint_wrenches import Loaded
 from .constraint_wrenches import carry
@@ -37,7 +39,7 @@ def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q
                                 tau: ArrayLike, prescribed: ArrayLike | Sequence[str], *, minimize: str = "multipliers",
                                 weights: ArrayLike | None = None, preferred_effort: ArrayLike | None = None,
                                 effort_limit: ArrayLike | None = None, external_wrenches: Any = None,
-                                damping: float = 0.0,
+                                friction: Friction | None = None, damping: float = 0.0,
                                 baumgarte: float | Sequence[float] | None = None,
                                 joint_wrenches: bool = False) -> ConstrainedHybrid:
     """Some accelerations and the other coordinates' efforts given, the rest computed, under constraints: K eq. 70–80.
@@ -47,7 +49,7 @@ def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q
     the prescribed coordinates ("effort", with weights, preferred_effort and effort_limit as in
     `constrained_inverse_dynamics`). All solutions: `constrained_hybrid_solutions`. Raises `RbdError` with
     rank and residual where the prescribed accelerations contradict the constraints. damping, baumgarte,
-    external_wrenches, joint_wrenches and the other errors as in `constrained_forward_dynamics`.
+    external_wrenches, friction, joint_wrenches and the other errors as in `constrained_forward_dynamics`.
     """
     if minimize not in MINIMIZE:
         raise unknown_name("quantity to minimize", minimize, MINIMIZE)
@@ -55,14 +57,17 @@ def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
     q, v, a, tau = given.arrays
     given.check_values()
-    alone = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
+    left = tau if friction is None else left_over(model, friction, v, tau)
+    alone = shaped(model, positions={"q": q}, rates={"v": v, "tau": left})
     result = ConstrainedHybrid(*solve(model, constraints, alone, a, mask, external_wrenches,
                                       solver_options(damping, baumgarte)))
+    if friction is not None:
+        result = result._replace(effort=np.where(mask, result.effort + overcome(model, friction, v), tau))
     if minimize != "multipliers" or not (weights is None and preferred_effort is None and effort_limit is None):
         inverse = constrained_inverse_dynamics(
             model, constraints, q, v, result.acceleration, mask, minimize=minimize, weights=weights, passive_effort=tau,
             preferred_effort=preferred_effort, effort_limit=effort_limit, external_wrenches=external_wrenches,
-            check_acceleration=damping == 0.0 and baumgarte is None)
+            friction=friction, check_acceleration=damping == 0.0 and baumgarte is None)
         result = result._replace(effort=inverse.effort, multipliers=inverse.multipliers)
     if joint_wrenches:
         carry(result, model, constraints, q, v, external_wrenches)

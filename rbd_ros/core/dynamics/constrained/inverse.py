@@ -17,6 +17,7 @@ from ...model.constraints import ConstraintSet
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import States, states
+from ..friction import Friction
 from ..hybrid import prescribed_mask
 from ..bodies.joint_wrenches import Loaded
 from ..inverse import inverse_dynamics
@@ -74,7 +75,8 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
                                  a: ArrayLike, actuated: ArrayLike | Sequence[str], minimize: str = "multipliers",
                                  weights: ArrayLike | None = None, passive_effort: ArrayLike | None = None, *,
                                  preferred_effort: ArrayLike | None = None, effort_limit: ArrayLike | None = None,
-                                 external_wrenches: Any = None, check_acceleration: bool = True,
+                                 external_wrenches: Any = None, friction: Friction | None = None,
+                                 check_acceleration: bool = True,
                                  joint_wrenches: bool = False) -> ConstrainedInverse:
     """Efforts of the actuated coordinates that give accelerations a (nv,) or (N, nv) at (q, v): K eq. 56–66.
 
@@ -83,7 +85,8 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     the same efforts the least ‖λ‖; weights w (nv,) or one per actuated coordinate, positive (default 1);
     preferred_effort p likewise, of any sign (default 0; a batch may have its own); effort_limit likewise, not negative,
     inf for none: then within |τ_i| ≤ limit, exactly, by a small quadratic programme. passive_effort (nv,) or (N, nv):
-    efforts of the coordinates that are not actuated (springs, friction), 0 by default; its other entries are ignored.
+    efforts of the coordinates that are not actuated (springs), 0 by default; its other entries are ignored. friction as
+    in `inverse_dynamics`: that of passive joints, too, is borne by the actuated ones.
     All solutions: `constrained_inverse_solutions`. Raises `RbdError` where a contradicts the constraints (unless
     check_acceleration is off), the actuators cannot give it, naming the rank, the actuated joints and the residual, or
     not within the limits, naming the coordinate. joint_wrenches=True adds what the joints carry to the result, with the
@@ -91,7 +94,8 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     """
     if minimize not in MINIMIZE:
         raise unknown_name("quantity to minimize", minimize, MINIMIZE)
-    p = particular(model, constraints, q, v, a, actuated, passive_effort, external_wrenches, check_acceleration)
+    p = particular(model, constraints, q, v, a, actuated, passive_effort, external_wrenches, check_acceleration,
+                   friction)
     lam = p.multipliers
     if minimize == "effort":
         root = np.sqrt(_per_actuated(model, weights, p.mask, "weights", 1.0, positive, "positive numbers"))
@@ -119,7 +123,7 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
 
 def particular(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                actuated: ArrayLike | Sequence[str], passive_effort: ArrayLike | None, external_wrenches: Any,
-               check_acceleration: bool) -> Particular:
+               check_acceleration: bool, friction: Friction | None = None) -> Particular:
     """K eq. 56–59; arguments and errors as in `constrained_inverse_dynamics`."""
     mask = prescribed_mask(model, actuated)
     passive = ~mask
@@ -127,7 +131,7 @@ def particular(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: A
         "v": v, "a": a, "passive_effort": model._zeros if passive_effort is None else passive_effort})
     q, v, a, tau_p = given.arrays
     _, A, f_ddot = evaluate(model, constraints, q, v, a)
-    reference = inverse_dynamics(model, q, v, a, external_wrenches)
+    reference = inverse_dynamics(model, q, v, a, external_wrenches, friction=friction)
     if check_acceleration:
         _check_consistent(model, constraints, f_ddot, A, a)
 

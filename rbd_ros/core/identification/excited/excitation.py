@@ -213,7 +213,7 @@ def _within(model: RobotModel, coefficients: Array, cycle: float, times: int,
 def certified(model: RobotModel, motion: PeriodicMotion, limits: CheckedLimits, planes: Planes,
               rate: float = RATE) -> dict[str, Usage]:
     """The largest share of each limit at this rate (Hz); of "clearance", 1 less the smallest one (m)."""
-    from ...actuation.friction import friction_effort
+    from ...dynamics.friction import friction_effort
     from ...dynamics.inverse import inverse_dynamics
     from ...motion.optimal.certificate import ratio_to_limits
 

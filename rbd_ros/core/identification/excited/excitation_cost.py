@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...actuation.friction import friction_of
+from ...dynamics.friction import joint_friction
 from ...derivatives.inverse import inverse_dynamics_derivatives
 from ...derivatives.regressor import PARAMETERS, inertial_regressor
 from ...dynamics.inverse import inverse_dynamics
@@ -132,7 +132,7 @@ class Penalty:
 
     def __init__(self, model: RobotModel, series: Series, limits: CheckedLimits, planes: Planes) -> None:
         self.model, self.series, self.limits, self.planes = model, series, limits, planes
-        self.friction = friction_of(model, SLIP)
+        self.friction = joint_friction(model, SLIP)
         self.efforts = bool(np.isfinite(limits.effort).any())
 
     def cost(self, x: Array) -> tuple[float, Array]:

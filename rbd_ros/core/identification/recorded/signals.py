@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ...actuation.friction import SMOOTHING
+from ...dynamics.friction import SMOOTHING
 from ...errors import RbdError
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ...actuation.friction import Friction
+from ...dynamics.friction import Friction
 from ...errors import RbdError
 from ...model.robot_model import RobotModel
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...actuation.friction import Friction
+from ...dynamics.friction import Friction
 from ...derivatives.constrained import constraint_slopes
 from ...dynamics.constrained.inverse import RANK_TOLERANCE
 from ...dynamics.constrained.values import ConstraintRows, evaluate

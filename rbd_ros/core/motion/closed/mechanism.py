@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...actuation.friction import Friction
+from ...dynamics.friction import Friction
 from ...dynamics.constrained.inverse import MINIMIZE, RANK_TOLERANCE
 from ...dynamics.constrained.values import evaluate
 from ...dynamics.hybrid import prescribed_mask

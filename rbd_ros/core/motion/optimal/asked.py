@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...actuation.actuation import Actuation, RigidDrive, SeriesDrive
-from ...actuation.friction import friction_of
+from ...dynamics.friction import joint_friction
 from ...errors import RbdError, shown
 from ...model.robot_model import RobotModel
 from ...model.state import node_wrenches, not_a_model
@@ -44,7 +44,7 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
     weights, kept = checked_objective(model, objective), checked_limits(model, limits)
     if compliance is None and np.isfinite(kept.motor_velocity).any():
         raise RbdError("limits: motor_velocity is that of motors behind springs: give their actuation")
-    friction, apart = friction_of(model, smoothing), Planes(model, planes)
+    friction, apart = joint_friction(model, smoothing), Planes(model, planes)
     for name, end in (("start", start), ("goal", goal)):
         if constraints is not None and isinstance(end, BodyGoal):
             raise RbdError(f"{name}: a BodyGoal is not known how to reach with loops; give a posture with closed loops")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...actuation.friction import Friction
+from ...dynamics.friction import Friction
 from ...dynamics.inverse import inverse_dynamics
 from ...model.robot_model import RobotModel
 from ..closed.closed_chain import ClosedChain

@@ -5,16 +5,18 @@ near rest, Stribeck velocity v_s, smoothing s.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import RbdError, shown
+from ..kept import kept
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive
-from ..model.state import finite_entry, shaped, states
+from ..model.state import finite_entry, not_a_model, shaped, states
 
 SMOOTHING = 0.01         # rad/s or m/s
 STRIBECK_VELOCITY = 0.1  # rad/s or m/s
@@ -22,13 +24,20 @@ STRIBECK_VELOCITY = 0.1  # rad/s or m/s
 
 @dataclass(frozen=True)
 class Friction:
-    """The law above; every field a number or an array (n,) of as many joints or motors. Values are taken as given."""
+    """The law above; every field a number or an array (n,) of as many joints or motors. Values are taken as given;
+    `joint_friction` makes that of a model's joints, which `dynamics` take as `friction=`.
+    """
 
     damping: Array | float = 0.0
     coulomb: Array | float = 0.0
-    breakaway: Array | float = 0.0
+    breakaway: Array | float = None    # type: ignore[assignment]
     stribeck_velocity: Array | float = STRIBECK_VELOCITY
     smoothing: Array | float = SMOOTHING
+
+    def __post_init__(self) -> None:
+        level: Any = self.breakaway    # by default as coulomb: no effect of Stribeck's
+        if level is None:
+            object.__setattr__(self, "breakaway", self.coulomb)
 
     def level(self, v: Array) -> Array:
         """g(v): the Coulomb friction that acts at this speed, N m or N."""
@@ -45,6 +54,32 @@ class Friction:
     def curvature(self, v: Array) -> Array:
         """∂²effort/∂v² (…, n)."""
         return self._expanded(v)[1]
+
+    @kept
+    def packed(self) -> Array:
+        """All fields (5, 1) or (5, n); `RbdError` for numbers that no law has."""
+        for field in fields(self):
+            value = np.asarray(getattr(self, field.name), dtype=float)
+            if value.ndim > 1 or not np.isfinite(value).all():
+                raise RbdError(f"friction.{field.name}: expected one finite number or one per coordinate, got "
+                               f"{shown(value)}")
+            if field.name in ("stribeck_velocity", "smoothing") and not np.all(value > 0.0):
+                raise RbdError(f"friction.{field.name} must be positive, got {shown(value)}")
+        try:
+            return np.array(np.broadcast_arrays(*(np.atleast_1d(np.asarray(getattr(self, field.name), dtype=float))
+                                                  for field in fields(self))))
+        except ValueError:
+            raise RbdError("friction: its fields are of different lengths") from None
+
+    def by_parameters(self, v: Array) -> Array:
+        """∂effort by each of its fields, in their order: (5, …, n)."""
+        s, w = self.smoothing, self.stribeck_velocity
+        t = np.tanh(v / s)
+        near, far = np.exp(-(v / w) ** 2), -np.expm1(-(v / w) ** 2)
+        bump = (self.breakaway - self.coulomb) * near
+        return np.stack(np.broadcast_arrays(
+            v, far * t, near * t, bump * (2.0 * v * v / w**3) * t,
+            -(self.coulomb + bump) * (1.0 - t * t) * v / s**2))
 
     def _expanded(self, v: Array) -> tuple[Array, Array]:
         s, w = self.smoothing, self.stribeck_velocity
@@ -64,10 +99,11 @@ def friction_effort(model: RobotModel, v: ArrayLike, smoothing: float = SMOOTHIN
 
     v: (nv,) or (N, nv) in rad/s or m/s; `damping` and `friction` are the model's. smoothing: speed in v's unit at
     which 76 % of the Coulomb friction acts. breakaway: friction near rest, a number or (nv,), at least `friction`;
-    without it `g = friction`. Add the result to inverse dynamics, subtract it in forward dynamics.
+    without it `g = friction`. Inverse dynamics with `friction=joint_friction(model, …)` has it added, forward dynamics
+    subtracted.
     """
     given = shaped(model, rates={"v": v})
-    effort = friction_of(model, smoothing, breakaway, stribeck_velocity).effort(given.arrays[0])
+    effort = joint_friction(model, smoothing, breakaway, stribeck_velocity).effort(given.arrays[0])
     if not finite_entry.call(effort.reshape(-1)):    # which it is not either where v is not
         given.refuse(effort=effort)
     return effort
@@ -82,15 +118,19 @@ def friction_effort_derivatives(model: RobotModel, v: ArrayLike, a: ArrayLike, j
     """
     given = states(model, rates={"v": v, "a": a, "jerk": jerk})
     speed, rate, rate_dot = given.arrays
-    law = friction_of(model, smoothing, breakaway, stribeck_velocity)
+    law = joint_friction(model, smoothing, breakaway, stribeck_velocity)
     slope, curvature = law._expanded(speed)
     first, second = given.finite(first=slope * rate, second=slope * rate_dot + curvature * rate * rate)
     return first, second
 
 
-def friction_of(model: RobotModel, smoothing: float = SMOOTHING, breakaway: ArrayLike | None = None,
+def joint_friction(model: RobotModel, smoothing: float = SMOOTHING, breakaway: ArrayLike | None = None,
                 stribeck_velocity: float = STRIBECK_VELOCITY) -> Friction:
-    """The law of a model's joints, with parameters as of `friction_effort`."""
+    """The law of a model's joints, with parameters as of `friction_effort`: what inverse, forward and hybrid dynamics,
+    constrained or not, and their directional derivatives take as `friction=`.
+    """
+    if not hasattr(model, "_block"):
+        raise not_a_model(model)
     width = positive(smoothing, "smoothing", "speed")
     if breakaway is None:
         return Friction(model.damping, model.friction, model.friction, 1.0, width)
@@ -100,3 +140,33 @@ def friction_of(model: RobotModel, smoothing: float = SMOOTHING, breakaway: Arra
                        f"{model.friction.tolist()}, got {shown(breakaway)}")
     speed = positive(stribeck_velocity, "stribeck_velocity", "speed")
     return Friction(model.damping, model.friction, level, speed, width)
+
+
+def overcome(model: RobotModel, friction: Friction, v: ArrayLike) -> Array:
+    """Effort of what a caller gave as `friction=`, at velocities v (…, nv)."""
+    given = shaped(model, rates={"v": v})
+    given.check_values()
+    return given.finite(friction=fitting(model, friction).effort(given.arrays[0]))[0]
+
+
+def left_over(model: RobotModel, friction: Friction, v: ArrayLike, tau: ArrayLike) -> Array:
+    """What friction leaves of efforts tau."""
+    given = shaped(model, rates={"v": v, "tau": tau})
+    given.check_values()
+    speed, effort = given.arrays
+    return given.finite(tau=effort - fitting(model, friction).effort(speed))[0]
+
+
+def friction_slope(model: RobotModel, friction: Friction, v: ArrayLike) -> Array:
+    """∂ of that effort by v (…, nv)."""
+    return fitting(model, friction).slope(shaped(model, rates={"v": v}).arrays[0])
+
+
+def fitting(model: RobotModel, friction: Friction) -> Friction:
+    """The law; `RbdError` where it is none of this model."""
+    if not isinstance(friction, Friction):
+        raise RbdError(f"friction: expected a Friction, such as joint_friction(model), got {type(friction).__name__}")
+    if friction.packed.shape[1] not in (1, model.nv):
+        raise RbdError(f"friction: expected numbers or arrays of {model.nv}, one per coordinate, got "
+                       f"{friction.packed.shape[1]}")
+    return friction

@@ -1,0 +1,192 @@
+"""`ElasticTangent`: what elastic joints depend on beside their links, and an `Actuation` varied along it.
+
+Everything that computes springs and motors takes complex numbers, so an imaginary step of 1e-30 of all constants gives
+derivatives exact to rounding.
+"""
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..derivatives.directional.friction_records import NAMES, followed, friction_records
+from ..derivatives.directional.tangent import Tangent
+from ..derivatives.directional.varied import VariedModel
+from ..derivatives.second_derivatives import STEP
+from ..dynamics.friction import Friction, joint_friction
+from ..errors import RbdError, unknown_name
+from ..model.inertia import Array, finite
+from .actuation import Actuation, RigidDrive, SeriesDrive, VariableDrive
+from .motor import Motor
+from .series_elastic import SeriesSpring
+
+MOTOR = ("rotor_inertia", "gear_ratio", "damping", "coulomb", "breakaway", "stribeck_velocity", "smoothing")
+SERIES = ("coefficients", "damping")
+RANGE = ("lower", "upper", "max_deflection")    # of springs: what nothing depends on
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticTangent(Tangent):
+    """A `Tangent` for robots with elastic joints: ∂/∂p of what their functions take in addition, as they take it.
+
+    springs {joint: {constant: number}}: of a series spring `coefficients` (m,) and `damping`; of a spring of variable
+    stiffness the fields of its class (`offset`, `gain`, `hardening`; `linear`, `quadratic`; `scale`, `rate`). motors
+    {name in `Actuation.motor_names`: {field of `Motor`: number}}; `coulomb` of a motor without Stribeck's effect takes
+    `breakaway` along. jerk, snap (nv,); efforts (3, nv); stiffness (n,) or (3, n); deflection (nd,);
+    motor_position, motor_velocity (nm,); reference (5, nv).
+    """
+
+    jerk: ArrayLike | None = None
+    snap: ArrayLike | None = None
+    efforts: ArrayLike | None = None
+    stiffness: ArrayLike | None = None
+    deflection: ArrayLike | None = None
+    motor_position: ArrayLike | None = None
+    motor_velocity: ArrayLike | None = None
+    reference: ArrayLike | None = None
+    springs: Mapping[str, Mapping[str, ArrayLike]] = field(default_factory=dict)
+    motors: Mapping[str, Mapping[str, ArrayLike]] = field(default_factory=dict)
+
+
+def moved(value: Array, tangent: Tangent, name: str, batch: bool = False) -> Any:
+    """An input with its imaginary step; complex. batch: of several states, to which one change may belong."""
+    change = getattr(tangent, name, None)
+    out = np.asarray(value, dtype=np.complex128)
+    if change is None:
+        return out
+    step = np.asarray(change, dtype=float)
+    if name == "stiffness" and step.ndim == 1:    # k alone, k̇ = k̈ = 0
+        step = np.stack([step, *np.zeros((2, step.size))])
+    if step.shape not in (out.shape, out.shape[1:] if batch else out.shape) or not np.isfinite(step).all():
+        raise RbdError(f"tangent.{name}: expected finite numbers of shape {out.shape}, got shape {step.shape}")
+    return out + 1j * STEP * step
+
+
+def each(tangent: Tangent | Iterable[Tangent]) -> tuple[tuple[Tangent, ...], bool]:
+    """The directions, and whether it is one alone."""
+    alone = isinstance(tangent, Tangent)
+    found: Any = (tangent,) if alone else tuple(tangent) if isinstance(tangent, Iterable) else (tangent,)
+    for one in found:
+        if not isinstance(one, Tangent):
+            raise RbdError(f"tangent: expected an ElasticTangent or several, got {type(one).__name__}")
+    return found, alone
+
+
+def varied_actuation(actuation: Actuation, tangent: Tangent) -> Actuation:
+    """The actuation on complex numbers, springs and motors moved by an imaginary step. Only for functions that know."""
+    springs: Any = getattr(tangent, "springs", {})
+    out = copy.copy(actuation)
+    for name in springs:
+        if name not in actuation.drives:
+            raise unknown_name("joint in springs", name, actuation.joint_names)
+        if isinstance(actuation.drives[name], RigidDrive):
+            raise RbdError(f"springs['{name}']: this joint is rigid")
+    coefficients = actuation.series_spring.coefficients.astype(np.complex128)
+    damping: Any = actuation.spring_damping.astype(np.complex128)
+    for i, joint in enumerate(actuation.series):
+        name = actuation.joint_names[joint]
+        drive: Any = actuation.drives[name]
+        assert isinstance(drive, SeriesDrive)
+        for what, value in springs.get(name, {}).items():
+            if what not in SERIES:
+                raise unknown_name(f"constant in springs['{name}']", what, SERIES)
+            if what == "damping":
+                if not drive.damping > 0.0:
+                    raise RbdError(f"springs['{name}']: a spring without damping has no derivative by it: with damping "
+                                   "its deflection is a state")
+                damping[i] += 1j * STEP * finite(value, (), f"springs['{name}']['damping']")
+            else:
+                m = drive.spring.coefficients.size
+                coefficients[i, :m] += 1j * STEP * finite(np.atleast_1d(np.asarray(value)), (m,),
+                                                          f"springs['{name}']['coefficients']")
+    out.series_spring = _raw_spring(coefficients, actuation.series_spring.max_deflection)
+    out.spring_damping = damping
+    groups = []
+    for at, group in actuation.groups:
+        names = [one.name for one in fields(group) if one.name not in RANGE]
+        values: dict[str, Any] = {name: np.asarray(getattr(group, name), dtype=np.complex128) for name in names}
+        for k, index in enumerate(at):
+            joint_name = actuation.variable_name(int(index))
+            for what, value in springs.get(joint_name, {}).items():
+                if what not in names:
+                    raise unknown_name(f"constant in springs['{joint_name}']", what, names)
+                values[what][k] += 1j * STEP * finite(value, (), f"springs['{joint_name}']['{what}']")
+        groups.append((at, replace(group, **values)))
+    out.groups = tuple(groups)
+    inertia, law = varied_motors(actuation, tangent)
+    behind = actuation.inertia_behind_springs != 0.0
+    out.inertia, out.inertia_behind_springs, out.friction = inertia, np.where(behind, inertia, 0.0), law
+    out.motors_rub = True
+    return out
+
+
+def varied_motors(actuation: Actuation, tangent: Tangent) -> tuple[Any, Friction]:
+    """Reflected inertias (nm,) and friction of the motors, complex."""
+    changes: Any = getattr(tangent, "motors", {})
+    for name in changes:
+        if name not in actuation.motor_names:
+            raise unknown_name("motor in motors", name, actuation.motor_names)
+    motors: list[Motor] = [drive.motor or Motor() for drive in actuation.drives.values()]
+    motors += [drive.stiffness_motor or Motor() for drive in actuation.drives.values()
+               if isinstance(drive, VariableDrive)]
+    values: dict[str, Any] = {what: np.array([getattr(motor, what) for motor in motors], dtype=np.complex128)
+                              for what in MOTOR}
+    for i, (name, motor) in enumerate(zip(actuation.motor_names, motors, strict=True)):
+        given = dict(changes.get(name, {}))
+        if "coulomb" in given and motor.breakaway == motor.coulomb:
+            given.setdefault("breakaway", given["coulomb"])
+        for what, value in given.items():
+            if what not in MOTOR:
+                raise unknown_name(f"field in motors['{name}']", what, MOTOR)
+            values[what][i] += 1j * STEP * finite(value, (), f"motors['{name}']['{what}']")
+    return values["rotor_inertia"] * values["gear_ratio"] ** 2, Friction(*(values[what] for what in MOTOR[2:]))
+
+
+class VariedLinks:
+    """What `feedback_linearization` asks of the links, on complex numbers: friction of the joints included."""
+
+    def __init__(self, actuation: Actuation, tangent: Tangent) -> None:
+        model = actuation.model
+        rotors = {}    # at a rigid joint the rotor is part of the link
+        inertia = varied_motors(actuation, tangent)[0].imag / STEP
+        for i in actuation.rigid:
+            name = actuation.joint_names[i]
+            given = np.asarray(tangent.rotor_inertias.get(name, 0.0), dtype=float)
+            if inertia[i] or name in tangent.rotor_inertias:
+                rotors[name] = inertia[i] + given
+        own = {one.name: getattr(tangent, one.name) for one in fields(Tangent)}
+        kept = {name: own[name] for name in own if name not in ("q", "v", "a", "tau", "friction")}
+        self.varied = VariedModel(model, Tangent(**(kept | {"rotor_inertias": {**kept["rotor_inertias"], **rotors}})))
+        records = friction_records(model, (tangent,))
+        self.law = joint_friction(model)
+        if records is not None:
+            changes = followed(model, self.law, records[0])
+            self.law = Friction(*(np.asarray(getattr(self.law, name)) + 1j * STEP * change
+                                  for name, change in zip(NAMES, changes, strict=True)))
+
+    def mass_matrix(self, q: Any) -> Any:
+        """M (nv, nv)."""
+        return self.varied.mass_matrix(q)
+
+    def bias(self, q: Any, v: Any) -> Any:
+        """h(q, q̇), with friction (nv,)."""
+        return self.varied.efforts(q, v, 0.0 * v)[0] + self.law.effort(v)
+
+    def efforts(self, q: Any, v: Any, a: Any, jerk: Any, snap: Any | None = None) -> Any:
+        """τ, τ̇ and with the snap τ̈ (…, nv)."""
+        slope, curvature = self.law.slope(v), self.law.curvature(v)
+        rubbed = [self.law.effort(v), slope * a, slope * jerk + curvature * a * a]
+        rates = (v, a, jerk) if snap is None else (v, a, jerk, snap)
+        return self.varied.efforts(q, *rates) + np.stack(rubbed[:len(rates) - 1])
+
+
+def _raw_spring(coefficients: Any, limit: Any) -> SeriesSpring:
+    """A spring whose constants are not looked at, because they are complex."""
+    spring = object.__new__(SeriesSpring)
+    object.__setattr__(spring, "coefficients", coefficients)
+    object.__setattr__(spring, "max_deflection", limit)
+    return spring

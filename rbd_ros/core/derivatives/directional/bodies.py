@@ -1,0 +1,137 @@
+"""∂V̇_i and ∂F_i: how accelerations of bodies and the wrenches in their joints change along directions (K Tables 5–7).
+
+By the kernels of `body_accelerations` and `joint_wrenches` with an imaginary step of 1e-30 of all that they see: link
+by link, fixed joints too, exact to rounding, O(n) per direction.
+"""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...compile import entry
+from ...dynamics.bodies.joint_wrenches import joint_wrenches_recursion
+from ...dynamics.bodies.link_tree import link_tree, link_wrenches
+from ...dynamics.inverse import SIZE
+from ...dynamics.kinematics import SIZE as MOTION
+from ...dynamics.kinematics import link_motions, node_motion
+from ...model.block import LINKS, OWNER, first_position, first_velocity, integer, kind, node, node_count, size_q, size_v
+from ...model.configuration import tangent_node
+from ...model.inertia import Array
+from ...model.joint_kinds import dof
+from ..second_derivatives import STEP
+from .packed import links_change, packed_change
+from .run import Case
+from .tangent import Tangents
+
+
+class InverseDirectional(NamedTuple):
+    """∂/∂p of `effort` (nv,), `body_accelerations` V̇_i and `joint_wrenches` F_i (nb, 6), as the functions of these
+    names return them; a batch adds an axis, several directions one before it.
+    """
+
+    effort: Array
+    body_accelerations: Array
+    joint_wrenches: Array
+
+
+class ForwardDirectional(NamedTuple):
+    """∂/∂p of `acceleration` (nv,), otherwise as `InverseDirectional`."""
+
+    acceleration: Array
+    body_accelerations: Array
+    joint_wrenches: Array
+
+
+class HybridDirectional(NamedTuple):
+    """∂/∂p of `acceleration` and `effort` (nv,), those of the tangent where they are given, otherwise as
+    `InverseDirectional`.
+    """
+
+    acceleration: Array
+    effort: Array
+    body_accelerations: Array
+    joint_wrenches: Array
+
+
+@entry("void(float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], "
+       "float64[:, :, :, ::1], float64[::1], float64[:, ::1], float64[:, :, ::1], float64[:, :, ::1])", nogil=True)
+def bodies_entry(B, L, dB, dL, q, v, a, X, wrench, dwrench, accelerations, wrenches):
+    """∂ of accelerations and joint wrenches (directions, states, 6 nb) along X (directions, 4, states, nv), dB, dL and
+    dwrench; wrench and dwrench of all states per link (empty: none).
+    """
+    nq = size_q(B)
+    nv = size_v(B)
+    size = 6 * integer(B, LINKS)
+    loaded = wrench.shape[0] > 0
+    x = np.empty(nq, dtype=np.complex128)
+    rates = np.empty(nv, dtype=np.complex128)
+    acc = np.empty(nv, dtype=np.complex128)
+    F = np.empty(size, dtype=np.complex128)
+    load = np.empty(size if loaded else 0, dtype=np.complex128)
+    W = np.empty(SIZE * node_count(B) + nv, dtype=np.complex128)
+    U = np.empty(MOTION * node_count(B), dtype=np.complex128)
+    for r in range(X.shape[0]):
+        model = B + 1j * STEP * dB[r]
+        links = L + 1j * STEP * dL[r]
+        for s in range(X.shape[2]):
+            for i in range(nq):
+                x[i] = q[s * nq + i]
+            for i in range(nv):
+                rates[i] = v[s * nv + i] + 1j * STEP * X[r, 1, s, i]
+                acc[i] = a[s * nv + i] + 1j * STEP * X[r, 2, s, i]
+            for i in range(len(load)):
+                load[i] = wrench[s * size + i] + 1j * STEP * dwrench[r, s * size + i]
+            for i in range(node_count(B)):
+                o = node(i)
+                if B[o + OWNER] != 0.0:
+                    iq = first_position(B, o)
+                    iv = first_velocity(B, o)
+                    for c in range(dof(kind(B, o))):
+                        tangent_node(B, o, q, s * nq + iq, c, 1j * STEP * X[r, 0, s, iv + c], x, iq)
+            node_motion(model, x, 0, rates, acc, 0, 2, U)
+            link_motions(model, U, 2, F, 0)
+            for i in range(size):
+                accelerations[r, s, i] = F[i].imag / STEP
+            joint_wrenches_recursion(model, links, x, 0, rates, acc, 0, load, 0, W, F, 0)
+            for i in range(size):
+                wrenches[r, s, i] = F[i].imag / STEP
+
+
+def _packed(model: Any, tangents: Tangents) -> tuple[Array, Array, Array, Array]:
+    """The packed model and its links, and ∂ of both per direction."""
+    count = tangents.count
+    start, tree = np.array(model._block), link_tree(model)
+    dB, dL = np.zeros((count, len(start))), np.zeros((count, len(tree)))
+    records = tangents.records.reshape(count, -1) if len(tangents.records) else [None] * count
+    for i, (tangent, record, shifts) in enumerate(zip(tangents.tangents, records, tangents.shifts, strict=True)):
+        if record is not None:
+            packed_change(model, record, shifts, start, dB[i])
+            dL[i] = links_change(model, tangent, shifts)
+    return start, tree, dB, dL
+
+
+def of_bodies(found: Case, a: Array, da: Array, external_wrenches: Any) -> tuple[Array, Array]:
+    """∂V̇ and ∂F of all links at accelerations a (…, nv) that change by da (directions, …, nv)."""
+    given, tangents = found.given, found.tangents
+    model: Any = given.model
+    count, nb = tangents.count, len(model.body_names)
+    q, v = (x.reshape(-1) for x in found.inputs[:2])
+    X = np.array(found.changes).reshape(count, 4, given.count, model.nv)
+    X[:, 2] = da.reshape(count, given.count, model.nv)
+    if tangents.packed is None:
+        tangents.packed = _packed(model, tangents)
+    start, tree, dB, dL = tangents.packed
+    each = [link_wrenches(model, tangent.external_wrenches, given.batch) for tangent in tangents.tangents]
+    load = link_wrenches(model, external_wrenches, given.batch)
+    changes = np.zeros((count, 0))
+    if len(load) or any(len(change) for change in each):
+        none = np.zeros(given.count * nb * 6)
+        load = load if len(load) else none
+        changes = np.array([change if len(change) else none for change in each]).reshape(count, -1)
+    out = np.empty((2, count, given.count, 6 * nb))
+    bodies_entry.call(start, tree, dB, dL, q, v, a.reshape(-1), X, load, changes, out[0], out[1])
+    shape = (count, nb, 6) if given.batch is None else (count, given.count, nb, 6)
+    accelerations, wrenches = given.finite(body_accelerations=out[0].reshape(shape),
+                                           joint_wrenches=out[1].reshape(shape))
+    return found.result(accelerations), found.result(wrenches)

@@ -1,0 +1,88 @@
+"""How friction changes along directions: from the names of a `Tangent` to efforts."""
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from ...compile import kernel
+from ...dynamics.friction import Friction, fitting
+from ...errors import RbdError, unknown_name
+from ...model.inertia import Array, finite
+from ...model.robot_model import RobotModel
+
+NAMES = tuple(field.name for field in fields(Friction))
+COULOMB, BREAKAWAY = NAMES.index("coulomb"), NAMES.index("breakaway")
+
+
+def friction_records(model: RobotModel, tangents: tuple[Any, ...]) -> Array | None:
+    """∂ of every parameter of each coordinate's friction (directions, 5, nv); NaN where a breakaway is not named. None
+    where no tangent names any.
+    """
+    if not any(tangent.friction for tangent in tangents):
+        return None
+    out = np.zeros((len(tangents), len(NAMES), model.nv))
+    out[:, BREAKAWAY] = np.nan
+    for record, tangent in zip(out, tangents, strict=True):
+        for name, changes in tangent.friction.items():
+            if name not in model.joint_names:
+                raise unknown_name("joint in friction", name, model.joint_names)
+            joint = model.joint(name)
+            for what, value in changes.items():
+                if what not in NAMES:
+                    raise unknown_name(f"parameter in friction['{name}']", what, NAMES)
+                size = () if np.ndim(value) == 0 else (joint.nv,)
+                record[NAMES.index(what), joint.idx_v:joint.idx_v + joint.nv] = finite(
+                    value, size, f"friction['{name}']['{what}']")
+    return out
+
+
+def friction_change(model: RobotModel, friction: Friction, records: Array | None, v: Array, dv: Array) -> Array:
+    """∂ of the effort of friction at v (…, nv), dv (directions, …, nv): of the shape of dv."""
+    law = fitting(model, friction)
+    out: Array = law.slope(v) * dv
+    if records is not None:
+        slopes = law.by_parameters(v)
+        for total, record in zip(out, records, strict=True):
+            total += np.sum([x * slope for x, slope in zip(followed(model, law, record), slopes, strict=True)], axis=0)
+    return out
+
+
+def followed(model: RobotModel, law: Friction, record: Array) -> Array:
+    """A record with the breakaway that goes with the Coulomb level."""
+    out = np.array(record)
+    plain = np.broadcast_to(np.equal(law.breakaway, law.coulomb), model.nv)
+    out[BREAKAWAY] = np.where(np.isnan(record[BREAKAWAY]), np.where(plain, record[COULOMB], 0.0), record[BREAKAWAY])
+    return out
+
+
+@kernel
+def friction_terms(law, k, v):
+    """At speed v: the effort, its slope, and what its derivatives by the parameters need."""
+    d = law[0, k]
+    c = law[1, k]
+    w = law[3, k]
+    s = law[4, k]
+    t = np.tanh(v / s)
+    far = -np.expm1(-(v / w) ** 2)
+    bump = (law[2, k] - c) * (1.0 - far)
+    turn = (1.0 - t * t) / s
+    by = (v, far * t, (1.0 - far) * t, 2.0 * bump * v * v / w**3 * t, -(c + bump) * turn * v / s)
+    return d * v + (c + bump) * t, d - 2.0 * v / w**2 * bump * t + (c + bump) * turn, by
+
+
+@kernel
+def friction_by(law, k, by, rubs, r, c):
+    """∂effort of coordinate c along direction r by the parameters: `followed`, then the sum."""
+    level = rubs[r, 2, c]
+    if np.isnan(level):
+        level = rubs[r, 1, c] if law[2, k] == law[1, k] else 0.0
+    return (by[0] * rubs[r, 0, c] + by[1] * rubs[r, 1, c] + by[2] * level + by[3] * rubs[r, 3, c]
+            + by[4] * rubs[r, 4, c])
+
+
+def not_asked() -> RbdError:
+    """The error for friction that changes where none was given."""
+    return RbdError("tangent.friction: this call has no friction that could change: give "
+                    "friction=joint_friction(model)")

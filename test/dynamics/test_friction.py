@@ -1,0 +1,121 @@
+"""`friction=` of the dynamics, constrained or not: added to inverse, subtracted in forward dynamics."""
+
+import numpy as np
+import pytest
+from support.closed import closed, consistent_states
+from support.robots import assert_close, random_state
+from support.trees import TYPES, random_tree
+
+import rbd_ros as rbd
+
+
+def rough(model, seed=1):
+    rng = np.random.default_rng(seed)
+    model = model.with_(damping=rng.uniform(0.1, 1.0, model.nv), friction=rng.uniform(0.1, 1.0, model.nv))
+    return model, rbd.joint_friction(model, 0.5, model.friction + 0.4, 0.8)
+
+
+@pytest.mark.parametrize("root", ["fixed", "floating"])
+def test_trees(root):
+    model = random_tree(2, TYPES, root=root)
+    law = rbd.Friction(0.3, 0.5, 0.9, 0.8, 0.5)
+    q, v, a = random_state(model, 2)
+    tau = rbd.inverse_dynamics(model, q, v, a, friction=law)
+    np.testing.assert_allclose(tau, rbd.inverse_dynamics(model, q, v, a) + law.effort(v), rtol=1e-15)
+    assert_close(rbd.forward_dynamics(model, q, v, tau, friction=law), a, 1e-9)
+    both = rbd.forward_dynamics(model, q, v, tau, friction=law, joint_wrenches=True)
+    assert_close(both.joint_wrenches, rbd.joint_wrenches(model, q, v, a), 1e-9)
+    mask = np.arange(model.nv) % 2 == 0
+    for more in (False, True):
+        found = rbd.hybrid_dynamics(model, q, v, np.where(mask, a, 7.0), np.where(mask, 7.0, tau), mask, friction=law,
+                                    joint_wrenches=more)
+        assert_close(found.acceleration, a, 1e-9)
+        assert_close(found.effort, tau, 1e-9)
+        np.testing.assert_array_equal(found.effort[~mask], tau[~mask])
+    assert_close(found.joint_wrenches, both.joint_wrenches, 1e-9)
+    batch = np.stack([v, -v])
+    assert rbd.inverse_dynamics(model, q, batch, a, friction=law).shape == (2, model.nv)
+
+
+def test_the_law_of_a_model_is_its_friction_effort():
+    model, law = rough(rbd.sample("iiwa"))
+    v = np.linspace(-1.0, 1.0, 7)
+    np.testing.assert_array_equal(law.effort(v), rbd.friction_effort(model, v, 0.5, model.friction + 0.4, 0.8))
+    assert rbd.Friction(1.0, 2.0).breakaway == 2.0
+
+
+def test_mechanisms():
+    """All three give each other's results; the passive joints' friction is borne by the actuated ones."""
+    model, constraints, _ = closed("five_bar")
+    q, v, _, tau = (x[0] for x in consistent_states("five_bar"))
+    model, law = rough(model)
+    rubbed = law.effort(v)
+    plain = rbd.constrained_forward_dynamics(model, constraints, q, v, tau - rubbed)
+    found = rbd.constrained_forward_dynamics(model, constraints, q, v, tau, friction=law)
+    np.testing.assert_allclose(found.acceleration, plain.acceleration, rtol=1e-12)
+    np.testing.assert_allclose(found.multipliers, plain.multipliers, rtol=1e-12)
+    a, driven = plain.acceleration, np.arange(model.nv) < 2
+    for minimize in ("multipliers", "effort"):
+        inverse = rbd.constrained_inverse_dynamics(model, constraints, q, v, a, ~driven, minimize, friction=law)
+        again = rbd.constrained_forward_dynamics(model, constraints, q, v, inverse.effort, friction=law)
+        assert_close(again.acceleration, a, 1e-8)
+        hybrid = rbd.constrained_hybrid_dynamics(model, constraints, q, v, a, inverse.effort, ~driven,
+                                                 minimize=minimize, friction=law)
+        assert_close(hybrid.acceleration, a, 1e-8)
+        assert_close(hybrid.effort, inverse.effort, 1e-8)
+    # least efforts are least with friction in them
+    bare = rbd.constrained_inverse_dynamics(model, constraints, q, v, a, np.ones(model.nv, bool), "effort")
+    least = rbd.constrained_inverse_dynamics(model, constraints, q, v, a, np.ones(model.nv, bool), "effort",
+                                             friction=law)
+    assert least.effort @ least.effort < (bare.effort + rubbed) @ (bare.effort + rubbed)
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["one state", "batch"])
+def test_full_derivatives_are_the_directional_ones(batch):
+    """By v, with friction; by everything else the same as without it at the efforts that it leaves."""
+    model = random_tree(2, TYPES)
+    law = rbd.Friction(0.3, 0.5, 0.9, 0.8, 0.5)
+    q, v, a = random_state(model, 2)
+    mask = np.arange(model.nv) % 2 == 0
+    if batch:
+        q, v, a = np.stack([q, q]), np.stack([v, -0.5 * v]), np.stack([a, a])
+    tau = rbd.inverse_dynamics(model, q, v, a)
+    for name, inputs, last in (("inverse", (a,), "a"), ("forward", (tau,), "tau"), ("hybrid", (a, tau, mask), None)):
+        by = getattr(rbd, f"{name}_dynamics_derivatives")(model, q, v, *inputs, friction=law)
+        for part, field in zip(by, ("q", "v", last), strict=True):
+            if field is not None:
+                along = [rbd.Tangent(**{field: e}) for e in np.eye(model.nv)]
+                found = getattr(rbd, f"{name}_dynamics_directional")(model, q, v, *inputs, along, friction=law)
+                assert_close(np.moveaxis(found, 0, -1), part, 1e-9, f"{name} by {field}")
+
+
+def test_full_derivatives_of_mechanisms_are_the_directional_ones():
+    model, constraints, _ = closed("five_bar")
+    q, v, a, tau = (x[:2] for x in consistent_states("five_bar"))
+    law = rbd.Friction(0.3, 0.5, 0.9, 0.8, 0.5)
+    along = [rbd.Tangent(v=e) for e in np.eye(model.nv)]
+    driven = ["left_shoulder", "right_shoulder"]
+    by = rbd.constrained_forward_dynamics_derivatives(model, constraints, q, v, tau, friction=law)
+    found = rbd.constrained_forward_dynamics_directional(model, constraints, q, v, tau, along, friction=law)
+    for part, full in zip(found, (by.acceleration_v, by.multipliers_v), strict=True):
+        assert_close(np.moveaxis(part, 0, -1), full, 1e-8)
+    by = rbd.constrained_inverse_dynamics_derivatives(model, constraints, q, v, a, driven, friction=law)
+    found = rbd.constrained_inverse_dynamics_directional(model, constraints, q, v, a, driven, along, friction=law)
+    for part, full in zip(found, (by.effort_v, by.multipliers_v), strict=True):
+        assert_close(np.moveaxis(part, 0, -1), full, 1e-8)
+
+
+@pytest.mark.parametrize(("law", "word"), [
+    (True, "bool"),
+    (rbd.Friction(damping=np.ones(3)), "expected numbers or arrays of 7"),
+    (rbd.Friction(damping=np.ones(3), coulomb=np.ones(2)), "different lengths"), (rbd.Friction([[1.0]]), "damping"),
+    (rbd.Friction(coulomb=np.nan), "coulomb"),
+    (rbd.Friction(stribeck_velocity=-1.0), "stribeck_velocity must be positive")])
+def test_what_is_no_law_is_named(law, word):
+    model = rbd.sample("iiwa")
+    one = np.ones(7)
+    for call in (lambda: rbd.inverse_dynamics(model, one, one, one, friction=law),
+                 lambda: rbd.forward_dynamics(model, one, one, one, friction=law),
+                 lambda: rbd.hybrid_dynamics(model, one, one, one, one, [], friction=law)):
+        with pytest.raises(rbd.RbdError, match=word):
+            call()
