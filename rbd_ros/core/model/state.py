@@ -162,7 +162,7 @@ def real(value: Any, name: str, expected: str) -> Array:
         if np.iscomplexobj(value):
             raise TypeError("complex numbers")
         array = np.ascontiguousarray(value, dtype=np.float64)
-        return array if array.flags.writeable else array.copy()    # kernels are compiled for arrays one can write to
+        return array if array.flags.behaved else array.copy()    # kernels are compiled for arrays one can write to
     except (TypeError, ValueError, OverflowError) as error:
         raise RbdError(f"{name}: expected real numbers of shape {expected}, got {type(value).__name__} "
                        f"({error})") from None
