@@ -57,6 +57,7 @@ from .core.dynamics.hybrid import Hybrid, hybrid_dynamics
 from .core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from .core.dynamics.kinematics import body_accelerations, body_velocities, forward_kinematics, jacobian
 from .core.dynamics.mass_matrix import mass_matrix
+from .core.dynamics.singular import SingularMassMatrix
 from .core.errors import RbdError, RbdWarning
 from .core.identification.base_parameters import BaseParameters, base_parameters
 from .core.identification.excited.excitation import Excitation, excitation
@@ -100,8 +101,9 @@ __all__ = [
     "HybridDerivatives", "Identification", "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec",
     "LoopClosure", "Mimic", "MotionLimits", "Motor", "MotorReference", "NonholonomicConstraint", "OptimalMotion",
     "PlaneLimit", "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel",
-    "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "Solutions", "SpecializedModel",
-    "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Transmission", "Usage", "UserConstraint",
+    "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "SingularMassMatrix", "Solutions",
+    "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Transmission", "Usage",
+    "UserConstraint",
     "VariableDrive", "anchored", "articulated_bodies", "base_parameters", "bias_effort", "body_accelerations",
     "body_momenta", "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "closed_form",
     "compile_all", "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...dynamics.forward import solve_mass_matrix, solved
+from ...dynamics.forward import solve_mass_matrix
 from ...dynamics.hybrid import hybrid_dynamics, prescribed_mask
 from ...dynamics.mass_matrix import mass_matrix
+from ...dynamics.singular import solved
 from ...model.block import SHARED
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
