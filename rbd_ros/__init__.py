@@ -3,6 +3,9 @@
 Everything here is free of ROS; the nodes in `rbd_ros.nodes` wrap it. Conventions: twists (ω, v) and wrenches (m, f)
 angular part first, in body axes; SI units; quaternions x, y, z, w; every function takes one state or a batch.
 """
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from .core import lie
 from .core.actuation.actuation import Actuation, RigidDrive, SeriesDrive, VariableDrive
 from .core.actuation.actuation_yaml import load_actuation
@@ -59,12 +62,6 @@ from .core.dynamics.kinematics import body_accelerations, body_velocities, forwa
 from .core.dynamics.mass_matrix import mass_matrix
 from .core.dynamics.singular import SingularMassMatrix
 from .core.errors import RbdError, RbdWarning
-from .core.identification.base_parameters import BaseParameters, base_parameters
-from .core.identification.excited.excitation import Excitation, excitation
-from .core.identification.fit import identify
-from .core.identification.identified import Estimate, Identification
-from .core.identification.recorded.recording import Recording
-from .core.identification.transmission import Transmission
 from .core.model.assembly import Description
 from .core.model.constraints import (
     ConstraintSet, FixedContact, JointCoupling, LoopClosure, NonholonomicConstraint, UserConstraint,
@@ -85,11 +82,19 @@ from .core.motion.optimization import OptimalMotion, optimize_motion
 from .core.motion.splines import SplineMotion
 from .core.motion.time_optimal import TimedPath, time_optimal
 from .core.motion.trajectory import Reference
-from .core.specialize.c_source import c_source
 from .core.specialize.specialized import SpecializedModel, specialize
 from .core.simulation.elastic_simulator import ElasticSimulator
 from .core.simulation.simulator import Simulator
 from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
+
+if TYPE_CHECKING:
+    from .core.identification.base_parameters import BaseParameters, base_parameters
+    from .core.identification.excited.excitation import Excitation, excitation
+    from .core.identification.fit import identify
+    from .core.identification.identified import Estimate, Identification
+    from .core.identification.recorded.recording import Recording
+    from .core.identification.transmission import Transmission
+    from .core.specialize.c_source import c_source
 
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ArticulatedBodies",
@@ -122,3 +127,27 @@ __all__ = [
     "motor_reference", "operational_space_inertia", "optimize_motion", "potential_energy", "project", "sample",
     "sample_constraints", "sample_names", "sample_path", "spatial_inertias", "specialize", "time_optimal",
 ]
+
+# What programs of control rarely ask for is imported when they do: it takes a tenth of the time to their first result.
+_LATER = {
+    "BaseParameters": "core.identification.base_parameters",
+    "base_parameters": "core.identification.base_parameters",
+    "Excitation": "core.identification.excited.excitation",
+    "excitation": "core.identification.excited.excitation",
+    "identify": "core.identification.fit",
+    "Estimate": "core.identification.identified",
+    "Identification": "core.identification.identified",
+    "Recording": "core.identification.recorded.recording",
+    "Transmission": "core.identification.transmission",
+    "c_source": "core.specialize.c_source",
+}
+
+if not TYPE_CHECKING:    # where it would say that there is every name
+    def __getattr__(name):
+        if name not in _LATER:
+            raise AttributeError(f"module 'rbd_ros' has no attribute '{name}'")
+        value = globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
+        return value
+
+    def __dir__():
+        return sorted({*globals(), *_LATER})

@@ -9,7 +9,7 @@ Seen in numba 0.68.1; `keep` in 0.59 and later. Another version has to be looked
 | `keep` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `Dispatcher._cache` | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
 | `Cache.load_overload` | that of `FunctionCache`, its `_load_overload`, and `rtsys.initialize` | the first kernel that a process loads takes 0.15 s longer: numba prepares for compiling |
 | `is_kept` | names of that cache's files, `….NAME-….nbc` | nodes and `rbd doctor` do not know whether they have to compile |
-| `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen`; `Dispatcher.get_call_template` | machine code, and two wrappers for Python, are made of every function of every kernel for every number it is called with, and thrown away: compilation takes three times as long |
+| `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen`; `Dispatcher.get_call_template` | machine code, and two wrappers for Python, are made of every function of every kernel, and thrown away, and functions are compiled twice where one caller names the number 0: compilation takes two to three times as long |
 | `numba_import` | that `coverage_support` imports coverage, and `arraymath` scipy.linalg by `ensure_blas` of `numba.np.linalg`, only to see whether they are there | the first result of a process takes 0.2 s longer |
 | `call_at` | `numba.extending.intrinsic`, which is public, and the code builder of llvmlite | no specialised models |
 | `UNTYPED` | `numba.core.errors.NumbaError`, raised for arguments that numba has no type for, such as an empty list | an error of numba instead of one that names the input |
@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 from .numba_import import numba    # first: it imports numba lightly
 from llvmlite import ir
 from numba.core import codegen, compiler, cpu, errors, types
-from numba.core.types import NamedTuple, unliteral    # type: ignore[attr-defined]
+from numba.core.types import IntegerLiteral, NamedTuple, Tuple, UniTuple, unliteral    # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
 UNTYPED: type[Exception] = errors.NumbaError
@@ -62,7 +62,7 @@ class Callee:
             return self._called
         options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **self._options}
         dispatcher = numba.njit(pipeline_class=_WithoutMachineCode, **options)(self.py_func)
-        _take_any_number(dispatcher)
+        _take_any_place(dispatcher)
         return dispatcher
 
     @property
@@ -70,17 +70,24 @@ class Callee:
         return types.Dispatcher(self._linked)
 
 
-def _take_any_number(dispatcher: Any) -> None:
-    """Let callers that name different numbers, `f(B, 0)` and `f(B, 1)`, share what is compiled for any.
+_LONG = 400    # bytes of Python's code: some ten lines
 
-    numba compiles for each number alone, two of five functions for nothing: what they gain by it they gain where they
-    are inlined, too. Where types depend on the number, as of `x[k]` of a tuple of several types, it still does.
+
+def _take_any_place(dispatcher: Any) -> None:
+    """Let `f(q, 0)` and `f(q, k)` share what is compiled for any k.
+
+    numba compiles for each number that a caller names. In long functions most are 0, the place of the only state, which
+    makes no faster code. Other numbers, strides and orders, do (by a quarter), as does 0 in short functions (the
+    number of nodes is `integer(B, 0)`); and where types depend on one, as of `x[k]` of a tuple of several types, there
+    is no other way.
     """
+    if len(dispatcher.py_func.__code__.co_code) < _LONG:
+        return
     original = dispatcher.get_call_template
     refused: set[Any] = set()
 
     def get_call_template(arguments: Any, keywords: Any) -> Any:
-        general = tuple(map(_any_number, arguments))
+        general = tuple(map(_any_place, arguments))
         if general != tuple(arguments) and general not in refused:
             try:
                 return original(general, keywords)
@@ -91,11 +98,13 @@ def _take_any_number(dispatcher: Any) -> None:
     dispatcher.get_call_template = get_call_template
 
 
-def _any_number(kind: Any) -> Any:
-    """The type of all numbers of the kind that this is one of; of tuples for their items."""
+def _any_place(kind: Any) -> Any:
+    """The type of all integers for that of the number 0; of tuples for their items."""
     if isinstance(kind, NamedTuple):
-        return NamedTuple([_any_number(item) for item in kind.types], kind.instance_class)
-    return unliteral(kind)
+        return NamedTuple([_any_place(item) for item in kind.types], kind.instance_class)
+    if isinstance(kind, (Tuple, UniTuple)):
+        return Tuple([_any_place(item) for item in kind.types])    # which is a `UniTuple` where all are alike
+    return unliteral(kind) if isinstance(kind, IntegerLiteral) and kind.literal_value == 0 else kind
 
 
 class _WithoutMachineCode(compiler.Compiler):    # type: ignore[misc]
