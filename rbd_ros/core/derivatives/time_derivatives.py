@@ -177,11 +177,17 @@ ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, a: Any, higher: tuple[Any, ...]) -> Array | None:
-    if len(higher) != 2:
+    """Lower orders are part of τ, τ̇, τ̈; they do not feel what is not given."""
+    if len(higher) == 2:
+        jerk, snap = higher
+    elif len(higher) < 2:
+        snap = np.zeros(model.nv)
+        jerk = higher[0] if higher else snap
+    else:
         return None
-    jerk, snap = higher
     out = np.empty((3, model.nv))
-    return out if second_order_entry.call(model._block, q, v, a, jerk, snap, model._work, out) else None
+    found = second_order_entry.call(model._block, q, v, a, jerk, snap, model._work, out)
+    return out[:1 + len(higher)] if found else None
 
 
 @trying(_one_state)
