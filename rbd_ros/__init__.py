@@ -3,6 +3,9 @@
 Everything here is free of ROS; the nodes in `rbd_ros.nodes` wrap it. Conventions: twists (ω, v) and wrenches (m, f)
 angular part first, in body axes; SI units; quaternions x, y, z, w; every function takes one state or a batch.
 """
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from .core import lie
 from .core.actuation.actuation import Actuation, RigidDrive, SeriesDrive, VariableDrive
 from .core.actuation.actuation_yaml import load_actuation
@@ -65,13 +68,8 @@ from .core.dynamics.hybrid import Hybrid, hybrid_dynamics
 from .core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from .core.dynamics.kinematics import body_accelerations, body_velocities, forward_kinematics, jacobian
 from .core.dynamics.mass_matrix import mass_matrix
+from .core.dynamics.singular import SingularMassMatrix
 from .core.errors import RbdError, RbdWarning
-from .core.identification.base_parameters import BaseParameters, base_parameters
-from .core.identification.excited.excitation import Excitation, excitation
-from .core.identification.fit import identify
-from .core.identification.identified import Estimate, Identification
-from .core.identification.recorded.recording import Recording
-from .core.identification.transmission import Transmission
 from .core.model.assembly import Description
 from .core.model.constraints import (
     ConstraintSet, FixedContact, JointCoupling, LoopClosure, NonholonomicConstraint, UserConstraint,
@@ -93,11 +91,19 @@ from .core.motion.optimization import OptimalMotion, optimize_motion
 from .core.motion.splines import SplineMotion
 from .core.motion.time_optimal import TimedPath, time_optimal
 from .core.motion.trajectory import Reference
-from .core.specialize.c_source import c_source
 from .core.specialize.specialized import SpecializedModel, specialize
 from .core.simulation.elastic_simulator import ElasticSimulator
 from .core.simulation.simulator import Simulator
 from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
+
+if TYPE_CHECKING:
+    from .core.identification.base_parameters import BaseParameters, base_parameters
+    from .core.identification.excited.excitation import Excitation, excitation
+    from .core.identification.fit import identify
+    from .core.identification.identified import Estimate, Identification
+    from .core.identification.recorded.recording import Recording
+    from .core.identification.transmission import Transmission
+    from .core.specialize.c_source import c_source
 
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ArticulatedBodies",
@@ -111,25 +117,49 @@ __all__ = [
     "Inertia", "InverseDerivatives", "InverseDirectional", "Joint", "JointCoupling", "JointSpec", "LoopClosure",
     "Mimic", "MotionLimits", "Motor", "MotorReference", "NonholonomicConstraint", "OptimalMotion", "PlaneLimit",
     "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel",
-    "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "Solutions", "SpecializedModel",
-    "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Transmission", "Usage", "UserConstraint",
-    "VariableDrive", "anchored", "articulated_bodies", "balafoutis_patel", "base_parameters", "batch",
-    "bias_effort", "body_accelerations", "body_derivatives", "body_momenta", "body_velocities", "c_source",
-    "center_of_mass", "centroidal_momentum", "closed_form", "compile_all", "constrained_forward_dynamics",
-    "constrained_forward_dynamics_derivatives", "constrained_forward_dynamics_directional",
-    "constrained_hybrid_dynamics", "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions",
-    "constrained_inverse_dynamics", "constrained_inverse_dynamics_derivatives",
-    "constrained_inverse_dynamics_directional", "constrained_inverse_solutions", "constraint_bias",
-    "constraint_jacobian", "constraint_values", "constraint_wrenches", "coriolis_matrix", "effective_inertia",
-    "effort_energy", "excitation", "feedback_linearization", "feedback_linearization_directional",
-    "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
-    "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
-    "from_screws", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
-    "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics",
-    "inverse_dynamics_derivatives", "inverse_dynamics_directional", "inverse_dynamics_second_derivatives",
-    "inverse_dynamics_time_derivatives", "inverse_operational_space_inertia", "jacobian", "joint_friction",
-    "joint_wrenches", "kinetic_energy", "lie", "link_efforts", "link_efforts_directional", "load_actuation",
-    "load_constraints", "load_urdf", "mass_matrix", "motor_reference", "motor_reference_directional",
-    "operational_space_inertia", "optimize_motion", "potential_energy", "project", "sample", "sample_constraints",
-    "sample_names", "sample_path", "spatial_inertias", "specialize", "time_optimal",
+    "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "SingularMassMatrix", "Solutions",
+    "SpecializedModel", "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Transmission",
+    "Usage", "UserConstraint", "VariableDrive", "anchored", "articulated_bodies", "balafoutis_patel",
+    "base_parameters", "batch", "bias_effort", "body_accelerations", "body_derivatives", "body_momenta",
+    "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "closed_form", "compile_all",
+    "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
+    "constrained_forward_dynamics_directional", "constrained_hybrid_dynamics",
+    "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions", "constrained_inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional",
+    "constrained_inverse_solutions", "constraint_bias", "constraint_jacobian", "constraint_values",
+    "constraint_wrenches", "coriolis_matrix", "effective_inertia", "effort_energy", "excitation",
+    "feedback_linearization", "feedback_linearization_directional", "forward_dynamics",
+    "forward_dynamics_derivatives", "forward_dynamics_directional", "forward_dynamics_time_derivatives",
+    "forward_kinematics", "friction_effort", "friction_effort_derivatives", "from_screws", "gravity_effort",
+    "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional", "identify",
+    "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_dynamics_directional",
+    "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives", "inverse_operational_space_inertia",
+    "jacobian", "joint_friction", "joint_wrenches", "kinetic_energy", "lie", "link_efforts",
+    "link_efforts_directional", "load_actuation", "load_constraints", "load_urdf", "mass_matrix", "motor_reference",
+    "motor_reference_directional", "operational_space_inertia", "optimize_motion", "potential_energy", "project",
+    "sample", "sample_constraints", "sample_names", "sample_path", "spatial_inertias", "specialize", "time_optimal",
 ]
+
+# What programs of control rarely ask for is imported when they do: it takes a tenth of the time to their first result.
+_LATER = {
+    "BaseParameters": "core.identification.base_parameters",
+    "base_parameters": "core.identification.base_parameters",
+    "Excitation": "core.identification.excited.excitation",
+    "excitation": "core.identification.excited.excitation",
+    "identify": "core.identification.fit",
+    "Estimate": "core.identification.identified",
+    "Identification": "core.identification.identified",
+    "Recording": "core.identification.recorded.recording",
+    "Transmission": "core.identification.transmission",
+    "c_source": "core.specialize.c_source",
+}
+
+if not TYPE_CHECKING:    # where it would say that there is every name
+    def __getattr__(name):
+        if name not in _LATER:
+            raise AttributeError(f"module 'rbd_ros' has no attribute '{name}'")
+        value = globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
+        return value
+
+    def __dir__():
+        return sorted({*globals(), *_LATER})

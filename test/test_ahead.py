@@ -117,3 +117,64 @@ def test_callees_of_a_numba_that_is_not_known(known, monkeypatch):
     called = numba_inside.Callee(twice, {})
     assert numba.njit(lambda x: called(x) + 1.0)(3.0) == 7.0
     assert (called._linked is called._called) is not known
+
+
+def long_function(x, k):
+    """Long enough to be compiled for any k."""
+    total = 0.0
+    for i in range(3):
+        total += x[k + i] * x[k] + x[k + i] / (1.0 + x[k] * x[k])
+        total -= x[k + i] * x[k + 1] + x[k + i] / (1.0 + x[k + 1] * x[k + 1])
+        total += x[k + i] * x[k + 2] + x[k + i] / (1.0 + x[k + 2] * x[k + 2])
+        total -= x[k + i] * x[k + 1] * x[k] + x[k] / (1.0 + x[k + 2] * x[k + 1])
+    return total
+
+
+def short_function(x, k):
+    return 2.0 * x[k]
+
+
+@pytest.mark.parametrize(("function", "versions"), [(long_function, 2), (short_function, 3)])
+def test_callers_that_name_a_place_share_what_is_compiled_for_any(function, versions):
+    """In short functions, and numbers but 0, are constants: they make faster code."""
+    import numba
+
+    from rbd_ros.core import numba_inside
+
+    called = numba_inside.Callee(function, {})
+    x = np.arange(1.0, 9.0)
+    first, any_place, second = (numba.njit(caller) for caller in (
+        lambda x, k: called(x, 0), lambda x, k: called(x, k), lambda x, k: called(x, 1)))
+    assert [caller(x, 2) for caller in (first, any_place, second)] == pytest.approx(
+        [function(x, 0), function(x, 2), function(x, 1)], rel=1e-14)
+    assert len(called._linked.overloads) == versions
+
+
+def test_where_types_depend_on_a_number_it_stays_one():
+    import numba
+
+    from rbd_ros.core import numba_inside
+
+    code = "\n".join(f"    x = x * {k}.5 + 1.0 / (1.0 + x * x)" for k in range(20))
+    scope: dict = {}
+    exec(f"def chosen(pair, k, x):\n{code}\n    return pair[k] * x\n", scope)
+    assert len(scope["chosen"].__code__.co_code) > numba_inside._LONG
+    called = numba_inside.Callee(scope["chosen"], {})
+    mixed = numba.njit(lambda x: called((2.0, 3), 0, x))
+    assert mixed(0.5) == pytest.approx(scope["chosen"]((2.0, 3), 0, 0.5), rel=1e-14)
+
+
+def test_code_from_the_cache_does_not_wait_for_what_compiling_needs():
+    """And what is compiled after it has all that."""
+    rbd.inverse_dynamics(rbd.sample("iiwa"), *np.zeros((3, 7)))
+    code = ("import numpy as np, rbd_ros as rbd\n"
+            "from numba.core.cpu import CPUContext\n"
+            "calls = []; load = CPUContext.load_additional_registries\n"
+            "CPUContext.load_additional_registries = lambda self: calls.append(1) or load(self)\n"
+            "rbd.inverse_dynamics(rbd.sample('iiwa'), *np.zeros((3, 7)))\n"
+            "print(len(calls))\n"
+            "import numba\n"
+            "print(numba.njit(lambda a: np.linalg.solve(a, a[0]).sum())(np.eye(2)), len(calls) > 0)\n")
+    said = subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout.split()
+    assert said == ["0", "1.0", "True"]

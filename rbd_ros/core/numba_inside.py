@@ -7,8 +7,9 @@ Seen in numba 0.68.1; `keep` in 0.59 and later. Another version has to be looked
 | `BARE` | the option `_nrt` of `njit` | kernels count references to arrays, which costs as much as their arithmetic |
 | `refuse_at_once` | `Dispatcher._search_new_conversions`, `_explain_matching_error` | a call with a list or with integers spends 60 µs on a message that nobody reads before it is looked at |
 | `keep` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `Dispatcher._cache` | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
+| `Cache.load_overload` | that of `FunctionCache`, its `_load_overload`, and `rtsys.initialize` | the first kernel that a process loads takes 0.15 s longer: numba prepares for compiling |
 | `is_kept` | names of that cache's files, `….NAME-….nbc` | nodes and `rbd doctor` do not know whether they have to compile |
-| `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen` | machine code, and two wrappers for Python, are made of every function of every kernel, and thrown away: compilation takes twice as long |
+| `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen`; `Dispatcher.get_call_template` | machine code, and two wrappers for Python, are made of every function of every kernel, and thrown away, and functions are compiled twice where one caller names the number 0: compilation takes two to three times as long |
 | `numba_import` | that `coverage_support` imports coverage, and `arraymath` scipy.linalg by `ensure_blas` of `numba.np.linalg`, only to see whether they are there | the first result of a process takes 0.2 s longer |
 | `call_at` | `numba.extending.intrinsic`, which is public, and the code builder of llvmlite | no specialised models |
 | `UNTYPED` | `numba.core.errors.NumbaError`, raised for arguments that numba has no type for, such as an empty list | an error of numba instead of one that names the input |
@@ -24,6 +25,7 @@ from typing import Any, NoReturn
 from .numba_import import numba    # first: it imports numba lightly
 from llvmlite import ir
 from numba.core import codegen, compiler, cpu, errors, types
+from numba.core.types import IntegerLiteral, NamedTuple, Tuple, UniTuple, unliteral    # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
 UNTYPED: type[Exception] = errors.NumbaError
@@ -59,11 +61,50 @@ class Callee:
         if not KNOWN:
             return self._called
         options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **self._options}
-        return numba.njit(pipeline_class=_WithoutMachineCode, **options)(self.py_func)
+        dispatcher = numba.njit(pipeline_class=_WithoutMachineCode, **options)(self.py_func)
+        _take_any_place(dispatcher)
+        return dispatcher
 
     @property
     def _numba_type_(self) -> Any:    # what compiled callers see
         return types.Dispatcher(self._linked)
+
+
+_LONG = 400    # bytes of Python's code: some ten lines
+
+
+def _take_any_place(dispatcher: Any) -> None:
+    """Let `f(q, 0)` and `f(q, k)` share what is compiled for any k.
+
+    numba compiles for each number that a caller names. In long functions most are 0, the place of the only state, which
+    makes no faster code. Other numbers, strides and orders, do (by a quarter), as does 0 in short functions (the
+    number of nodes is `integer(B, 0)`); and where types depend on one, as of `x[k]` of a tuple of several types, there
+    is no other way.
+    """
+    if len(dispatcher.py_func.__code__.co_code) < _LONG:
+        return
+    original = dispatcher.get_call_template
+    refused: set[Any] = set()
+
+    def get_call_template(arguments: Any, keywords: Any) -> Any:
+        general = tuple(map(_any_place, arguments))
+        if general != tuple(arguments) and general not in refused:
+            try:
+                return original(general, keywords)
+            except errors.NumbaError:
+                refused.add(general)
+        return original(arguments, keywords)
+
+    dispatcher.get_call_template = get_call_template
+
+
+def _any_place(kind: Any) -> Any:
+    """The type of all integers for that of the number 0; of tuples for their items."""
+    if isinstance(kind, NamedTuple):
+        return NamedTuple([_any_place(item) for item in kind.types], kind.instance_class)
+    if isinstance(kind, (Tuple, UniTuple)):
+        return Tuple([_any_place(item) for item in kind.types])    # which is a `UniTuple` where all are alike
+    return unliteral(kind) if isinstance(kind, IntegerLiteral) and kind.literal_value == 0 else kind
 
 
 class _WithoutMachineCode(compiler.Compiler):    # type: ignore[misc]
@@ -107,9 +148,12 @@ def keep(dispatcher: Any, folder: Path) -> None:
     """
     try:
         from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+        from numba.core.runtime import rtsys
     except ImportError:
         dispatcher.enable_caching()
         return
+    known = hasattr(rtsys, "initialize") and all(
+        hasattr(FunctionCache, name) for name in ("_load_overload", "_guard_against_spurious_io_errors"))
 
     class Locator(_CacheLocator):    # type: ignore[misc]
         def __init__(self, py_file: str) -> None:
@@ -138,6 +182,14 @@ def keep(dispatcher: Any, folder: Path) -> None:
 
     class Cache(FunctionCache):    # type: ignore[misc]
         _impl_class = Implementation
+
+        def load_overload(self, signature: Any, context: Any) -> Any:
+            """Machine code needs the counting of references, and nothing else that compiling needs."""
+            if not known:
+                return super().load_overload(signature, context)
+            rtsys.initialize(context)
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(signature, context)
 
     dispatcher._cache = Cache(dispatcher.py_func)
 

@@ -191,3 +191,16 @@ def test_a_robot_that_cannot_move():
     for count in (0, 1, 2, 3):
         for function in (rbd.inverse_dynamics_time_derivatives, rbd.forward_dynamics_time_derivatives):
             assert function(model, none, none, none, *[none] * count).shape == (count + 1, 0)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_one_state_to_the_second_order_takes_the_quick_way(count, monkeypatch):
+    """Ten times as quick; what is not given does not matter."""
+    from rbd_ros.core.derivatives import time_derivatives
+    model = MODELS["branched"]()
+    q, v, a, higher = rates(model, 8)
+    expected = rbd.inverse_dynamics_time_derivatives(model, q[None], v[None], a[None], *higher[:count, None])[0]
+    monkeypatch.setattr(time_derivatives.inverse_time_derivatives_batch, "call", lambda *_: pytest.fail("the slow way"))
+    found = rbd.inverse_dynamics_time_derivatives(model, q, v, a, *higher[:count].copy())
+    assert found.shape == (1 + count, model.nv) and found.flags.c_contiguous
+    assert_close(found, expected, 1e-13)

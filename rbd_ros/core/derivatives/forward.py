@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import entry, kernel, quick_entry, routine, sweep
-from ..dynamics.forward import singular_coordinate, solved
 from ..dynamics.friction import Friction, friction_slope, left_over
+from ..dynamics.singular import completed, singular_coordinate, solved, wrenches_of
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times
 from ..model.block import (
     ARMATURE, all_finite, kind, node, node_count, parent, put, put_add, rates_valid, six, size_q, size_v, vector, zero,
@@ -293,12 +293,21 @@ def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     in their links.
     """
     if friction is not None:
-        bare = forward_dynamics_derivatives(model, q, v, left_over(model, friction, v, tau), external_wrenches)
-        return bare._replace(v=bare.v - bare.tau * friction_slope(model, friction, v)[..., None, :])
+        slope, less = friction_slope(model, friction, v)[..., None, :], left_over(model, friction, v, tau)
+        found: ForwardDerivatives = completed(
+            lambda: forward_dynamics_derivatives(model, q, v, less, external_wrenches),
+            lambda bare: bare._replace(v=bare.v - bare.tau * slope))
+        return found
     given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
     q, v, tau = given.flat
     out = given.empty(3, model.nv, model.nv)
+    result = ForwardDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])
+
+    def one(row: int) -> ForwardDerivatives:
+        q, v, tau = (x[row] for x in given.arrays)
+        return forward_dynamics_derivatives(model, q, v, tau, wrenches_of(external_wrenches, row))
+
     solved(hybrid_derivatives_batch.call(
         model._block, q, v, v, tau, _NO_MASK, node_wrenches(model, external_wrenches, given.batch), given.count,
-        out.reshape(3 * given.count, model.nv, model.nv)), given, singular_coordinate, derivatives=out)
-    return ForwardDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])
+        out.reshape(3 * given.count, model.nv, model.nv)), given, singular_coordinate, (result, one), derivatives=out)
+    return result

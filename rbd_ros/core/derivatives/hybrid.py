@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..dynamics.forward import singular_coordinate, solved
 from ..dynamics.friction import Friction, friction_slope, left_over
 from ..dynamics.hybrid import prescribed_mask
+from ..dynamics.singular import completed, singular_coordinate, solved, wrenches_of
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import node_wrenches, shaped
@@ -51,12 +51,20 @@ def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a
     """
     mask = prescribed_mask(model, prescribed)
     if friction is not None:
-        bare = hybrid_dynamics_derivatives(model, q, v, a, left_over(model, friction, v, tau), mask, external_wrenches)
-        slope = friction_slope(model, friction, v)[..., None, :]
-        return bare._replace(v=bare.v + np.where(mask, np.eye(model.nv), -bare.given) * slope)
+        slope, less = friction_slope(model, friction, v)[..., None, :], left_over(model, friction, v, tau)
+        found: HybridDerivatives = completed(
+            lambda: hybrid_dynamics_derivatives(model, q, v, a, less, mask, external_wrenches),
+            lambda bare: bare._replace(v=bare.v + np.where(mask, np.eye(model.nv), -bare.given) * slope))
+        return found
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
     out = given.empty(3, model.nv, model.nv)
+    result = HybridDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])
+
+    def one(row: int) -> HybridDerivatives:
+        q, v, a, tau = (x[row] for x in given.arrays)
+        return hybrid_dynamics_derivatives(model, q, v, a, tau, mask, wrenches_of(external_wrenches, row))
+
     solved(hybrid_derivatives_batch.call(
         model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
-        out.reshape(3 * given.count, model.nv, model.nv)), given, singular_coordinate, derivatives=out)
-    return HybridDerivatives(out[..., 0, :, :], out[..., 1, :, :], out[..., 2, :, :])
+        out.reshape(3 * given.count, model.nv, model.nv)), given, singular_coordinate, (result, one), derivatives=out)
+    return result

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 from ..compile import entry, kernel, quick_entry, routine
 from ..dynamics.articulated import SINGULAR, articulated_recursion
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
-from ..dynamics.forward import solved
 from ..dynamics.mass_matrix import SIZE as COMPOSITE_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
-from ..errors import RbdError
+from ..dynamics.singular import INDEFINITE, solved, wrenches_of
 from ..model.block import GRAVITY, NODES, SHARED, all_finite, kind, node, node_count, rates_valid, size_q, size_v
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
@@ -25,8 +24,6 @@ from ..trying import trying
 from ..workspace import ONE_STATE
 from .second_time_derivatives import SIZE, second_order_recursion
 from .taylor import taylor_order, taylor_start, workspace_size
-
-_INDEFINITE = -2
 
 
 @kernel
@@ -126,7 +123,8 @@ def cholesky_solve(H, n, b):
 def forward_time_derivatives_batch(B, q, v, tau, wrench, orders, top, states, out):
     """Accelerations and their derivatives to order `top` from τ, τ̇, … (top + 1 rows of nv per state), order by order.
 
-    0, or -1 where the input is not what the model takes, the singular node + 1, or -2: no positive definite M(q).
+    0, or -1 where the input is not what the model takes, the singular node + 1, or INDEFINITE where M(q) is not
+    positive definite.
     """
     nq = size_q(B)
     nv = size_v(B)
@@ -161,7 +159,7 @@ def forward_time_derivatives_batch(B, q, v, tau, wrench, orders, top, states, ou
             if shared:
                 mass_matrix_recursion(B, q, s * nq, W2, H, 0)
                 if not cholesky_solve(H, nv, rest):
-                    return _INDEFINITE
+                    return INDEFINITE
                 y[:] = rest
             else:
                 found = articulated_recursion(still, q, s * nq, zeros, rest, 0, none, (W2[:0], 0), W2, y, y)
@@ -179,11 +177,17 @@ ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, a: Any, higher: tuple[Any, ...]) -> Array | None:
-    if len(higher) != 2:
+    """Lower orders are part of τ, τ̇, τ̈; they do not feel what is not given."""
+    if len(higher) == 2:
+        jerk, snap = higher
+    elif len(higher) < 2:
+        snap = np.zeros(model.nv)
+        jerk = higher[0] if higher else snap
+    else:
         return None
-    jerk, snap = higher
     out = np.empty((3, model.nv))
-    return out if second_order_entry.call(model._block, q, v, a, jerk, snap, model._work, out) else None
+    found = second_order_entry.call(model._block, q, v, a, jerk, snap, model._work, out)
+    return out[:1 + len(higher)] if found else None
 
 
 @trying(_one_state)
@@ -227,11 +231,13 @@ def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
     efforts = np.stack(given.arrays[2:], axis=-2).reshape(-1)
     found = forward_time_derivatives_batch.call(model._block, *given.flat[:2], efforts, wrench, orders, count - 1,
                                                 given.count, out.reshape(-1))
-    if found == _INDEFINITE:
-        raise given.beyond_numbers() or RbdError(
-            f"model '{model.name}': the mass matrix is singular or indefinite; a body without inertia or with a broken "
-            "one moves freely (`rbd doctor` names it)")
-    solved(found, given, acceleration=out)
+
+    def one(row: int) -> Array:
+        series = external_wrenches if isinstance(external_wrenches, (list, tuple)) else (external_wrenches,)
+        return forward_dynamics_time_derivatives(
+            model, *(x[row] for x in given.arrays), external_wrenches=[wrenches_of(each, row) for each in series])
+
+    solved(found, given, rows=(out, one), acceleration=out)
     return out
 
 

@@ -1,19 +1,17 @@
 """Forward dynamics of trees in O(n): K Table 3, by the articulated-body recursion of `articulated`."""
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..compile import entry, quick_entry
-from ..errors import RbdError
-from ..model.block import IV, SHARED, all_finite, node, node_count, rates_valid
+from ..model.block import SHARED, all_finite, node_count, rates_valid
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
-from ..model.state import Model, States, node_wrenches, shaped
+from ..model.state import States, node_wrenches, shaped
 from ..trying import trying
 from ..workspace import ONE_STATE
 from .articulated import SINGULAR, SIZE, articulated_recursion, articulated_states
@@ -21,6 +19,7 @@ from .bodies.joint_wrenches import joint_wrenches as wrenches_of_joints
 from .friction import Friction, left_over
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
+from .singular import SingularMassMatrix, dense, solved, wrenches_of
 
 
 @quick_entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
@@ -74,8 +73,9 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
     """Accelerations a (nv,) or (N, nv) under joint efforts tau at (q, v): K Table 3, O(n).
 
     Shapes, units, external_wrenches and friction as in `inverse_dynamics`. Mimic joints (projected) couple distant
-    bodies: such models are solved through the mass matrix. Raises `RbdError` for wrong input, and where the mass matrix
-    is singular, naming the joint. With joint_wrenches=True returns `Forward`, with what the joints carry.
+    bodies: such models are solved through the mass matrix. Raises `RbdError` for wrong input, and
+    `SingularMassMatrix`, naming joint and row, with the results of all other rows. With joint_wrenches=True returns
+    `Forward`, with what the joints carry.
     """
     if friction is not None:
         tau = left_over(model, friction, v, tau)
@@ -83,23 +83,19 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
         a = forward_dynamics(model, q, v, tau, external_wrenches)
         return Forward(a, wrenches_of_joints(model, q, v, a, external_wrenches))
     given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau})
+    out = given.empty(model.nv)
+
+    def one(row: int) -> Array:
+        q, v, tau = (x[row] for x in given.arrays)
+        return forward_dynamics(model, q, v, tau, wrenches_of(external_wrenches, row))
+
     if model.mimics:
         given.check_values()
-        return solve_dense(model, given, external_wrenches)
-    out = given.empty(model.nv)
+        return dense(given, out, one, lambda: solve_dense(model, given, external_wrenches))
     found = forward_dynamics_batch.call(model._block, *given.flat, node_wrenches(model, external_wrenches, given.batch),
                                         given.count, out.reshape(-1))
-    solved(found, given, acceleration=out)
+    solved(found, given, rows=(out, one), acceleration=out)
     return out
-
-
-def solved(found: int, given: States, error: Callable[[Model, int], RbdError] | None = None,
-           **results: Array) -> None:
-    """Raise `RbdError` unless the kernel returned 0: the singular node + 1, or −1 for what it did not take."""
-    if found > 0:
-        raise given.beyond_numbers() or (error or singular)(given.model, found - 1)
-    if found < 0:
-        given.refuse(**results)
 
 
 def solve_dense(model: RobotModel, given: States, external_wrenches: Any) -> Array:
@@ -110,25 +106,12 @@ def solve_dense(model: RobotModel, given: States, external_wrenches: Any) -> Arr
 
 
 def solve_mass_matrix(model: RobotModel, matrix: Array, rest: Array) -> Array:
-    """`M⁻¹ rest` for a symmetric positive definite matrix; `RbdError` where it is not."""
+    """`M⁻¹ rest` for a symmetric positive definite matrix, `SingularMassMatrix` where it is not; or many of these."""
     try:
         pivots = np.diagonal(np.linalg.cholesky(matrix), axis1=-2, axis2=-1) ** 2
         regular = bool((pivots > SINGULAR * np.diagonal(matrix, axis1=-2, axis2=-1)).all())    # rounding leaves some
     except np.linalg.LinAlgError:
         regular = False
     if not regular:
-        raise RbdError(f"model '{model.name}': the mass matrix is singular or indefinite; a body without inertia or "
-                       "with a broken one moves freely (`rbd doctor` names it)")
+        raise SingularMassMatrix(model.name)
     return np.asarray(np.linalg.solve(matrix, rest), dtype=np.float64)
-
-
-def singular(model: Model, node_index: int) -> RbdError:
-    """The error for a joint that moves no inertia."""
-    return singular_coordinate(model, int(model._block[node(node_index) + IV]))
-
-
-def singular_coordinate(model: Model, index: int) -> RbdError:
-    """The same for the joint of a velocity coordinate."""
-    name = next((joint.name for joint in model.joints if joint.idx_v <= index < joint.idx_v + joint.nv), "?")
-    return RbdError(f"model '{model.name}': the mass matrix is singular at joint '{name}': nothing behind it has "
-                    "inertia about or along its axis. Give its links an <inertial>, a rotor inertia, or lock the joint")

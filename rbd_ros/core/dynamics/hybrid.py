@@ -18,10 +18,11 @@ from ..trying import trying
 from ..workspace import ONE_STATE
 from .articulated import SIZE, articulated_recursion, articulated_states
 from .bodies.joint_wrenches import Loaded, joint_wrenches as wrenches_of_joints
-from .forward import solve_mass_matrix, solved
+from .forward import solve_mass_matrix
 from .friction import Friction, left_over, overcome
 from .inverse import bias_effort
 from .mass_matrix import mass_matrix
+from .singular import completed, dense, solved, wrenches_of
 
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
 
@@ -81,13 +82,14 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
     prescribed: per velocity coordinate whether `a` holds there and `tau` is sought (nv,) bool, or names of joints or
     coordinates (`model.velocity_names`). Elsewhere `tau` holds and `a` is sought; what is sought may be given as
     anything finite. All shapes (nv,) or (N, nv); external_wrenches and friction as in `inverse_dynamics`. Raises
-    `RbdError` for wrong input, and where the sought accelerations are not determined, naming the joint.
-    joint_wrenches=True adds what the joints carry to the result.
+    `RbdError` for wrong input, and `SingularMassMatrix` where the sought accelerations are not determined, as
+    `forward_dynamics`. joint_wrenches=True adds what the joints carry to the result.
     """
     if friction is not None:
-        bare = hybrid_dynamics(model, q, v, a, left_over(model, friction, v, tau), prescribed, external_wrenches)
-        effort = np.where(prescribed_mask(model, prescribed), bare.effort + overcome(model, friction, v), tau)
-        result = Hybrid(bare.acceleration, effort)
+        mask, rubbed = prescribed_mask(model, prescribed), overcome(model, friction, v)
+        result: Hybrid = completed(
+            lambda: hybrid_dynamics(model, q, v, a, left_over(model, friction, v, tau), mask, external_wrenches),
+            lambda bare: Hybrid(bare.acceleration, np.where(mask, bare.effort + rubbed, tau)))
         if joint_wrenches:
             result._carrying(wrenches_of_joints(model, q, v, result.acceleration, external_wrenches))
         return result
@@ -97,14 +99,20 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         return result
     mask = prescribed_mask(model, prescribed)
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, "tau": tau})
+    result = Hybrid(given.empty(model.nv), given.empty(model.nv))
+
+    def one(row: int) -> Hybrid:
+        q, v, a, tau = (x[row] for x in given.arrays)
+        return hybrid_dynamics(model, q, v, a, tau, mask, wrenches_of(external_wrenches, row))
+
     if model.mimics:
         given.check_values()
-        return _dense(model, given, mask, external_wrenches)
-    result = Hybrid(given.empty(model.nv), given.empty(model.nv))
-    found = hybrid_dynamics_batch.call(
+        found: Hybrid = dense(given, result, one, lambda: _dense(model, given, mask, external_wrenches))
+        return found
+    refused = hybrid_dynamics_batch.call(
         model._block, *given.flat, mask, node_wrenches(model, external_wrenches, given.batch), given.count,
         result.acceleration.reshape(-1), result.effort.reshape(-1))
-    solved(found, given, **result._asdict())
+    solved(refused, given, rows=(result, one), **result._asdict())
     return result
 
 

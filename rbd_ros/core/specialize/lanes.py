@@ -15,8 +15,9 @@ if COMPILED:
     from ..numba_inside import call_at
 
 Array = NDArray[np.float64]
-PIECES = 4             # of a batch, per thread
-LEAST = 1_000_000      # operations of all states of a piece at least: some 40 µs
+PIECES = 16            # of a batch, per thread: the last one that runs alone is short
+LEAST = 2_000_000      # operations of a batch that threads share: some 80 µs, of which waking a thread takes 50
+PIECE = 200_000        # operations of a piece at least
 LARGE = 1_000_000      # numbers of a result that does not stay in the caches
 LINE = 8               # numbers of a line of the caches
 
@@ -93,8 +94,9 @@ def many_states(code: Code, inputs: Sequence[Array], sizes: Sequence[int], threa
         at = -(room.ctypes.data // 8) % LINE
         out, whole_rows = room[at:at + states * pitch].reshape(states, pitch), code.rows_past
 
-    pieces = min(PIECES * threads, states * code.operations // LEAST) if threads > 1 else 1
-    pieces -= pieces % threads if pieces > threads else 0
+    pieces = 1
+    if threads > 1 and states * code.operations >= LEAST:
+        pieces = min(PIECES * threads, states * code.operations // PIECE)
     step = max(WIDTH, -(-states // max(1, pieces) // WIDTH) * WIDTH)
     functions = np.array([code.f, code.rows_of, whole_rows, code.take])
     taken = np.zeros(1, dtype=np.int64)
@@ -104,7 +106,9 @@ def many_states(code: Code, inputs: Sequence[Array], sizes: Sequence[int], threa
 
     others = []
     if pieces > 1:
-        pool = _pools.setdefault(threads, ThreadPoolExecutor(threads - 1, thread_name_prefix="lanes"))
+        pool = _pools.get(threads)
+        if pool is None:
+            pool = _pools.setdefault(threads, ThreadPoolExecutor(threads - 1, thread_name_prefix="lanes"))
         others = [pool.submit(work) for _ in range(threads - 1)]
     if work() * step < states:    # else the others are too late, and find nothing to do
         for each in others:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compile import UNSUITED
+from ..dynamics.singular import SingularMassMatrix
 from ..errors import RbdError, RbdWarning
 from ..kernel_cache import key_of_core
 from ..model.robot_model import RobotModel
@@ -67,17 +68,25 @@ class _Batch:
     def __call__(self, arrays: Sequence[Array], threads: int, ordinary: Any) -> Any:
         """The result; of states for which it is not made by `ordinary` of their arrays; None where that refuses one."""
         given = [np.require(x, requirements=["C", "W"]) for x in arrays]    # kernels take what one can write to
-        count = len(given[0])
         out, good = many_states(self._code, given, self._sizes, threads)
         if not good.all():
+            left = np.flatnonzero(~good)
             try:
-                rest = ordinary([x[~good] for x in given])
+                self._put(out, left, ordinary([x[left] for x in given]))
+            except SingularMassMatrix as error:
+                self._put(out, left, error.result)
+                raise error.of_rows(left, self._made(out)) from None
             except RbdError:    # which it names, of the whole batch
                 return None
-            parts = rest if isinstance(rest, tuple) else (rest,)
-            out[~good] = np.concatenate([np.reshape(part, (len(part), -1)) for part in parts], axis=1)
+        return self._made(out)
+
+    def _put(self, out: Array, rows: NDArray[np.int64], result: Any) -> None:
+        parts = result if isinstance(result, tuple) else (result,)
+        out[rows] = np.concatenate([np.reshape(part, (len(part), -1)) for part in parts], axis=1)
+
+    def _made(self, out: Array) -> Any:
         results = np.split(out, np.cumsum(self._sizes)[:-1], axis=1)
-        return self._result(*(x.reshape(count, *shape) for x, shape in zip(results, self._shapes, strict=True)))
+        return self._result(*(x.reshape(len(out), *shape) for x, shape in zip(results, self._shapes, strict=True)))
 
 
 class Calls:

@@ -7,10 +7,11 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...dynamics.forward import forward_dynamics, solve_mass_matrix, solved
+from ...dynamics.forward import forward_dynamics, solve_mass_matrix
 from ...dynamics.friction import Friction
 from ...dynamics.hybrid import hybrid_dynamics, prescribed_mask
 from ...dynamics.mass_matrix import mass_matrix
+from ...dynamics.singular import solved
 from ...model.block import SHARED
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel

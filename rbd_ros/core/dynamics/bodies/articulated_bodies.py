@@ -27,9 +27,9 @@ from ..articulated import (
     _A, _C, _ETA_A, _ETA_L, _F, _G, _N, _OMEGA, _P, _R, _U, SIZE, articulated_factors, articulated_times, downdate,
     to_parent,
 )
-from ..forward import solved
 from ..hybrid import prescribed_mask
 from ..kinematics import body_velocities
+from ..singular import solved
 from .link_tree import (
     ABOVE, INDEX, INERTIA, MASS, MOMENT, ROW, link_count, link_record, link_tree, link_wrenches, to_link, to_node,
 )

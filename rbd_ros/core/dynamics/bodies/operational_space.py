@@ -25,9 +25,10 @@ from ...model.joint_kinds import column, dof, is_revolute
 from ...model.robot_model import RobotModel
 from ...model.state import shaped
 from ..articulated import _P, _R, _U, SIZE, articulated_factors
-from ..forward import solve_mass_matrix, solved
+from ..forward import solve_mass_matrix
 from ..kinematics import FRAMES, forward_kinematics, jacobian
 from ..mass_matrix import mass_matrix
+from ..singular import solved
 from .link_tree import link_record, to_node
 
 SINGULAR = 1e-12    # of the largest eigenvalue of J M⁻¹ Jᵀ, in units in which moments and forces count alike

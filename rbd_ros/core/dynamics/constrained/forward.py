@@ -13,11 +13,12 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import States, node_wrenches, shaped
 from ...trying import trying
-from ..forward import singular, solve_mass_matrix
+from ..forward import solve_mass_matrix
 from ..friction import Friction, left_over
 from ..inverse import bias_effort
 from ..bodies.joint_wrenches import Loaded
 from ..mass_matrix import mass_matrix
+from ..singular import singular
 from .constraint_wrenches import carry
 from .minimum_norm import minimum_norm_entry
 from .recursion import (

@@ -1,0 +1,125 @@
+"""The error for states in which the mass matrix is singular; of a batch it has the results of all others."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import BeyondNumbers, RbdError
+from ..model.block import IV, node
+from ..model.inertia import Array
+from ..model.state import Model, States
+
+INDEFINITE = -2    # of kernels that solve with the whole mass matrix
+
+
+class SingularMassMatrix(RbdError):
+    """The mass matrix is singular: no accelerations follow from the efforts.
+
+    `joint`: which moves no inertia; None where it takes several. Of a batch, else None: `row`, the first such state;
+    `rows` (k,), all states without a result; `result`, what the function would have returned (of `Forward` its
+    accelerations), NaN in those rows and right in all others.
+    """
+
+    def __init__(self, model: str, joint: str | None = None, row: int | None = None,
+                 rows: NDArray[np.intp] | None = None, result: Any = None) -> None:
+        self.model, self.joint, self.row, self.rows, self.result = model, joint, row, rows, result
+        at = "" if row is None else f" in state {row}"
+        super().__init__(
+            f"model '{model}': the mass matrix is singular or indefinite{at}; a body without inertia or with a broken "
+            "one moves freely (`rbd doctor` names it)" if joint is None else
+            f"model '{model}': the mass matrix is singular at joint '{joint}'{at}: nothing behind it has inertia about "
+            "or along its axis. Give its links an <inertial>, a rotor inertia, or lock the joint")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.model, self.joint, self.row, self.rows, self.result)
+
+    def of_rows(self, rows: NDArray[np.intp], result: Any) -> SingularMassMatrix:
+        """The same of the batch of which these rows were computed apart, with its result."""
+        if self.row is None or self.rows is None:
+            raise TypeError("an error of one state")
+        return SingularMassMatrix(self.model, self.joint, int(rows[self.row]), rows[self.rows], result)
+
+
+def singular(model: Model, node_index: int) -> SingularMassMatrix:
+    """The error for a node whose joint moves no inertia."""
+    return singular_coordinate(model, int(model._block[node(node_index) + IV]))
+
+
+def singular_coordinate(model: Model, index: int) -> SingularMassMatrix:
+    """The same for the joint of a velocity coordinate."""
+    name = next((joint.name for joint in model.joints if joint.idx_v <= index < joint.idx_v + joint.nv), "?")
+    return SingularMassMatrix(model.name, name)
+
+
+def solved(found: int, given: States, error: Callable[[Model, int], SingularMassMatrix] | None = None,
+           rows: tuple[Any, Callable[[int], Any]] | None = None, **results: Array) -> None:
+    """Raise `RbdError` unless the kernel returned 0: the singular node + 1, `INDEFINITE`, or −1 for what it did not
+    take.
+
+    rows: the result, and what gives that of one row, for `by_rows`.
+    """
+    if found > 0 or found == INDEFINITE:
+        if rows is not None and given.batch is not None:
+            by_rows(given, *rows)
+        raise given.beyond_numbers() or (SingularMassMatrix(given.model.name) if found == INDEFINITE else
+                                         (error or singular)(given.model, found - 1))
+    if found < 0:
+        given.refuse(**results)
+
+
+def by_rows(given: States, result: Any, one: Callable[[int], Any]) -> None:
+    """Raise the error of a batch that has a singular state, with all that is to be had of the result, which takes it.
+
+    one(row): the result of that state alone, or its error.
+    """
+    first: SingularMassMatrix | None = None
+    number = 0
+    without = []
+    parts = _parts(result)
+    for row in range(given.count):
+        try:
+            found = _parts(one(row))
+        except (SingularMassMatrix, BeyondNumbers) as error:    # of the latter the batch has its own, if it is alone
+            if first is None and isinstance(error, SingularMassMatrix):
+                first = error
+                number = row
+            without.append(row)
+            found = (np.nan,) * len(parts)
+        for part, x in zip(parts, found, strict=True):
+            part[row] = x
+    if first is not None:
+        raise SingularMassMatrix(first.model, first.joint, number, np.array(without, dtype=np.intp), result) from None
+
+
+def dense(given: States, result: Any, one: Callable[[int], Any], solve: Callable[[], Any]) -> Any:
+    """What `solve` returns; where it finds a singular state of a batch, as `by_rows`."""
+    try:
+        return solve()
+    except SingularMassMatrix:
+        if given.batch is not None:
+            by_rows(given, result, one)
+        raise
+
+
+def completed(compute: Callable[[], Any], complete: Callable[[Any], Any]) -> Any:
+    """`complete(compute())`, of the results that come with an error of a batch, too."""
+    try:
+        return complete(compute())
+    except SingularMassMatrix as error:
+        if error.result is not None:
+            error.result = complete(error.result)
+        raise
+
+
+def _parts(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)
+
+
+def wrenches_of(wrenches: Any, row: int) -> Any:
+    """`external_wrenches` of one state of a batch."""
+    if isinstance(wrenches, Mapping):
+        return {name: np.asarray(value)[row] if np.ndim(value) == 2 else value for name, value in wrenches.items()}
+    return np.asarray(wrenches)[row] if np.ndim(wrenches) == 3 else wrenches
