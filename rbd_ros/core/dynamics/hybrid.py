@@ -89,7 +89,7 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
         mask, rubbed = prescribed_mask(model, prescribed), overcome(model, friction, v)
         result: Hybrid = completed(
             lambda: hybrid_dynamics(model, q, v, a, left_over(model, friction, v, tau), mask, external_wrenches),
-            lambda bare: Hybrid(bare.acceleration, np.where(mask, bare.effort + rubbed, tau)))
+            lambda bare: Hybrid(bare.acceleration, np.where(mask | np.isnan(bare.effort), bare.effort + rubbed, tau)))
         if joint_wrenches:
             result._carrying(wrenches_of_joints(model, q, v, result.acceleration, external_wrenches))
         return result
