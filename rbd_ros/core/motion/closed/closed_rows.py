@@ -14,6 +14,8 @@ from ..places.plane_limit import Planes
 from .closed_chain import FAR, ClosedChain, Index, Lifted, Shared
 
 Array = NDArray[np.float64]
+STEP = 1e-6       # rad, m, and per second
+MOVED = 0.05      # rad, m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
 ARRIVED = 1e-5    # rad, m: of the goal's posture
 
 
@@ -32,6 +34,7 @@ class ClosedRows:
         self._at: Lifted | None = None
         self._shared: Shared | None = None
         self._seen: tuple[Array, Array] | None = None    # u and q of nodes that were closed
+        self._bent: tuple[Array, Array] | None = None    # states where curvature was looked at, and it
         self._begin = chain.start
 
     def go_on(self) -> None:
@@ -39,10 +42,11 @@ class ClosedRows:
         if self._seen is not None:
             self._begin, self._seen = self._seen[1][-1], None
 
-    def ended_at(self, postures: Array | None) -> bool:
-        """Whether the motion, after `go_on`, has ended at the second of these, or they are not known."""
-        return postures is None or bool(
-            np.abs(self.chain.model.difference(postures[1], self._begin)).max() <= ARRIVED)
+    def ended_at(self, posture: Array | None) -> bool:
+        """Whether the motion, after `go_on`, has ended at this posture, or it is not known."""
+        return posture is None or bool(
+            np.isfinite(posture).all()
+            and np.abs(self.chain.model.difference(posture, self._begin)).max() <= ARRIVED)
 
     def values(self, z: Array) -> Array:
         """(N, count) at states z (N, orders, n), along a motion; NaN where the loops cannot be closed."""
@@ -98,8 +102,12 @@ class ClosedRows:
         at = self.lifted(z)
         if at is None:
             return np.full_like(J, np.nan)
-        chain = self.chain
-        shared = self._shared or chain.efforts(at)
+        self._slopes(at, self._shared or self.chain.efforts(at), J)
+        return J
+
+    def _slopes(self, at: Lifted, shared: Shared, J: Array) -> None:
+        """Derivatives to J (N, count, nz), zero before."""
+        N, n, chain = len(J), self.chain.size, self.chain
         lam = shared.multipliers
         bias_q, bias_v, load_q, turn_q = chain.slopes(at, lam, at.v)
         Q, V, A = (np.zeros((N, chain.model.nv, 3 * n)) for _ in range(3))
@@ -124,7 +132,38 @@ class ClosedRows:
             row += len(index)
         if self.planes is not None:
             J[:, row:, :n] = self.planes.jacobian(at.q) @ T
-        return J
+
+    def add_curvature(self, z: Array, c: Array, out: Array) -> None:
+        """Add to out (N, nz, nz) second derivatives of cᵀ values by states z, whose values are known; c (N, count).
+        By forward differences of the first ones, as `EffortCurvature`, kept until nodes have moved.
+        """
+        n = self.chain.size
+        z = z.reshape(len(z), -1, n)
+        if self._bent is None or self._bent[0].shape != z[:, :2].shape or np.abs(
+                (z[:, :2] - self._bent[0]) * [[1.0], [0.1]]).max() > MOVED:
+            self._bent = z[:, :2].copy(), self._tensor(z)
+        weighed = np.einsum("sr,sdrx->sdx", c, self._bent[1])    # by u and u̇, of which ü takes no part
+        out[:, :2 * n, :2 * n] += 0.5 * (weighed[:, :, :2 * n] + weighed[:, :, :2 * n].swapaxes(1, 2))
+        out[:, :2 * n, 2 * n:3 * n] += weighed[:, :, 2 * n:]
+        out[:, 2 * n:3 * n, :2 * n] += weighed[:, :, 2 * n:].swapaxes(1, 2)
+
+    def _tensor(self, z: Array) -> Array:
+        """Changes (N, 2 n, count, 3 n) of the derivatives by (u, u̇, ü) along u and u̇; 0 where loops do not close."""
+        n, N, chain = self.chain.size, len(z), self.chain
+        at = self.lifted(z)
+        out = np.zeros((N, 2 * n, self.count, 3 * n))
+        if at is None:
+            return out
+        here = np.zeros((N, self.count, 3 * n))
+        self._slopes(at, self._shared or chain.efforts(at), here)
+        for i, e in enumerate(np.eye(2 * n).reshape(2 * n, 2, n) * STEP):
+            q = chain.closed(z[:, 0] + e[0], chain.moved(at.q, np.tile(e[0], (N, 1)))) if i < n else at.q
+            if not np.isfinite(q).all():
+                continue
+            moved, there = chain.lifted(q, z[:, 1] + e[1], z[:, 2]), np.zeros_like(here)
+            self._slopes(moved, chain.efforts(moved), there)
+            out[:, i] = (there - here) / STEP
+        return out
 
     def _efforts(self, at: Lifted, shared: Shared, load_q: Array, Q: Array, V: Array, A: Array) -> Array:
         """∂τ of the motors (N, actuated, 3 n)."""

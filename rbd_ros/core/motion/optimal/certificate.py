@@ -77,7 +77,7 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
         if column.name not in usage or worst.ratio > usage[column.name].ratio:
             usage[column.name] = worst
         peaks.append(_peaks(s, ratio[:, driven], near))
-    if isinstance(rows, ClosedRows) and not rows.ended_at(task.postures):
+    if isinstance(rows, ClosedRows) and not rows.ended_at(task.arrival(motion.control[-1])):
         usage["position"] = Usage(np.inf, task.model.velocity_names[-1], motion.duration)
     return Certificate(usage, np.unique(np.concatenate([np.zeros(0), *peaks])))
 

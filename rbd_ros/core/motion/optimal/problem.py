@@ -31,6 +31,7 @@ class Problem:
         self.nv, self.orders = task.size, task.orders
         self.nz = self.nv * self.orders
         self.dynamics = rows_of(task)
+        self.closed = isinstance(self.dynamics, ClosedRows)
         self.dense = self.dynamics.count
         self.held = task.basis.end_derivatives
         # an end that is a pose: one of the points that rest there is free, and stands for all of them
@@ -169,16 +170,15 @@ class Problem:
         """What ω h² is weighed with at the nodes, twice (N,)."""
         return (2.0 * at.T / self.unit) * self.nodes.weight
 
-    def curvature(self, at: Linear, y: Array, nu: Array | None = None) -> Array | None:
-        """Second derivatives of the columns by the states, weighed as in cost + yᵀ rows + nuᵀ equations: (N, nz, nz);
-        None where they are not known.
-        """
-        if isinstance(self.dynamics, ClosedRows):
-            return None
+    def curvature(self, at: Linear, y: Array, nu: Array | None = None) -> Array:
+        """Second derivatives of the columns by the states, weighed as in cost + yᵀ rows + nuᵀ equations: (N, nz, nz)."""
         out = np.zeros((len(at.z), self.nz, self.nz))
         if self.dense:
             c = self._coefficients(at, y, nu)[0][:, :self.dense] / self.task.scale[:self.dense]
-            self.dynamics.add_curvature(at.z, at.J * self.task.scale[:self.dense, None], c, out)
+            if isinstance(self.dynamics, ClosedRows):
+                self.dynamics.add_curvature(at.z, c, out)
+            else:
+                self.dynamics.add_curvature(at.z, at.J * self.task.scale[:self.dense, None], c, out)
         return out
 
     def step_matrix(self, at: Linear, D: Array, nu: Array | None = None, curvature: Array | None = None,
