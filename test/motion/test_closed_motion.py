@@ -67,7 +67,7 @@ def complex_columns(task, q, rates, accelerations):
     a = T @ accelerations
     a[d] -= np.linalg.solve(Ad, bias[independent_rows])
     wrench = None if task.wrenches is None else complex_step.wrenches_of(model, task.wrenches)
-    h = complex_step.inverse_dynamics(model, q, v, a, wrench) + model.damping * v
+    h = complex_step.inverse_dynamics(model, q, v, a, wrench) + task.friction.effort(v)
     motors, passive = chain.actuated, chain.passive
     if chain.minimize == "effort":
         Ta, W = T[motors], np.diag(1.0 / chain.weights)
@@ -271,7 +271,7 @@ def test_the_fastest_motion_and_one_with_waypoints_and_given_rates():
     ({"start": np.zeros(5) + 0.1}, "is off by"), ({"start": np.zeros(4)}, "expected positions"),
     ({"goal": np.full(5, np.nan)}, "q"), ({"actuated": None}, "Give actuated"), ({"actuated": ["nobody"]}, "nobody"),
     ({"actuated": ["left_shoulder"]}, "under-actuated"), ({"minimize": "noise"}, "noise"),
-    ({"constraints": 5}, "ConstraintSet"), ({"objective": "effort_rate"}, "effort_rate"),
+    ({"constraints": 5}, "ConstraintSet"),
     ({"constraints": None}, "has no motor"), ({"waypoints": [(0.5, np.ones(5))]}, r"waypoints\[0\]"),
     ({"limits": rbd.MotionLimits(effort=1e-6)}, "the effort of joint 'left_shoulder'")])
 def test_malformed_problems_are_refused(change, what):

@@ -149,11 +149,11 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     which posture brings it there is found as well. duration: s, or (shortest, longest), or None:
     free. objective: "effort" ∫Σ τ², "effort_rate" ∫Σ τ̇², "power" ∫Σ (τ v)², "velocity", "acceleration", "jerk"
     likewise, "duration"; or a dictionary of such names and weights, a number or (nv,) each, of which the sum is taken.
-    limits: the model's unless given. actuation: with linear springs, for limits of `motor_velocity`; inertia and
-    efforts are those of the links then. planes: that points stay before. waypoints: pairs of a fraction of the
-    duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, the same all along. Friction is the
-    model's, smoothed as in `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost and limits are
-    looked at; there are more where a limit is broken between them. time_limit: s; starts: first guesses, until one
+    limits: the model's unless given. actuation: with springs, for limits of `motor_velocity`; inertia and efforts are
+    those of the links then, efforts within what springs carry. planes: that points stay before. waypoints: pairs of a
+    fraction of the duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, the same all along.
+    Friction is the model's, smoothed as in `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost
+    and limits are looked at; there are more where one is broken between them. time_limit: s; starts: guesses, until one
     leads to a good motion. progress: called at each iteration; where it answers something true, the search ends there
     ("stopped").
 

@@ -1,15 +1,14 @@
 """From the arguments of `optimize_motion` to a checked task, of an open chain or of a mechanism with loops."""
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...actuation.actuation import Actuation, RigidDrive, SeriesDrive
 from ...actuation.friction import friction_of
-from ...errors import RbdError, shown
-from ...model.robot_model import RobotModel
+from ...errors import RbdError
 from ...model.state import node_wrenches, not_a_model
 from ..closed.closed_chain import ClosedChain
 from ..closed.mechanism import closed_chain
@@ -20,6 +19,7 @@ from .checked import checked_duration, checked_objective, checked_waypoints
 from .ends import CONSISTENT, closed_ends, open_ends
 from .limits import checked_limits
 from .passive import without_motors
+from .springs import links_and_springs
 from .task import ROUNDING, Task
 
 Array = NDArray[np.float64]
@@ -33,22 +33,24 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
     a goal that is a pose is sought until then (`time.perf_counter`).
     """
     check_model(model, constraints)
-    compliance = None
+    springs = None
     if actuation is not None:
-        model, compliance = _springs(model, actuation)
+        model, springs = links_and_springs(model, actuation)
     B = basis(degree, control_points)
     node_wrenches(model, wrenches, None)
     fixed, bounds = checked_duration(duration)
     weights, kept = checked_objective(model, objective), checked_limits(model, limits)
-    if compliance is None and np.isfinite(kept.motor_velocity).any():
+    if springs is None and np.isfinite(kept.motor_velocity).any():
         raise RbdError("limits: motor_velocity is that of motors behind springs: give their actuation")
+    if springs is not None:
+        kept = replace(kept, effort=np.minimum(kept.effort, springs.reach))
     friction, apart = friction_of(model, smoothing), Planes(model, planes)
     if constraints is None:
         poses = tuple(end if isinstance(end, BodyGoal) else None for end in (start, goal))
         times, via = checked_waypoints(model, waypoints)
         first, last = open_ends(model, start, goal, B.end_derivatives, via, kept, until)
         task = Task(model, B, first, last, fixed, bounds, weights, kept, times, via, wrenches, friction,
-                    planes=apart if len(apart) else None, compliance=compliance, poses=(poses[0], poses[1]))
+                    planes=apart if len(apart) else None, springs=springs, poses=(poses[0], poses[1]))
         if actuated is not None:
             task = without_motors(task, actuated, passive_tolerance)
     else:
@@ -60,26 +62,9 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
         ends = closed_ends(model, constraints, mechanism, B, start, goal, points, kept, until)
         own = ends.postures[:, ends.chain.places[ends.chain.independent]]
         task = Task(model, B, ends.start, ends.goal, fixed, bounds, weights, kept, times, own[2:], wrenches, friction,
-                    ends.chain, ends.postures, apart if len(apart) else None, poses=ends.poses)
-    if task.uses_rate and task.chain is not None:
-        raise RbdError("effort_rate: its derivatives are not known for mechanisms with loops")
+                    ends.chain, ends.postures, apart if len(apart) else None, springs, poses=ends.poses)
     check_ends(task)
     return task
-
-
-def _springs(model: RobotModel, actuation: Any) -> tuple[RobotModel, Array]:
-    """The links with the rotors that are rigidly connected to them, and the springs' compliance (nv,)."""
-    if not isinstance(actuation, Actuation) or actuation.joint_names != model.joint_names:
-        raise RbdError(f"actuation: expected an Actuation of model '{model.name}', got {shown(actuation)}")
-    compliance = np.zeros(actuation.nv)
-    for j, (name, drive) in enumerate(actuation.drives.items()):
-        if isinstance(drive, RigidDrive):
-            continue
-        if not isinstance(drive, SeriesDrive) or drive.damping or np.any(drive.spring.coefficients[1:]):
-            raise RbdError(f"actuation: the spring of joint '{name}' is not linear and without damping, and "
-                           "optimize_motion knows no other")
-        compliance[j] = 1.0 / float(drive.spring.coefficients[0])
-    return actuation.model, compliance
 
 
 def check_way(task: Task, u: Array) -> None:

@@ -12,6 +12,7 @@ from .task import Task
 
 Array = NDArray[np.float64]
 RATE = 1000.0        # Hz
+SHARPER = 5.0        # times that, where springs are not linear: motors' speeds have peaks where efforts change sign
 EACH = 20            # samples per interval of the spline at least
 MOST = 50_000        # samples, in motions of more than 50 s
 MOST_IN_LOOPS = 20_000    # likewise, of more than 20 s
@@ -42,6 +43,8 @@ class Certificate(NamedTuple):
 def samples(task: Task, duration: float, rate: float = RATE) -> int:
     """How many of a motion of this duration (s) are looked at."""
     most = MOST if task.chain is None else MOST_IN_LOOPS
+    if task.springs is not None and task.springs.bent:
+        rate *= SHARPER
     return max(int(np.ceil(min(duration * rate, most))), EACH * task.basis.intervals) + 1
 
 

@@ -24,7 +24,8 @@ MOVED = 0.4    # rad or m: curvature is looked at anew when nodes are farther fr
 
 def rows_of(task: Task) -> DynamicRows | ClosedRows:
     """The rows of a task."""
-    return DynamicRows(task) if task.chain is None else ClosedRows(task.chain, task.dense, task.planes)
+    return DynamicRows(task) if task.chain is None else ClosedRows(
+        task.chain, task.dense, task.planes, task.springs)
 
 
 class DynamicRows:
@@ -67,8 +68,8 @@ class DynamicRows:
             parts.append(tau * z[:, 1])
         if rate is not None:
             parts.append(rate)
-            if self.task.compliance is not None and self.motor:
-                parts.append(z[:, 1] + rate * self.task.compliance)
+            if self.task.springs is not None and self.motor:
+                parts.append(z[:, 1] + rate * self.task.springs.compliance(tau)[0])
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def derivatives(self, z: Array, tau: Array) -> Array:
@@ -97,8 +98,10 @@ class DynamicRows:
         if self.rate:
             self._rate(z, by, slope, J[:, at:at + nv])
         if self.motor:
-            assert self.task.compliance is not None
-            J[:, at + nv:at + 2 * nv] = self.task.compliance[:, None] * J[:, at:at + nv]
+            assert self.task.springs is not None
+            c, bend = self.task.springs.compliance(tau)
+            rate = np.matmul(tau_J[:, :, :3 * nv], z[:, 1:4].reshape(count, 3 * nv, 1))[:, :, 0]
+            J[:, at + nv:at + 2 * nv] = c[:, :, None] * J[:, at:at + nv] + (bend * rate)[:, :, None] * tau_J
             J[:, at + nv:at + 2 * nv, nv:2 * nv] += eye
         return J
 

@@ -171,7 +171,7 @@ class Problem:
         return (2.0 * at.T / self.unit) * self.nodes.weight
 
     def curvature(self, at: Linear, y: Array, nu: Array | None = None) -> Array:
-        """Second derivatives of the columns by the states, weighed as in cost + yᵀ rows + nuᵀ equations: (N, nz, nz)."""
+        """Second derivatives (N, nz, nz) of the columns by the states, weighed as in cost + yᵀ rows + nuᵀ equations."""
         out = np.zeros((len(at.z), self.nz, self.nz))
         if self.dense:
             c = self._coefficients(at, y, nu)[0][:, :self.dense] / self.task.scale[:self.dense]

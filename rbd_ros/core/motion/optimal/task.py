@@ -19,6 +19,7 @@ from ..places.plane_limit import Planes
 from ..splines import Basis
 from .limits import CheckedLimits
 from .nodes import Nodes
+from .springs import Springs
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -60,7 +61,7 @@ class Task:
     chain: ClosedChain | None = None
     postures: Array | None = None    # of a closed chain: q (2 + W, nq) of ends and waypoints
     planes: Planes | None = None
-    compliance: Array | None = None  # of springs between motors and joints (nv,), rad/(N m), 0 where rigid
+    springs: Springs | None = None   # between motors and joints
     passive: Index = field(default_factory=lambda: np.zeros(0, dtype=np.int64))    # coordinates without motors, in an
     # open chain; their limit of effort is what is tolerated between the points where it is 0
     tolerated: float = 0.0           # of a unit of their efforts: that limit
