@@ -85,7 +85,7 @@ def test_springs_carry_no_more_than_their_largest_torque():
     ({"limits": rbd.MotionLimits(motor_velocity=1.0)}, "give their actuation"), ({"actuation": 3}, "an Actuation"),
     ({"actuation": actuation(shoulder=rbd.SeriesDrive(rbd.SeriesSpring([40.0]), 0.1, rbd.Motor(0.1)))},
      "the spring of joint 'shoulder' has damping"),
-    ({"actuation": actuation(elbow=rbd.VariableDrive(rbd.StiffnessInput(10.0, 90.0, 1.0), rbd.Motor(0.1)))},
+    ({"actuation": actuation(elbow=rbd.VariableDrive(rbd.StiffnessInput(10.0, 90.0, 1.0), *[rbd.Motor(0.1)] * 2))},
      "joint 'elbow' has two motors")])
 def test_what_is_not_known_is_refused(change, what):
     with pytest.raises(rbd.RbdError, match=what):

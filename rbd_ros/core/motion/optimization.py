@@ -192,11 +192,11 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
         if attempt:
             free = control[task.basis.end_derivatives:len(control) - task.basis.end_derivatives]
             free += 0.3 * (np.abs(np.ptp(control, axis=0)).max() + 0.1) * rng.normal(size=free.shape)
-        found, spent = _refined(task, control, T, count, tolerance, deadline, stop)
+        found, spent = refined(task, control, T, count, tolerance, deadline, stop)
         iterations += spent
         while found[1].converged and (more := finer(task, found[2], found[3])) is not None:
             task, control = more
-            found, spent = _refined(task, control, found[2].duration, count, tolerance, deadline, stop, found)
+            found, spent = refined(task, control, found[2].duration, count, tolerance, deadline, stop, found)
             iterations += spent
         made = _motion(task, *found, iterations, begin)
         if best is None or _rank(made) > _rank(best):
@@ -207,7 +207,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     return best if best.good else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
 
 
-def _refined(task: Task, control: Array, T: float, count: int, tolerance: float, deadline: float,
+def refined(task: Task, control: Array, T: float, count: int, tolerance: float, deadline: float,
              stop: Stop, before: Found | None = None) -> tuple[Found, int]:
     """Approach the limits, add nodes where they are near, solve and sample; again while one is broken between nodes.
     `before`: what a coarser spline led to.
@@ -219,7 +219,8 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
     friction = task.friction    # first a softer one, which is far less stiff
     soft = dataclasses.replace(friction, smoothing=np.maximum(SOFT, friction.smoothing))
     first = dataclasses.replace(task, friction=soft) if np.any(friction.coulomb) else task
-    more: Array = np.array([float(end) for end in (0, 1) if task.poses[end] is not None])    # limits hold there, too
+    # limits hold at ends that are not given whole, too
+    more: Array = np.array([float(end) for end in (0, 1) if task.poses[end] is not None or task.loose[end]])
     problem = Problem(first, task.nodes(count, more))
     x = problem.unknowns(control, T)
     unit = problem.unit = max(problem.values(x).cost, 1e-12) if before is None else before[0].unit
@@ -239,8 +240,7 @@ def _refined(task: Task, control: Array, T: float, count: int, tolerance: float,
         if found.reason not in ("inside", "converged") or (
                 found is not inside and found.violation > 10.0 * tolerance):
             break
-        motion = spline(problem, found.x)
-        certificate = certify(task, motion, near, 0.0)    # coarsely
+        certificate = certify(task, motion := spline(problem, found.x), near, 0.0)    # coarsely
         if certificate.worst <= 1.0 + ROUNDING and found.converged:
             certificate = certify(task, motion, near)
             if certificate.worst <= 1.0 + ROUNDING and found is not inside:

@@ -95,8 +95,8 @@ class ClosedGoal:
             q = begin
             if attempt:    # as far towards some others as loops can be closed
                 way = chain.along(np.linspace(middle, rng.uniform(low, high), WAY), begin)
-                good = np.isfinite(way).all(axis=1)
-                q = way[int(rng.integers(1, max(2, int(np.sum(good)))))] if good[1:2].any() else begin
+                closed = int(np.sum(np.isfinite(way).all(axis=1)))
+                q = way[int(rng.integers(1, closed))] if closed > 1 else begin
             q = self._sought(q, low, high)
             off = float(np.abs(self._equations(q)).max())
             best = min(best, off)

@@ -24,6 +24,9 @@ MOVED = 0.4    # rad or m: curvature is looked at anew when nodes are farther fr
 
 def rows_of(task: Task) -> DynamicRows | ClosedRows:
     """The rows of a task."""
+    own: DynamicRows | None = task.rows()    # of the same use
+    if own is not None:
+        return own
     return DynamicRows(task) if task.chain is None else ClosedRows(
         task.chain, task.dense, task.planes, task.springs)
 

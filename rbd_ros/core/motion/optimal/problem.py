@@ -31,12 +31,12 @@ class Problem:
         self.nv, self.orders = task.size, task.orders
         self.nz = self.nv * self.orders
         self.dynamics = rows_of(task)
-        self.closed = isinstance(self.dynamics, ClosedRows)
+        self.kind = "closed" if task.chain is not None else "open" if task.rows() is None else "path"
         self.dense = self.dynamics.count
         self.held = task.basis.end_derivatives
         # an end that is a pose: one of the points that rest there is free, and stands for all of them
-        self.first = self.held - (task.poses[0] is not None)
-        self.end = task.basis.count - self.held + (task.poses[1] is not None)
+        self.first = 1 if task.loose[0] else self.held - (task.poses[0] is not None)
+        self.end = task.basis.count - (1 if task.loose[1] else self.held - (task.poses[1] is not None))
         self.free = (self.end - self.first) * self.nv
         self.free_duration = task.free_duration
         self.size = self.free + self.free_duration
@@ -61,8 +61,8 @@ class Problem:
         first, last = self._fixed_ends or self.task.ends(self.duration(x))
         free = x[:self.free].reshape(-1, self.nv)
         rest = np.ones((self.held - 1, 1))
-        return np.concatenate([rest * free[0] if self.task.poses[0] else first, free,
-                               rest * free[-1] if self.task.poses[1] else last])
+        return np.concatenate([rest * free[0] if self.task.poses[0] else first[:self.first], free,
+                               rest * free[-1] if self.task.poses[1] else last[self.end - self.task.basis.count:]])
 
     def duration(self, x: Array) -> float:
         return float(x[-1]) if self.free_duration else self.task.duration
@@ -134,7 +134,7 @@ class Problem:
         if self.free_duration:
             moved = np.zeros((self.task.basis.count, self.nv))
             first, last = self.task.ends_by_duration(T)
-            moved[:self.held], moved[len(moved) - self.held:] = first, last
+            moved[:self.first], moved[self.end:] = first[:self.first], last[self.end - len(moved):]
             u = self._summed(moved, beta) - np.repeat(np.arange(self.orders), self.nv) * z / T
         return Linear(J, h, z, u, beta, T, control[[0, -1]])
 

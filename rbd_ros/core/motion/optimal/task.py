@@ -67,6 +67,11 @@ class Task:
     tolerated: float = 0.0           # of a unit of their efforts: that limit
     # where the motion starts and ends, at rest; `start` or `goal` is a first guess then
     poses: tuple[BodyGoal | ClosedGoal | None, BodyGoal | ClosedGoal | None] = (None, None)
+    loose: tuple[bool, bool] = (False, False)    # ends of which only the position is given
+
+    def rows(self) -> Any:
+        """What is weighed and limited, where it is neither of an open nor of a closed chain."""
+        return None
 
     @property
     def size(self) -> int:
