@@ -18,7 +18,8 @@ from .optimal.certificate import Certificate, certify, samples
 from .optimal.limits import CheckedLimits
 from .optimal.path_task import Path, PathTask, at_rest
 from .optimal.springs import Springs
-from .optimization import LEFT, TOLERANCE, refined
+from .optimal.refinement import refined
+from .optimization import LEFT, TOLERANCE
 from .splines import SplineMotion, basis
 
 Array = NDArray[np.float64]

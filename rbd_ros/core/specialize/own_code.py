@@ -19,7 +19,7 @@ from .families import FAMILIES, Parameters, asked, label
 from .functions import FUNCTIONS, PUBLIC, Function, recorded
 from .lanes import many_states
 from .llvm import printed
-from .machine import code_of
+from .machine import code_of, is_kept
 from .one_state import LONGEST, function_of
 from .program import NoProgram, Program
 
@@ -45,6 +45,10 @@ class OwnCode:
         self.single |= {name: self.batch[name].first_state for name in FUNCTIONS}
         self.single |= {name: self.batch[name].one_state() for name in FAMILIES}
 
+    def is_kept(self, name: str) -> bool:
+        """Whether the code of this function, without parameters, for batches, is loaded or on disk."""
+        return is_kept(self.batch[name]._key(()))
+
     def make(self, text: str) -> None:
         """Make or load the code of `"name"` or `"name:parameters"`, for one state and for batches, from one program."""
         name, parameters, function = asked(self.model, text)
@@ -66,7 +70,9 @@ class _Batch:
 
     def __call__(self, arrays: Sequence[Array], threads: int, ordinary: Any) -> Any:
         """The result; of states for which it is not made by `ordinary` of their arrays; None where that refuses one."""
-        given = [np.require(x, requirements=["C", "W"]) for x in arrays]    # kernels take what one can write to
+        # kernels take what one can write to
+        given = [x if x.flags.c_contiguous and x.flags.writeable else np.require(x, requirements=["C", "W"])
+                 for x in arrays]
         count = len(given[0])
         out, good = many_states(self._code, given, self._sizes, threads)
         if not good.all():
@@ -76,8 +82,11 @@ class _Batch:
                 return None
             parts = rest if isinstance(rest, tuple) else (rest,)
             out[~good] = np.concatenate([np.reshape(part, (len(part), -1)) for part in parts], axis=1)
-        results = np.split(out, np.cumsum(self._sizes)[:-1], axis=1)
-        return self._result(*(x.reshape(count, *shape) for x, shape in zip(results, self._shapes, strict=True)))
+        results, begin = [], 0
+        for size, shape in zip(self._sizes, self._shapes, strict=True):
+            results.append(out[:, begin:begin + size].reshape(count, *shape))
+            begin += size
+        return self._result(*results)
 
 
 class Calls:

@@ -56,19 +56,21 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
     usage: dict[str, Usage] = {}
     peaks: list[Array] = []
     ratios: list[list[Array]] = [[] for _ in task.columns]
-    ends = np.cumsum([len(column.labels) for column in task.columns])[:-1]
+    ends = np.cumsum([len(column.labels) for column in task.columns]).tolist()
     for part in np.split(s, range(AT_ONCE, count, AT_ONCE)):
-        z = motion.derivatives(part * motion.duration, task.orders - 1).transpose(1, 0, 2)
+        z = motion.states(part, task.orders)
         values = rows.values(z)
         if isinstance(rows, ClosedRows):
             rows.go_on()
-        for found, column, x in zip(ratios, task.columns, np.split(
-                np.concatenate([values, z.reshape(len(z), -1)], axis=1), ends, axis=1), strict=True):
-            found.append(ratio_to_limits(x, column.lower, column.upper))
+        z = z.reshape(len(z), -1)
+        for found, column, end in zip(ratios, task.columns, ends, strict=True):
+            if (np.isfinite(column.lower) | np.isfinite(column.upper)).any():
+                x, last = (values, end) if end <= rows.count else (z, end - rows.count)
+                found.append(ratio_to_limits(x[:, last - len(column.labels):last], column.lower, column.upper))
     for column, found in zip(task.columns, ratios, strict=True):
-        if not (np.isfinite(column.lower) | np.isfinite(column.upper)).any():
+        if not found:
             continue
-        ratio = np.concatenate(found)
+        ratio = found[0] if len(found) == 1 else np.concatenate(found)
         ratio[np.isnan(ratio)] = np.inf    # where loops cannot be closed
         driven = np.full(len(column.labels), True)
         if column.name == "effort" and len(task.passive):

@@ -37,7 +37,7 @@ class DynamicRows:
     """
 
     def __init__(self, task: Task) -> None:
-        self.task, self.model = task, task.model
+        self.task, self.model, self._fast = task, task.model, task.fast or task.model
         self.nv = task.model.nv
         self.effort, self.power, self.rate = task.uses_effort, task.uses_power, task.uses_rate
         self.motor = task.uses_motor
@@ -62,7 +62,7 @@ class DynamicRows:
                                                        external_wrenches=self.task.wrenches)
             tau, rate = series[:, 0], series[:, 1] + self.task.friction.slope(v) * a
         else:
-            tau = inverse_dynamics(self.model, q, v, a, self.task.wrenches)
+            tau = inverse_dynamics(self._fast, q, v, a, self.task.wrenches)
         return (tau + self.task.friction.effort(v) if self.task.has_friction else tau), rate
 
     def _stacked(self, z: Array, tau: Array, rate: Array | None) -> Array:
@@ -84,7 +84,7 @@ class DynamicRows:
         if not self._efforts_count:
             return J
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
-        by = inverse_dynamics_derivatives(self.model, q, v, a, self.task.wrenches)
+        by = inverse_dynamics_derivatives(self._fast, q, v, a, self.task.wrenches)
         eye = np.eye(nv)
         slope = self.task.friction.slope(v) if self.task.has_friction else np.zeros_like(v)
         tau_J = J[:, :nv]    # efforts come first wherever there are rows
@@ -126,7 +126,7 @@ class DynamicRows:
         if self._curvature is None or self._seen is None or max(
                 np.abs(q - self._seen[0]).max(), 0.1 * np.abs(v - self._seen[1]).max()) > (
                     NEARLY if len(self.task.passive) else MOVED):
-            self._curvature = EffortCurvature(self.model, q, v, a, self.task.wrenches)
+            self._curvature = EffortCurvature(self._fast, q, v, a, self.task.wrenches)
             self._seen = q, v
         self._curvature.add(lam, out)
         if self.task.has_friction:

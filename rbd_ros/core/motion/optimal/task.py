@@ -68,6 +68,7 @@ class Task:
     # where the motion starts and ends, at rest; `start` or `goal` is a first guess then
     poses: tuple[BodyGoal | ClosedGoal | None, BodyGoal | ClosedGoal | None] = (None, None)
     loose: tuple[bool, bool] = (False, False)    # ends of which only the position is given
+    fast: RobotModel | None = None   # the model with code of its own for batches
 
     def rows(self) -> Any:
         """What is weighed and limited, where it is neither of an open nor of a closed chain."""
