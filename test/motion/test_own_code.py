@@ -17,7 +17,7 @@ def model(tmp_path, monkeypatch):
     monkeypatch.setattr("rbd_ros.core.specialize.machine.cache_directory", lambda: tmp_path)
     monkeypatch.setattr(own_code, "_at_hand", type(own_code._at_hand)())
     monkeypatch.setattr(own_code, "_spent", {})
-    return rbd.sample("two_link").with_(damping=0.1 + np.random.default_rng().uniform(0.0, 1e-3))
+    return rbd.sample("two_link").with_(damping=0.1, armature=np.random.default_rng().uniform(0.0, 1e-3, 2))
 
 
 def planned(model, **more):
