@@ -78,8 +78,6 @@ def run(namespace: argparse.Namespace) -> int:
         "acceleration_limits": namespace.acceleration, "jerk_limits": namespace.jerk,
         "time_limit": namespace.time_limit, "effort_limits.override_zero": np.inf,
         "passive_joints": namespace.passive}, model))
-    poses = {name: _pose(option, parts) for name, option, parts in (
-        ("start", "--from-body", namespace.start_body), ("goal", "--to-body", namespace.goal_body)) if parts}
     times = namespace.duration
     request = MotionRequest(
         names, _positions("--to", namespace.goal or ["0"] * model.nv, model),
@@ -91,7 +89,11 @@ def run(namespace: argparse.Namespace) -> int:
         payload_body=(namespace.payload_body or model.body_names[-1]) if payload else "",
         payload=(payload[0], payload[1:] or (0.0, 0.0, 0.0), np.zeros((3, 3))) if payload else (0.0, (0, 0, 0), ()),
         sample_period=namespace.sample_period)
-    task = replace(planner.prepare(request, 0.0), **poses)    # instead of those zeros
+    task = planner.prepare(request, 0.0)
+    if namespace.start_body:
+        task = replace(task, start=_pose("--from-body", namespace.start_body))    # instead of those zeros
+    if namespace.goal_body:
+        task = replace(task, goal=_pose("--to-body", namespace.goal_body))
     plan = planner.search(task)
     print(plan_report.text(plan, task))
     if plan.points is not None and namespace.output:

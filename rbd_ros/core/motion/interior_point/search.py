@@ -211,6 +211,9 @@ class _Search:
         if curvature is not None:
             step = newton_step(problem.step_matrix(at, D, self.nu, curvature, y), gradient, self.A, equations, damping,
                                MOST_DAMPING)
+            if step is None and problem.convexified(curvature):
+                step = newton_step(problem.step_matrix(at, D, self.nu, curvature, y), gradient, self.A, equations,
+                                   damping, MOST_DAMPING)
             if step is not None:
                 return step
         return newton_step(problem.step_matrix(at, D, self.nu), gradient, self.A, equations,

@@ -46,6 +46,7 @@ class DynamicRows:
         self.count = self._efforts_count + (0 if self.planes is None else len(self.planes))
         self._curvature: EffortCurvature | None = None
         self._seen: tuple[Array, Array] | None = None
+        self.concave: Array | None = None    # of the latest curvature (N, nv), by speeds: what friction has of it
 
     def values(self, z: Array) -> Array:
         """(N, count) at states z (N, orders, nv)."""
@@ -131,7 +132,9 @@ class DynamicRows:
         self._curvature.add(lam, out)
         if self.task.has_friction:
             index = np.arange(n, 2 * n)
-            out[:, index, index] += lam * self.task.friction.curvature(v)
+            bent = lam * self.task.friction.curvature(v)
+            out[:, index, index] += bent
+            self.concave = np.minimum(bent, 0.0)
 
     def _rate(self, z: Array, by: tuple[Array, Array, Array], slope: Array, out: Array) -> None:
         """∂τ̇ by q, v, a, jerk: time derivatives of ∂τ, and ∂τ by the state before."""

@@ -181,6 +181,15 @@ class Problem:
                 self.dynamics.add_curvature(at.z, at.J * self.task.scale[:self.dense, None], c, out)
         return out
 
+    def convexified(self, curvature: Array) -> bool:
+        """Take from the latest curvature what friction makes concave; False where that is nothing."""
+        concave = getattr(self.dynamics, "concave", None)
+        if concave is None or not concave.any():
+            return False
+        index = np.arange(self.nv, 2 * self.nv)
+        curvature[:, index, index] -= concave
+        return True
+
     def step_matrix(self, at: Linear, D: Array, nu: Array | None = None, curvature: Array | None = None,
                     y: Array | None = None) -> Step:
         """Matrix of the step for cost + ½ D rows²: band, border (of T) and corner.
