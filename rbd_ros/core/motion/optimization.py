@@ -199,7 +199,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     assert best is not None
     if fast is task.model and task.chain is None:
         remember(task.model, time.perf_counter() - begin)
-    return best if best.good else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
+    return best if best.feasible else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
 
 
 def _rank(motion: OptimalMotion) -> tuple[bool, float, float]:

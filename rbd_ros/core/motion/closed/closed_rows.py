@@ -1,6 +1,8 @@
 """What is weighed and limited at nodes of a mechanism with loops, and its derivatives by (u, u̇, ü, u⃛)."""
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,16 +22,16 @@ class ClosedRows:
     """Rows per node, block by block: "effort", "power", "effort_rate", "motor_velocity" of motors, "position",
     "velocity", "acceleration" of others; then clearances.
 
-    blocks: pairs of a name and velocity coordinates.
+    blocks: pairs of a name and velocity coordinates. without: those of which values may be 0, for nobody needs them.
     """
 
     def __init__(self, chain: ClosedChain, blocks: tuple[tuple[str, Index], ...], planes: Planes | None = None,
-                 springs: Springs | None = None) -> None:
-        self.chain, self.blocks, self.planes = chain, blocks, planes
+                 springs: Springs | None = None, without: Collection[str] = ()) -> None:
+        self.chain, self.blocks, self.planes, self._without = chain, blocks, planes, without
         self.springs = None if springs is None else springs.of(chain.actuated)
         self.count = sum(len(index) for _, index in blocks) + (0 if planes is None else len(planes))
-        names = [name for name, _ in blocks]
-        self._needs_rate = "effort_rate" in names
+        names = [name for name, _ in blocks if name not in without]
+        self._needs_rate = "effort_rate" in names or "motor_velocity" in names
         self._needs_effort = self._needs_rate or "effort" in names or "power" in names
         self._z = np.zeros((0, 0, 0))
         self._at: Lifted | None = None
@@ -59,8 +61,8 @@ class ClosedRows:
         known = {"position": self.chain.coordinates(at.q), "velocity": at.v, "acceleration": at.a}
         parts = [np.zeros((len(z), 0))]
         for name, index in self.blocks:
-            if name in known:
-                parts.append(known[name][:, index])
+            if name in known or (name in self._without and not self._needs_rate):
+                parts.append(known[name][:, index] if name in known else np.zeros((len(z), len(index))))
                 continue
             assert self._shared is not None
             if name == "effort":

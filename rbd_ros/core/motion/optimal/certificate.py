@@ -15,7 +15,8 @@ RATE = 1000.0        # Hz
 SHARPER = 5.0        # times that, where springs are not linear: motors' speeds have peaks where efforts change sign
 EACH = 20            # samples per interval of the spline at least
 MOST = 50_000        # samples, in motions of more than 50 s
-MOST_IN_LOOPS = 20_000    # likewise, of more than 20 s
+MOST_IN_LOOPS = 20_000    # likewise, of more than 20 s;
+MOST_RATES_IN_LOOPS = 5_000    # of effort rates
 AT_ONCE = 20_000     # of them
 PASSIVE = "passive_effort"    # of joints without motors, of what is tolerated
 
@@ -42,7 +43,8 @@ class Certificate(NamedTuple):
 
 def samples(task: Task, duration: float, rate: float = RATE) -> int:
     """How many of a motion of this duration (s) are looked at."""
-    most = MOST if task.chain is None else MOST_IN_LOOPS
+    rates = np.isfinite(task.limits.effort_rate).any() or np.isfinite(task.limits.motor_velocity).any()
+    most = MOST if task.chain is None else MOST_RATES_IN_LOOPS if rates else MOST_IN_LOOPS
     if task.springs is not None and task.springs.bent:
         rate *= SHARPER
     return max(int(np.ceil(min(duration * rate, most))), EACH * task.basis.intervals) + 1
@@ -52,7 +54,8 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
     """Sample the motion and compare with the limits; peaks beyond `near` of them are listed."""
     count = samples(task, motion.duration, rate)
     s = np.linspace(0.0, 1.0, count)
-    rows = rows_of(task)
+    rows = rows_of(task, [column.name for column in task.columns
+                          if not (np.isfinite(column.lower) | np.isfinite(column.upper)).any()])
     usage: dict[str, Usage] = {}
     peaks: list[Array] = []
     ratios: list[list[Array]] = [[] for _ in task.columns]

@@ -4,6 +4,8 @@ Friction is added to the efforts: `damping v + friction tanh(v / smoothing)`.
 """
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,13 +24,13 @@ NEARLY = 0.01  # likewise, where joints have no motor: multipliers of their effo
 MOVED = 0.4    # rad or m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
 
 
-def rows_of(task: Task) -> DynamicRows | ClosedRows:
-    """The rows of a task."""
+def rows_of(task: Task, without: Collection[str] = ()) -> DynamicRows | ClosedRows:
+    """The rows of a task. without: those with loops of which values may be 0."""
     own: DynamicRows | None = task.rows()    # of the same use
     if own is not None:
         return own
     return DynamicRows(task) if task.chain is None else ClosedRows(
-        task.chain, task.dense, task.planes, task.springs)
+        task.chain, task.dense, task.planes, task.springs, without)
 
 
 class DynamicRows:
