@@ -217,3 +217,26 @@ def test_paths_through_points_have_no_corners(count):
     s = np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))
     at = np.concatenate([[0.0], s]) / s[-1]
     np.testing.assert_allclose(motion.along(at)[0], points, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_paths_and_limits(seed):
+    """Whatever is said to be good keeps all limits, by differences; what is refused could not stand still."""
+    rng = np.random.default_rng(seed)
+    model = MODEL.with_(damping=rng.uniform(0.0, 2.0, 3), friction=0.0)
+    points = rng.uniform(-1.0, 1.0, (int(rng.integers(2, 6)), 3)) * [1.5, 0.5, 1.5]
+    given = {"effort": rng.uniform(20.0, 80.0), "effort_rate": 10.0 ** rng.uniform(1.5, 4.0),
+             "velocity": rng.uniform(1.0, 5.0), "acceleration": rng.uniform(5.0, 50.0) if seed % 2 else np.inf,
+             "jerk": rng.uniform(50.0, 1000.0) if seed % 3 else np.inf}
+    try:
+        motion = rbd.time_optimal(model, points, limits=rbd.MotionLimits(**given), time_limit=30.0, control_points=60)
+    except rbd.RbdError as error:
+        assert "to stand still at s" in str(error)
+        return
+    assert motion.good, motion.reason
+    t = np.linspace(0.0, motion.duration, 4000)
+    _, v, a, jerk, _ = motion(t)
+    for name, values in (("velocity", v), ("acceleration", a), ("jerk", jerk), ("effort", motion.effort(t)),
+                         ("effort_rate", rates_of(motion))):
+        assert np.abs(values).max() <= given[name] * (1.0 + 1e-3), name
+    assert max(used.ratio for used in motion.usage.values()) > 0.99

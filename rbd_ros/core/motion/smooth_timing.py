@@ -6,6 +6,7 @@ coordinate, whose rows are those of the joints (`PathTask`), and with the durati
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +21,12 @@ from .optimal.path_task import Path, PathTask, at_rest
 from .optimal.springs import Springs
 from .optimal.refinement import refined
 from .optimization import LEFT, TOLERANCE
-from .splines import SplineMotion, basis
+from .optimal.task import ROUNDING
+from .splines import MOST_POINTS, SplineMotion, basis
 
 Array = NDArray[np.float64]
 EACH = 3             # nodes per interval of the spline
+FINER = 1.5          # times the control points, where limits are broken between nodes
 SLOWER = 1.25        # times the duration, until no limit is broken
 SLOWEST = 60         # such steps
 SHORTEST = 0.5       # of the duration without these limits
@@ -48,13 +51,21 @@ def smooth_timing(model: RobotModel, path: Path, limits: CheckedLimits, friction
     rest = at_rest(path)
     loose = tuple(still and speed == 0.0 for still, speed in zip(rest, ends, strict=True))
     rows = [np.array([[place], [speed], [0.0]]) for place, speed in zip((0.0, 1.0), ends, strict=True)]
-    task = PathTask(model, basis(5, control_points), rows[0], rows[1], None, (SHORTEST * fastest, LONGEST),
+    B = basis(5, control_points)
+    task = PathTask(model, B, rows[0], rows[1], None, (SHORTEST * fastest, LONGEST),
                     {"duration": np.ones(model.nv)}, limits, np.zeros(0), np.zeros((0, 1)), wrenches, friction,
                     springs=springs, path=path, loose=(loose[0], loose[1]))
     _check_ends(task)
-    control, T = _first_guess(task, fastest, ends)
-    (_, found, way, certificate), _ = refined(task, control, T, EACH * task.basis.intervals, TOLERANCE, deadline,
-                                              lambda *_: False)
+    while True:
+        control, T = _first_guess(task, fastest, ends)
+        (_, found, way, certificate), _ = refined(task, control, T, EACH * task.basis.intervals, TOLERANCE, deadline,
+                                                  lambda *_: False)
+        count = int(FINER * task.basis.count)
+        now = time.perf_counter()
+        if not found.converged or certificate.worst <= 1.0 + ROUNDING or count > MOST_POINTS or (
+                2.0 * now - begin > deadline):    # once more takes as long
+            break
+        task = replace(task, basis=basis(5, count))
     usage = {name: used for name, used in certificate.usage.items() if used.joint != "path"}
     return SmoothTiming(way, Certificate(usage, certificate.peaks), found.converged, found.reason)
 

@@ -77,7 +77,9 @@ class TimedPath:
         if not self.good:
             name, used = max(self.usage.items(), key=lambda item: item[1].ratio)
             raise RbdError(f"time_optimal: the {name} of joint '{used.joint}' is {used.ratio:.6g} times its limit at "
-                           f"{used.time:.4g} s: " + ("more grid points help" if self._way is None else self.reason))
+                           f"{used.time:.4g} s: " + (
+                "more grid points help" if self._way is None else self.reason if not self.converged else
+                "more control_points help"))
         return self
 
     def along(self, s: ArrayLike) -> tuple[Array, Array, Array]:
