@@ -36,7 +36,7 @@ BENT = 0.1                # of the units of these: below it, curvature counts
 LEAST_RANK = 1e-12        # of their normal matrix
 DEARER = 3.0              # times their largest multiplier
 # curvature is looked at below this µ, or after so many iterations without a fall of µ; with loops it takes long
-CURVED = {"open": (1e-4, 8), "closed": (0.0, 4), "path": (np.inf, 0)}
+CURVED = {"open": (1e-4, 8), "closed": (0.0, 8), "path": (np.inf, 0)}
 ARMIJO, HALVINGS = 1e-4, 25
 MOST = 400                # iterations
 MOST_DAMPING = 1e-2

@@ -1,6 +1,6 @@
 """Searches on the robot's own code (`specialize`): where that is kept on disk, or has become worth making.
 
-For an arm it takes about 1 s to make, as long as some twenty searches, each of which it shortens by a sixth: so it is
+For an arm it takes 0.3 to 1 s to make, as long as some twenty searches, each of which it shortens by a sixth: so it is
 made once searches of this robot have taken longer in this process, within the time limit of the next one, and kept.
 """
 from __future__ import annotations

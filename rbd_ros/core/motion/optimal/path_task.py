@@ -16,6 +16,8 @@ from .task import STATE, Column, Task
 
 Array = NDArray[np.float64]
 Path = Callable[[Array, int], Array]    # s (N,) and an order → derivatives by s (order + 1, N, nv)
+MOVED = 2e-3       # of s, and
+FASTER = 0.02      # of the largest ṡ: where curvature is looked at anew
 STEP = 1e-6        # of s, and of the largest ṡ
 STILL = 1e-9       # of the path's largest slope: none
 
@@ -87,6 +89,7 @@ class PathRows:
     def __init__(self, task: PathTask) -> None:
         self.task, self.nv = task, task.model.nv
         self.dynamics = DynamicRows(task)
+        self._bent: tuple[Array, Array] | None = None    # ways where curvature was looked at, and it
         self._places = [STATE.index(name) for name in task.limited]
         self.count = self.dynamics.count + self.nv * len(self._places)
 
@@ -132,17 +135,20 @@ class PathRows:
 
     def add_curvature(self, z: Array, J: Array, c: Array, out: Array) -> None:
         """Add cᵀ ∂² rows (N, orders, orders) to out; J as derivatives; c (N, rows). By forward differences along s and
-        ṡ: rows are linear in the rest.
+        ṡ, as rows are linear in the rest; kept until the way has changed.
         """
         z = z.reshape(len(z), -1, 1)
-        weighed = np.zeros((len(z), 2, z.shape[1]))
-        here = np.einsum("nr,nrx->nx", c, J)
-        for d, step in enumerate((STEP, STEP * max(float(np.abs(z[:, 1]).max()), 1e-300))):
-            moved = z.copy()
-            # inwards, where the path ends
-            moved[:, d, 0] += step if d else np.where(z[:, 0, 0] > 0.5, -step, step)
-            changed = np.einsum("nr,nrx->nx", c, self.derivatives(moved, c))
-            weighed[:, d] = (changed - here) / (moved[:, d] - z[:, d])
+        speed = max(float(np.abs(z[:, 1]).max()), 1e-300)
+        if self._bent is None or len(self._bent[0]) != len(z) or (
+                np.abs(z[:, :2] - self._bent[0]).max(axis=(0, 2)) > [MOVED, FASTER * speed]).any():
+            tensor = np.empty((2, *J.shape))
+            for d, step in enumerate((STEP, STEP * speed)):
+                moved = z.copy()
+                # inwards, where the path ends
+                moved[:, d, 0] += step if d else np.where(z[:, 0, 0] > 0.5, -step, step)
+                tensor[d] = (self.derivatives(moved, c) - J) / (moved[:, d] - z[:, d])[:, :, None]
+            self._bent = z[:, :2].copy(), tensor
+        weighed = np.einsum("nr,dnrx->ndx", c, self._bent[1])
         out[:, :2, :2] += 0.5 * (weighed[:, :, :2] + weighed[:, :, :2].swapaxes(1, 2))
         out[:, :2, 2:] += weighed[:, :, 2:]
         out[:, 2:, :2] += weighed[:, :, 2:].swapaxes(1, 2)
