@@ -41,7 +41,8 @@ def needed(name):
 
 
 PLANNED = ["effort_energy", "optimize_motion", "time_optimal"]    # of motions, not of states
-LEARNT = ["base_parameters", "batch", "c_source", "excitation", "identify", "specialize", "spatial_inertias"]    # of no state
+# of no state
+LEARNT = ["base_parameters", "batch", "c_source", "excitation", "identify", "specialize", "spatial_inertias"]
 DEFINED = {"articulated_bodies": ("mimic joints", ["mimic"]),    # what says so where it is not: of these models
            "operational_space_inertia": ("directions", ["mimic", "sliders"])}
 FREE = [name for name in FUNCTIONS

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.core.motion.optimal import own_code
+from rbd_ros.core.motion import own_code
 
 pytestmark = pytest.mark.skipif(not rbd.COMPILED, reason="needs numba")
 Q0, Q1 = np.array([0.0, 0.5]), np.array([1.0, -0.4])

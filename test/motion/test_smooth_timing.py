@@ -10,7 +10,7 @@ from test_time_optimal import IIWA, path_of, slider
 
 import rbd_ros as rbd
 from rbd_ros.core.motion.optimal.nodes import Nodes
-from rbd_ros.core.motion.optimal.path_task import PathTask
+from rbd_ros.core.motion.along.path_task import PathTask
 from rbd_ros.core.motion.optimal.problem import Problem
 from rbd_ros.core.motion.optimal.springs import links_and_springs
 from rbd_ros.core.actuation.friction import friction_of

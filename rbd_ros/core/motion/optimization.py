@@ -23,7 +23,7 @@ from .optimal.certificate import PASSIVE, Certificate, Usage, certify
 from .optimal.first_guess import first_duration, minimum_jerk
 from .interior_point.search import STOPPED, Solution
 from .optimal.limits import MotionLimits
-from .optimal.own_code import own_code, remember
+from .own_code import own_code, remember
 from .optimal.passive import finer
 from .optimal.problem import Problem
 from .optimal.refinement import FINE, refined

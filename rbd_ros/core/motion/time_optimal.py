@@ -18,14 +18,14 @@ from ..model.robot_model import RobotModel
 from ..model.scalars import positive, whole_number
 from .optimal.certificate import Usage, ratio_to_limits
 from .optimal.limits import CheckedLimits, MotionLimits, checked_limits
-from .path_speed import path_speed
+from .along.path_speed import path_speed
 from .optimal.asked import check_model
-from .optimal.path_task import Path
+from .along.path_task import Path
 from .optimal.springs import links_and_springs
 from .optimal.task import ROUNDING
 from .optimization import OptimalMotion
-from .paths import path_of
-from .smooth_timing import smooth_timing
+from .along.paths import path_of
+from .along.smooth_timing import smooth_timing
 from .splines import SplineMotion, basis
 from .trajectory import Reference
 

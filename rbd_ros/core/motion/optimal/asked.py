@@ -16,7 +16,7 @@ from ..places.body_goal import BodyGoal
 from ..places.plane_limit import Planes
 from ..splines import basis
 from .checked import checked_duration, checked_objective, checked_waypoints
-from .ends import CONSISTENT, closed_ends, open_ends
+from ..places.ends import CONSISTENT, closed_ends, open_ends
 from .limits import checked_limits
 from .passive import without_motors
 from .springs import links_and_springs

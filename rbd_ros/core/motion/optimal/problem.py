@@ -16,7 +16,7 @@ from .nodes import Nodes, folded
 from .node_sums import (
     column_slopes, column_weights, limit_rows, row_changes, scaled_columns, state_slopes, states_of,
 )
-from .normal_equations import by_control_points, normal_matrix
+from ..interior_point.normal_equations import by_control_points, normal_matrix
 from .task import Task
 
 Array = NDArray[np.float64]

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..actuation.friction import Friction
-from ..errors import RbdError
-from ..model.robot_model import RobotModel
-from .optimal.certificate import Certificate, certify, samples
-from .optimal.limits import CheckedLimits
-from .optimal.path_task import Path, PathTask, at_rest
-from .optimal.springs import Springs
-from .optimal.refinement import refined
-from .optimization import LEFT, TOLERANCE
-from .optimal.task import ROUNDING
-from .splines import MOST_POINTS, SplineMotion, basis
+from ...actuation.friction import Friction
+from ...errors import RbdError
+from ...model.robot_model import RobotModel
+from ..optimal.certificate import Certificate, certify, samples
+from ..optimal.limits import CheckedLimits
+from .path_task import Path, PathTask, at_rest
+from ..optimal.springs import Springs
+from ..optimal.refinement import refined
+from ..optimization import LEFT, TOLERANCE
+from ..optimal.task import ROUNDING
+from ..splines import MOST_POINTS, SplineMotion, basis
 
 Array = NDArray[np.float64]
 EACH = 3             # nodes per interval of the spline

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import RbdError, shown
-from ..model.robot_model import RobotModel
-from .optimal.path_task import Path
-from .optimization import OptimalMotion
-from .splines import SplineMotion
+from ...errors import RbdError, shown
+from ...model.robot_model import RobotModel
+from .path_task import Path
+from ..optimization import OptimalMotion
+from ..splines import SplineMotion
 
 Array = NDArray[np.float64]
 

@@ -16,11 +16,11 @@ from ...model.robot_model import RobotModel
 from ..closed.closed_chain import ClosedChain
 from ..closed.closed_goal import ClosedGoal
 from ..closed.mechanism import closed_posture
-from ..places.body_goal import BodyGoal
+from .body_goal import BodyGoal
 from ..splines import Basis
 from ..trajectory import Reference
-from .checked import end_state
-from .limits import CheckedLimits
+from ..optimal.checked import end_state
+from ..optimal.limits import CheckedLimits
 
 Array = NDArray[np.float64]
 CONSISTENT = 1e-6    # of given rates with the loops, relative

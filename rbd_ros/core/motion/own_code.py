@@ -11,11 +11,11 @@ from threading import Lock
 
 import numpy as np
 
-from ...compile import COMPILED
-from ...derivatives.inverse import inverse_dynamics_derivatives
-from ...dynamics.inverse import inverse_dynamics
-from ...model.robot_model import RobotModel
-from ...specialize.specialized import specialize
+from ..compile import COMPILED
+from ..derivatives.inverse import inverse_dynamics_derivatives
+from ..dynamics.inverse import inverse_dynamics
+from ..model.robot_model import RobotModel
+from ..specialize.specialized import specialize
 
 FUNCTIONS = ("inverse_dynamics", "inverse_dynamics_derivatives")
 WORTH = 1.0      # s of searches

@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .dynamic_rows import DynamicRows
-from .task import STATE, Column, Task
+from ..optimal.dynamic_rows import DynamicRows
+from ..optimal.task import STATE, Column, Task
 
 Array = NDArray[np.float64]
 Path = Callable[[Array, int], Array]    # s (N,) and an order → derivatives by s (order + 1, N, nv)
