@@ -24,7 +24,8 @@ def pose_of(name, q, oriented=False):
 
 def planned(name, start, goal, **more):
     model, constraints, _, _ = mechanism(name)
-    return rbd.optimize_motion(model, start, goal, 1.0, constraints=constraints, actuated=MOTORS[name], **more)
+    return rbd.optimize_motion(model, start, goal, 1.0, constraints=constraints, actuated=MOTORS[name],
+                               **{"time_limit": 60.0, **more})
 
 
 @pytest.mark.parametrize(("name", "oriented"), [("five_bar", False), ("gripper", True), ("delta", False),

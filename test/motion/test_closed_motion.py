@@ -153,7 +153,8 @@ def test_positions_move_along_the_tangent_that_the_gradients_use(name):
 @pytest.mark.parametrize(("name", "motors", "rule"), CASES)
 def test_loops_are_closed_at_all_times_and_efforts_are_those_of_inverse_dynamics(name, motors, rule):
     model, constraints, q0, q1 = mechanism(name)
-    motion = rbd.optimize_motion(model, q0, q1, 1.0, constraints=constraints, actuated=motors, minimize=rule).check()
+    motion = rbd.optimize_motion(model, q0, q1, 1.0, constraints=constraints, actuated=motors, minimize=rule,
+                                 time_limit=60.0).check()
     t = np.linspace(0.0, 1.0, 1501)    # none of the nodes
     q, v, a, *_ = motion(t)
     assert np.abs(rbd.constraint_values(model, constraints, q)).max() <= 1e-9

@@ -28,11 +28,11 @@ def rates_of(motion, count=3000, h=1e-6):
 def test_a_mass_with_a_limited_rate_of_its_force():
     """Jerk ± R / m in quarters of the time: d = R T³ / (32 m)."""
     m, rate, way = 2.0, 20.0, 0.7
-    motion = rbd.time_optimal(slider(m), [[0.0], [way]], limits=rbd.MotionLimits(effort_rate=rate)).check()
+    motion = rbd.time_optimal(slider(m), [[0.0], [way]], limits=rbd.MotionLimits(effort_rate=rate), time_limit=60.0).check()
     exact = (32.0 * way * m / rate) ** (1.0 / 3.0)
     assert exact * (1.0 - 1e-9) <= motion.duration <= 1.003 * exact
     limits = rbd.MotionLimits(jerk=rate / m)
-    np.testing.assert_allclose(rbd.time_optimal(slider(m), [[0.0], [way]], limits=limits).check().duration,
+    np.testing.assert_allclose(rbd.time_optimal(slider(m), [[0.0], [way]], limits=limits, time_limit=60.0).check().duration,
                                motion.duration, rtol=1e-3)
 
 
@@ -41,7 +41,7 @@ def test_a_mass_with_a_limited_force_and_rate(rate):
     """Force ramps to F in F / R, and speeds up for P in all: a P (P − F / R) = d with a = F / m, T = 2 P."""
     m, F, way = 2.0, 6.0, 0.7
     motion = rbd.time_optimal(slider(m, effort_limit=F), [[0.0], [way]],
-                              limits=rbd.MotionLimits(effort_rate=rate)).check()
+                              limits=rbd.MotionLimits(effort_rate=rate), time_limit=60.0).check()
     ramp = F / rate
     exact = ramp + np.sqrt(ramp**2 + 4.0 * way * m / F)
     assert exact * (1.0 - 1e-9) <= motion.duration <= 1.005 * exact
@@ -79,7 +79,7 @@ def test_effort_rates_are_kept_and_the_duration_falls_to_that_without_them(seed,
 def test_every_posture_is_one_of_the_path():
     limits = rbd.MotionLimits(effort_rate=1000.0)
     points = path_of(4)
-    smooth = rbd.time_optimal(IIWA, points, limits=limits).check()
+    smooth = rbd.time_optimal(IIWA, points, limits=limits, time_limit=60.0).check()
     dense = rbd.time_optimal(IIWA, points).along(np.linspace(0.0, 1.0, 20_001))[0]
     q = smooth(np.linspace(0.0, smooth.duration, 50)).q
     assert max(np.min(np.linalg.norm(dense - x, axis=1)) for x in q) < 1e-3
@@ -92,7 +92,7 @@ def test_a_motion_at_rest_at_its_ends_gives_its_path():
     """Whose joints rest there whatever the speed along it is: the way need not begin slowly."""
     slow = rbd.optimize_motion(IIWA, np.zeros(7), path_of(3)[0], 4.0, "jerk").check()
     limits = rbd.MotionLimits(effort_rate=500.0)
-    fast = rbd.time_optimal(IIWA, slow, limits=limits).check()
+    fast = rbd.time_optimal(IIWA, slow, limits=limits, time_limit=60.0).check()
     assert fast.duration < 0.75 * 4.0 and np.abs(rates_of(fast)).max() <= 500.0 * (1.0 + 1e-4)
     np.testing.assert_allclose(fast(fast.duration).q, slow(4.0).q, atol=1e-9)
     assert np.abs(fast(1e-9).v).max() < 1e-6 and np.abs(fast(fast.duration - 1e-9).v).max() < 1e-6
@@ -100,8 +100,8 @@ def test_a_motion_at_rest_at_its_ends_gives_its_path():
 
 def test_speeds_at_the_ends():
     limits = rbd.MotionLimits(effort_rate=1000.0)
-    rest = rbd.time_optimal(IIWA, path_of(1), limits=limits).check()
-    motion = rbd.time_optimal(IIWA, path_of(1), limits=limits, start_speed=0.2, goal_speed=0.1).check()
+    rest = rbd.time_optimal(IIWA, path_of(1), limits=limits, time_limit=60.0).check()
+    motion = rbd.time_optimal(IIWA, path_of(1), limits=limits, time_limit=60.0, start_speed=0.2, goal_speed=0.1).check()
     np.testing.assert_allclose(motion.speeds[[0, -1]], [0.2, 0.1], rtol=1e-6)
     assert motion.duration < rest.duration
 
@@ -112,14 +112,14 @@ def test_motors_behind_springs_keep_their_speed():
     drives = rbd.Actuation(model, {name: rbd.SeriesDrive(spring, motor=rbd.Motor(0.1)) for name in model.joint_names})
     points = [[-1.2, 0.4], [-0.3, 0.5], [0.3, -0.8]]
     limits = rbd.MotionLimits(velocity=3.0, motor_velocity=2.0)
-    motion = rbd.time_optimal(model, points, limits=limits, actuation=drives).check()
+    motion = rbd.time_optimal(model, points, limits=limits, actuation=drives, time_limit=60.0).check()
     h = 1e-6
     t = np.linspace(2.0 * h, motion.duration - 2.0 * h, 3000)
     after, before = (motion(at).q + spring.deflection(motion.effort(at)) for at in (t + h, t - h))
     found = np.abs(after - before).max() / (2.0 * h) / 2.0
     assert 0.99 < found <= 1.0 + 1e-4
     with pytest.raises(rbd.RbdError, match="give their actuation"):
-        rbd.time_optimal(model, points, limits=limits)
+        rbd.time_optimal(model, points, limits=limits, time_limit=60.0)
 
 
 MODEL = chain("revolute", "prismatic", "revolute", gravity=(0.0, 0.0, -9.81)).with_(damping=0.3, friction=0.7)
