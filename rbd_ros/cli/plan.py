@@ -5,16 +5,19 @@ import argparse
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import RbdError, RbdWarning, unknown_name
+from ..core.lie.so3 import from_rpy
 from ..core.model.files.urdf import load_urdf
 from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample_names, sample_path
 from ..core.motion.optimal.checked import WEIGHED
+from ..core.motion.places.body_goal import BodyGoal
 from ..runtime.planning.motion_planner import MotionPlanner
 from ..runtime.planning.motion_request import MotionRequest, MotionWaypoint
 from ..runtime.planning.planner_settings import PlannerSettings
@@ -26,8 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd plan`."""
     pose = "positions in the order of the model, or JOINT=POSITION (others 0); rad or m"
     parser.add_argument("urdf", help="URDF file, or the name of a sample robot")
-    parser.add_argument("--from", dest="start", nargs="+", required=True, metavar="Q", help=f"start at rest: {pose}")
-    parser.add_argument("--to", dest="goal", nargs="+", required=True, metavar="Q", help="goal at rest, likewise")
+    for option, name, what in (("--from", "start", f"start at rest: {pose}"),
+                               ("--to", "goal", "goal at rest, likewise")):
+        either = parser.add_mutually_exclusive_group(required=True)
+        either.add_argument(option, dest=name, nargs="+", metavar="Q", help=what)
+        either.add_argument(f"{option}-body", dest=f"{name}_body", nargs="+", metavar=("LINK", "X"),
+                            help="or where the origin of a link is: LINK X Y Z, m, and if wanted ROLL PITCH YAW, rad")
+    parser.add_argument("--passive", nargs="+", default=[], metavar="JOINT", help="joints without motors")
     parser.add_argument("--via", nargs="+", action="append", default=[], metavar=("FRACTION", "Q"),
                         help="pass these positions at that fraction of the duration; may be repeated")
     parser.add_argument("--duration", nargs="+", type=float, default=[], metavar="S",
@@ -68,10 +76,12 @@ def run(namespace: argparse.Namespace) -> int:
     planner = MotionPlanner(model, PlannerSettings.from_values({
         "effort_limits.scaling": namespace.effort_scaling, "velocity_limits.scaling": namespace.velocity_scaling,
         "acceleration_limits": namespace.acceleration, "jerk_limits": namespace.jerk,
-        "time_limit": namespace.time_limit, "effort_limits.override_zero": np.inf}, model))
+        "time_limit": namespace.time_limit, "effort_limits.override_zero": np.inf,
+        "passive_joints": namespace.passive}, model))
     times = namespace.duration
     request = MotionRequest(
-        names, _positions("--to", namespace.goal, model), _positions("--from", namespace.start, model),
+        names, _positions("--to", namespace.goal or ["0"] * model.nv, model),
+        _positions("--from", namespace.start or ["0"] * model.nv, model),
         [MotionWaypoint(_number("--via", part[0]), _positions("--via", part[1:], model)) for part in namespace.via],
         duration=times[0] if len(times) == 1 else 0.0, shortest_duration=times[0] if len(times) == 2 else 0.0,
         longest_duration=times[1] if len(times) == 2 else 0.0, objective=[name for name, _, _ in objective],
@@ -80,6 +90,10 @@ def run(namespace: argparse.Namespace) -> int:
         payload=(payload[0], payload[1:] or (0.0, 0.0, 0.0), np.zeros((3, 3))) if payload else (0.0, (0, 0, 0), ()),
         sample_period=namespace.sample_period)
     task = planner.prepare(request, 0.0)
+    if namespace.start_body:
+        task = replace(task, start=_pose("--from-body", namespace.start_body))    # instead of those zeros
+    if namespace.goal_body:
+        task = replace(task, goal=_pose("--to-body", namespace.goal_body))
     plan = planner.search(task)
     print(plan_report.text(plan, task))
     if plan.points is not None and namespace.output:
@@ -99,6 +113,14 @@ def _load(name: str) -> RobotModel:
         model = load_urdf(sample_path(name) if name in sample_names() else name)
     check_model(model)
     return model
+
+
+def _pose(option: str, parts: Sequence[str]) -> BodyGoal:
+    """LINK X Y Z, or LINK X Y Z ROLL PITCH YAW."""
+    if len(parts) not in (4, 7):
+        raise RbdError(f"{option} takes a link, x y z, and if wanted roll pitch yaw, got {' '.join(parts)}")
+    numbers = [_number(option, part) for part in parts[1:]]
+    return BodyGoal(parts[0], numbers[:3], from_rpy(numbers[3:]) if numbers[3:] else None)
 
 
 def _positions(option: str, parts: Sequence[str], model: RobotModel) -> Any:

@@ -30,10 +30,11 @@ def text(plan: Plan, task: PlanningTask) -> str:
     lines += [*_aligned(rows), ""]
     limits = task.limits.checked(task.model)
     t = np.linspace(0.0, motion.duration, 1000)
+    start, goal = motion(t[0]).q, motion(t[-1]).q
     v, effort = np.abs(motion(t).v).max(axis=0), np.abs(motion.effort(t)).max(axis=0)
     joints = [("joint", "from", "to", "velocity", "of limit", "effort", "of limit")]
     for j, name in enumerate(task.model.joint_names):
-        joints.append((name, f"{task.start[j]:.3f}", f"{task.goal[j]:.3f}", f"{v[j]:.3f}",
+        joints.append((name, f"{start[j]:.3f}", f"{goal[j]:.3f}", f"{v[j]:.3f}",
                        _share(v[j], limits.velocity[j]), f"{effort[j]:.2f}", _share(effort[j], limits.effort[j])))
     lines += _aligned(joints)
     if not plan.good:

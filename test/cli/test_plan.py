@@ -36,7 +36,8 @@ def test_a_motion_as_table_and_files(tmp_path, capsys):
     message = yaml.safe_load((tmp_path / "motion.yaml").read_text())
     assert message["joint_names"] == list(model.joint_names) and len(message["points"]) == 151
     assert message["points"][-1]["time_from_start"] == {"sec": 1, "nanosec": 500000000}
-    np.testing.assert_allclose([point["positions"] for point in message["points"]], q, atol=1e-9)
+    # of another search, perhaps on code of the robot's own, which rounds otherwise
+    np.testing.assert_allclose([point["positions"] for point in message["points"]], q, atol=1e-6)
     assert set(message["points"][0]) == {"positions", "velocities", "accelerations", "effort", "time_from_start"}
 
 
@@ -91,3 +92,24 @@ def test_wrong_arguments_are_named(arguments, message, capsys):
 def test_a_robot_that_is_not_there(capsys):
     assert main(["plan", "/no/such.urdf", "--from", "0", "--to", "1"]) == 1
     assert "/no/such.urdf" in capsys.readouterr().err
+
+
+def test_poses_of_links_and_joints_without_motors(tmp_path, capsys):
+    model = rbd.sample("iiwa")
+    goal = rbd.forward_kinematics(model, np.array([0.4, 0.5, 0.1, -1.0, 0.2, 0.6, 0.1]))[-1]
+    there = [f"{x:.9f}" for x in goal[:3, 3]]
+    path = tmp_path / "motion.csv"
+    arm = ["plan", "iiwa", "--duration", "2", "--output", str(path)]
+    assert main([*arm, "--from", *["0.1"] * 7, "--to-body", model.body_names[-1], *there]) == 0
+    with path.open() as file:
+        last = list(csv.DictReader(file))[-1]
+    q = np.array([float(last[f"position_{name}"]) for name in model.joint_names])
+    np.testing.assert_allclose(rbd.forward_kinematics(model, q)[-1][:3, 3], goal[:3, 3], atol=1e-6)
+    assert main([*arm, "--from-body", model.body_names[-1], *there, "0", "1.0", "0", "--to", *["0.1"] * 7]) == 0
+    capsys.readouterr()
+    for options, words in ((["--to-body", "link_7", "0.1"], "--to-body takes a link"),
+                           (["--to-body", "link_8", "0", "0", "1"], "link_8"),
+                           (["--to", *["0"] * 7, "--passive", "joint_9"], "passive_joints"),
+                           (["--to", *["0.2"] * 7, "--passive", "joint_2"], "'joint_2' has no motor")):
+        assert main([*arm, "--from", *["0.1"] * 7, *options]) == 1
+        assert words in capsys.readouterr().err

@@ -15,3 +15,4 @@ def test_the_example_runs_and_does_what_it_says(capsys):
     assert names["quick"].duration < 1.5 and names["fastest"].duration < 2.0
     assert names["reach"].usage["clearance"].ratio <= 1.0 and names["lower"].good
     assert 1.0 <= names["mixed"].duration <= 3.0 and names["mixed"].good
+    assert names["moved"].good and names["smooth"].usage["effort_rate"].ratio <= 1.0

@@ -11,13 +11,16 @@ from rbd_ros.core.motion.optimal.nodes import Nodes
 from rbd_ros.core.motion.optimal.problem import Problem
 
 MODEL = rbd.sample("two_link").with_(damping=0.2)
-STIFFNESS = [40.0, 15.0]
+# hardening, and softening beyond a deflection that the last one does not reach
+SPRINGS = {"linear": [[40.0], [15.0]], "hardening": [[30.0, 200.0], [12.0, 100.0, 50.0]],
+           "softening": [[60.0, -100.0], [30.0, -100.0]]}
 Q0, Q1 = np.array([-1.2, 0.4]), np.array([0.3, -0.8])
 
 
-def actuation(**change):
-    drives = {name: rbd.SeriesDrive(rbd.SeriesSpring([k]), motor=rbd.Motor(rotor_inertia=0.1))
-              for name, k in zip(MODEL.joint_names, STIFFNESS, strict=True)}
+def actuation(kind="linear", **change):
+    drives = {name: rbd.SeriesDrive(rbd.SeriesSpring(k, 0.3 if kind == "softening" else np.inf),
+                                    motor=rbd.Motor(rotor_inertia=0.1))
+              for name, k in zip(MODEL.joint_names, SPRINGS[kind], strict=True)}
     return rbd.Actuation(MODEL, {**drives, **change})
 
 
@@ -30,8 +33,9 @@ def motor_speeds(motion, t, drives):
     return rbd.motor_reference(drives, q, v, a, tau).velocity
 
 
-def test_motors_keep_their_speed():
-    drives, t = actuation(), np.linspace(0.0, 0.8, 2001)
+@pytest.mark.parametrize("kind", SPRINGS)
+def test_motors_keep_their_speed(kind):
+    drives, t = actuation(kind), np.linspace(0.0, 0.8, 2001)
     free = rbd.optimize_motion(MODEL, Q0, Q1, 0.8, actuation=drives, degree=7).check()
     fastest = np.abs(motor_speeds(free, t, drives)).max(axis=0)
     limits = rbd.MotionLimits(motor_velocity=0.93 * fastest)
@@ -42,9 +46,10 @@ def test_motors_keep_their_speed():
     assert motion.cost > free.cost
 
 
-def test_the_gradient_is_that_of_differences():
+@pytest.mark.parametrize("kind", SPRINGS)
+def test_the_gradient_is_that_of_differences(kind):
     limits = rbd.MotionLimits(motor_velocity=3.0)
-    task = asked(MODEL, Q0, Q1, (0.5, 2.0), "effort", limits, (), None, 0.05, 5, 12, actuation=actuation())
+    task = asked(MODEL, Q0, Q1, (0.5, 2.0), "effort", limits, (), None, 0.05, 5, 12, actuation=actuation(kind))
     problem = Problem(task, Nodes.of(task.basis, 20, task.orders), 10.0)
     x = problem.unknowns(minimum_jerk(task, 0.9), 0.9)
     x = x + 0.1 * np.random.default_rng(1).normal(size=len(x)) * (np.arange(len(x)) < problem.free)
@@ -61,10 +66,27 @@ def test_the_gradient_is_that_of_differences():
         assert abs((16.0 * first[1] - first[0]) / 15.0 - gradient @ e) <= 1e-7 * np.abs(gradient).max()
 
 
+def test_springs_carry_no_more_than_their_largest_torque():
+    """Also where there is no motor velocity to limit; what an end needs is said at once."""
+    drives = actuation(shoulder=rbd.SeriesDrive(rbd.SeriesSpring([40.0, 100.0], 0.3), motor=rbd.Motor(0.1)))
+    reach = float(drives.series_spring.max_torque[0])
+    free = rbd.optimize_motion(MODEL, Q0, Q1, 0.4).check()
+    t = np.linspace(0.0, 0.4, 2001)
+    assert np.abs(free.effort(t)[:, 0]).max() > 1.02 * reach
+    motion = rbd.optimize_motion(MODEL, Q0, Q1, 0.4, actuation=drives).check()
+    assert np.abs(motion.effort(t)[:, 0]).max() <= reach
+    rbd.motor_reference(drives, *motion(t)[:3], np.stack([motion.effort(t), *np.zeros((2, len(t), 2))], axis=1))
+    weak = actuation(shoulder=rbd.SeriesDrive(rbd.SeriesSpring([40.0], 0.001), motor=rbd.Motor(0.1)))
+    with pytest.raises(rbd.RbdError, match=r"the effort of joint 'shoulder' is .* beyond its limit -0.04"):
+        rbd.optimize_motion(MODEL, Q0, Q1, 0.5, actuation=weak)
+
+
 @pytest.mark.parametrize(("change", "what"), [
     ({"limits": rbd.MotionLimits(motor_velocity=1.0)}, "give their actuation"), ({"actuation": 3}, "an Actuation"),
-    ({"actuation": actuation(shoulder=rbd.SeriesDrive(rbd.SeriesSpring([40.0, 5.0]), motor=rbd.Motor(0.1)))},
-     "joint 'shoulder' is not linear")])
+    ({"actuation": actuation(shoulder=rbd.SeriesDrive(rbd.SeriesSpring([40.0]), 0.1, rbd.Motor(0.1)))},
+     "the spring of joint 'shoulder' has damping"),
+    ({"actuation": actuation(elbow=rbd.VariableDrive(rbd.StiffnessInput(10.0, 90.0, 1.0), *[rbd.Motor(0.1)] * 2))},
+     "joint 'elbow' has two motors")])
 def test_what_is_not_known_is_refused(change, what):
     with pytest.raises(rbd.RbdError, match=what):
         rbd.optimize_motion(MODEL, Q0, Q1, 1.0, **change)

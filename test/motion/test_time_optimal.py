@@ -150,7 +150,8 @@ def test_speeds_at_the_ends():
     (np.full((2, 7), np.nan), {}, "path"), ("along", {}, "path"),
     ([np.zeros(7), np.full(7, 4.0)], {}, "beyond its limit"),
     (path_of(1), {"limits": rbd.MotionLimits(effort=5.0)}, "to stand still at s"),
-    (path_of(1), {"limits": rbd.MotionLimits(jerk=5.0)}, "jerk"), (path_of(1), {"grid": 0}, "positive"),
+    (path_of(1), {"limits": rbd.MotionLimits(motor_velocity=5.0)}, "actuation"), (path_of(1), {"grid": 0}, "positive"),
+    (path_of(1), {"time_limit": 0.0}, "time_limit"), (path_of(1), {"control_points": 3}, "control_points"),
     (path_of(1), {"limits": 3.0}, "MotionLimits"), (path_of(1), {"goal_speed": -1.0}, "goal_speed")])
 def test_malformed_paths_are_refused(path, change, what):
     with pytest.raises(rbd.RbdError, match=what):

@@ -80,6 +80,14 @@ def period(values: Values) -> float:
     return float(points.time[1])
 
 
+def without_motors(values: Values) -> bool:
+    """Whether the elbow, which gravity turns, cannot rest where it should start."""
+    try:
+        return bool(plan(values).good is None)
+    except rbd.RbdError as error:
+        return "joint 'elbow' has no motor, and needs an effort" in str(error)
+
+
 def searched(values: Values) -> bool:
     """Whether the search ended for lack of time, which 10 ms are."""
     return "time limit" in plan(values).motion.ended
@@ -136,6 +144,7 @@ def planner_cases() -> dict[str, Case]:
         "velocity_limits.scaling": Case(0.4, largest("v", 0.4 * model.velocity_limit), True),
         "acceleration_limits": Case(3.0, largest("a", 3.0), True),
         "jerk_limits": Case(25.0, jerk, True),
+        "passive_joints": Case(["elbow"], without_motors, True),
         "sample_period": Case(0.005, period, 0.005),
         "time_limit": Case(0.01, searched, True),
         "state_timeout": Case(0.305, known_for, 0.31),

@@ -145,3 +145,24 @@ def test_a_search_that_is_stopped(made):
     plan = made.search(made.prepare(MotionRequest(**GOOD), 0.0), progress)
     assert plan.cancelled and not plan.good and plan.points is None and plan.reason == "cancelled"
     assert [now.iterations for now in seen] == [0, 1, 2, 3] and plan.motion.ended == "stopped"
+
+
+def test_joints_without_motors_get_no_effort():
+    """A cart carries a hanging pole from rest to rest."""
+    cart = """<joint name="cart" type="prismatic"><parent link="rail"/><child link="cart"/><axis xyz="1 0 0"/>
+      <limit lower="-2" upper="2" velocity="3" effort="50"/></joint>
+      <joint name="pole" type="continuous"><parent link="cart"/><child link="pole"/><axis xyz="0 1 0"/>
+      <limit velocity="20" effort="50"/></joint>"""
+    links = """<link name="rail"/><link name="cart"><inertial><mass value="1"/>
+      <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <link name="pole"><inertial><origin xyz="0 0 -0.5"/><mass value="0.3"/>
+      <inertia ixx="0.01" iyy="0.01" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+    model = rbd.load_urdf(f'<robot name="cart_pole">{links}{cart}</robot>')
+    made = MotionPlanner(model, PlannerSettings.from_values({"passive_joints": ["pole"]}, model))
+    plan = made.search(made.prepare(MotionRequest(["pole", "cart"], [0.0, 0.8], [0.0, 0.0], duration=2.0), 0.0))
+    assert plan.good and plan.motion.usage["passive_effort"].ratio <= 1.0
+    assert not plan.points.effort[:, 0].any() and np.abs(plan.points.effort[:, 1]).max() > 0.5
+    for passive, words in ((["poel"], "unknown joint in `passive_joints`: 'poel'; did you mean 'pole'"),
+                           (["cart", "pole"], "passive_joints are all joints")):
+        with pytest.raises(rbd.RbdError, match=words):
+            PlannerSettings.from_values({"passive_joints": passive}, model)

@@ -20,7 +20,7 @@ from ..model.scalars import positive, whole_number
 from ..model.state import not_a_model, real, states
 from .optimal.node_sums import states_of
 from .optimal.nodes import Nodes
-from .optimal.normal_equations import by_control_points
+from .interior_point.normal_equations import by_control_points
 from .rotation_splines import RotationSplines
 from .splines import basis
 

@@ -1,10 +1,9 @@
 """Optimal motions of open chains between two states: least effort, jerk, power or time, within all limits."""
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,14 +19,15 @@ from ..model.robot_model import RobotModel
 from ..model.scalars import positive, whole_number
 from .closed.closed_motion import ClosedMotion
 from .optimal.asked import asked, check_way
-from .optimal.certificate import PASSIVE, Certificate, Usage, certify, samples
+from .optimal.certificate import PASSIVE, Certificate, Usage, certify
 from .optimal.first_guess import first_duration, minimum_jerk
-from .interior_point.search import STOPPED, Solution, Stop, solve
+from .interior_point.search import STOPPED, Solution
 from .optimal.limits import MotionLimits
-from .optimal.nodes import apart
+from .own_code import own_code, remember
 from .optimal.passive import finer
 from .optimal.problem import Problem
-from .optimal.task import MARGIN, ROUNDING, Task
+from .optimal.refinement import FINE, refined
+from .optimal.task import ROUNDING, Task
 from .places.body_goal import BodyGoal
 from .places.plane_limit import PlaneLimit
 from .splines import SplineMotion
@@ -35,18 +35,9 @@ from .trajectory import Reference
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-6
-REFINEMENTS = 8
-FINE = 5            # times the nodes, for the cost that is told
-SOFT = 0.1          # rad/s or m/s: smoothing of friction on the way
-INSIDE = 1e-5       # barrier parameter at which nodes are added first
-AGAIN = 1e-3        # with which a finer spline begins
-NEAR = 0.95         # of a limit: peaks beyond get a node then
 LEFT = 0.05         # of the time limit, for what follows the iterations, besides the certificate
 SEEKING = 0.5       # of the time, at most, for a posture of a pose
-AFTERWARDS, IN_LOOPS = 2.0, 3.0    # times what the certificate and the cost take; loops are followed from the start
-LONGER = 20.0       # than the first guess, at most, in that estimate
 MOST_NODES = 100_000
-Found = tuple[Problem, Solution, SplineMotion, Certificate]
 
 
 class Progress(NamedTuple):
@@ -149,11 +140,11 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     which posture brings it there is found as well. duration: s, or (shortest, longest), or None:
     free. objective: "effort" ∫Σ τ², "effort_rate" ∫Σ τ̇², "power" ∫Σ (τ v)², "velocity", "acceleration", "jerk"
     likewise, "duration"; or a dictionary of such names and weights, a number or (nv,) each, of which the sum is taken.
-    limits: the model's unless given. actuation: with linear springs, for limits of `motor_velocity`; inertia and
-    efforts are those of the links then. planes: that points stay before. waypoints: pairs of a fraction of the
-    duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, the same all along. Friction is the
-    model's, smoothed as in `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost and limits are
-    looked at; there are more where a limit is broken between them. time_limit: s; starts: first guesses, until one
+    limits: the model's unless given. actuation: with springs, for limits of `motor_velocity`; inertia and efforts are
+    those of the links then, efforts within what springs carry. planes: that points stay before. waypoints: pairs of a
+    fraction of the duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, the same all along.
+    Friction is the model's, smoothed as in `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost
+    and limits are looked at; there are more where one is broken between them. time_limit: s; starts: guesses, until one
     leads to a good motion. progress: called at each iteration; where it answers something true, the search ends there
     ("stopped").
 
@@ -173,6 +164,8 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     task = asked(model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing, degree,
                  control_points, constraints, actuated, minimize, planes, actuation, passive_tolerance,
                  begin + SEEKING * (deadline - begin))
+    fast = task.model if task.chain is not None else own_code(task.model, deadline)
+    task = replace(task, fast=fast)
     tolerance = positive(tolerance, "tolerance", "number")
     count = whole_number(nodes, "nodes", most=MOST_NODES)
     best: OptimalMotion | None = None
@@ -192,11 +185,11 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
         if attempt:
             free = control[task.basis.end_derivatives:len(control) - task.basis.end_derivatives]
             free += 0.3 * (np.abs(np.ptp(control, axis=0)).max() + 0.1) * rng.normal(size=free.shape)
-        found, spent = _refined(task, control, T, count, tolerance, deadline, stop)
+        found, spent = refined(task, control, T, count, tolerance, deadline, stop)
         iterations += spent
         while found[1].converged and (more := finer(task, found[2], found[3])) is not None:
             task, control = more
-            found, spent = _refined(task, control, found[2].duration, count, tolerance, deadline, stop, found)
+            found, spent = refined(task, control, found[2].duration, count, tolerance, deadline, stop, found)
             iterations += spent
         made = _motion(task, *found, iterations, begin)
         if best is None or _rank(made) > _rank(best):
@@ -204,59 +197,9 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
         if best.good or made.ended in ("time limit", STOPPED):
             break
     assert best is not None
-    return best if best.good else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
-
-
-def _refined(task: Task, control: Array, T: float, count: int, tolerance: float, deadline: float,
-             stop: Stop, before: Found | None = None) -> tuple[Found, int]:
-    """Approach the limits, add nodes where they are near, solve and sample; again while one is broken between nodes.
-    `before`: what a coarser spline led to.
-    """
-
-    def spline(problem: Problem, x: Array) -> SplineMotion:
-        return SplineMotion(problem.control(x), problem.duration(x), task.basis.degree)
-
-    friction = task.friction    # first a softer one, which is far less stiff
-    soft = dataclasses.replace(friction, smoothing=np.maximum(SOFT, friction.smoothing))
-    first = dataclasses.replace(task, friction=soft) if np.any(friction.coulomb) else task
-    more: Array = np.array([float(end) for end in (0, 1) if task.poses[end] is not None])    # limits hold there, too
-    problem = Problem(first, task.nodes(count, more))
-    x = problem.unknowns(control, T)
-    unit = problem.unit = max(problem.values(x).cost, 1e-12) if before is None else before[0].unit
-    if not np.isfinite(unit):
-        raise RbdError("start and goal are beyond what can be planned: the cost of a first guess is not finite")
-    begin = time.perf_counter()
-    problem.values(x)    # once more: the first call may have compiled
-    now = time.perf_counter()
-    longest = min(LONGER * T, task.durations[1])    # that the certificate may be of
-    afterwards = (now - begin) * AFTERWARDS * (FINE + samples(task, longest) / len(problem.nodes.s))
-    afterwards *= 1.0 if task.chain is None else IN_LOOPS
-    deadline -= min(afterwards, 0.5 * max(deadline - now, 0.0))
-    found = solve(problem, x, tolerance, deadline, None if before is None else before[1]._replace(barrier=AGAIN),
-                  INSIDE, stop)
-    iterations, near, inside = found.iterations, NEAR, found
-    for _ in range(REFINEMENTS):
-        if found.reason not in ("inside", "converged") or (
-                found is not inside and found.violation > 10.0 * tolerance):
-            break
-        motion = spline(problem, found.x)
-        certificate = certify(task, motion, near, 0.0)    # coarsely
-        if certificate.worst <= 1.0 + ROUNDING and found.converged:
-            certificate = certify(task, motion, near)
-            if certificate.worst <= 1.0 + ROUNDING and found is not inside:
-                return (problem, found, motion, certificate), iterations
-        more = apart(np.sort(np.concatenate([more, certificate.peaks])), 0.1 / count)
-        problem = Problem(task, task.nodes(count, more), unit)
-        found = solve(problem, found.x, tolerance, deadline, found, stop=_after(iterations, stop))
-        iterations += found.iterations
-        near = 1.0 - 0.5 * MARGIN
-    motion = spline(problem, found.x)
-    return (problem, found, motion, certify(task, motion)), iterations
-
-
-def _after(iterations: int, stop: Stop) -> Stop:
-    """The same, for a search that begins after so many iterations."""
-    return lambda spent, cost, violation: stop(iterations + spent, cost, violation)
+    if fast is task.model and task.chain is None:
+        remember(task.model, time.perf_counter() - begin)
+    return best if best.feasible else max(best, _straight(task, count, best.ended, iterations, begin), key=_rank)
 
 
 def _rank(motion: OptimalMotion) -> tuple[bool, float, float]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..compile import entry
 from ..errors import RbdError, shown
 from ..model.scalars import positive
 from .trajectory import Reference
@@ -20,6 +21,28 @@ Array = NDArray[np.float64]
 DEGREES = (5, 7)
 MOST_POINTS = 400
 DERIVATIVES = 4    # of a motion: velocity, acceleration, jerk, snap
+
+
+@entry("void(float64[:, :, ::1], float64[::1], float64, float64[:, :, ::1])", nogil=True)
+def spline_states(pieces, s, duration, out):
+    """out (N, orders, nv): value and derivatives of polynomials, pieces[i, m] of (s − s_i)^m, by time, at s (N,)."""
+    intervals, powers, nv = pieces.shape
+    for k in range(s.shape[0]):
+        i = min(max(int(s[k] * intervals), 0), intervals - 1)
+        u = s[k] - i / intervals
+        scale = 1.0
+        for d in range(out.shape[1]):
+            for j in range(nv):
+                out[k, d, j] = 0.0
+            for m in range(powers - 1, d - 1, -1):
+                factor = 1.0
+                for e in range(d):
+                    factor *= m - e
+                for j in range(nv):
+                    out[k, d, j] = out[k, d, j] * u + factor * pieces[i, m, j]
+            for j in range(nv):
+                out[k, d, j] *= scale
+            scale /= duration
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +146,14 @@ class SplineMotion:
         self.control = points
         self.control.setflags(write=False)
         windows = np.lib.stride_tricks.sliding_window_view(points, degree + 1, axis=0)    # (intervals, nv, degree + 1)
-        self._pieces: Array = self.basis.powers @ windows.transpose(0, 2, 1)    # (intervals, power, nv)
+        # (intervals, power, nv)
+        self._pieces: Array = np.ascontiguousarray(self.basis.powers @ windows.transpose(0, 2, 1))
+
+    def states(self, s: Array, orders: int) -> Array:
+        """Position and derivatives by time (N, orders, nv) at s (N,) in [0, 1]: as `derivatives`, in one pass."""
+        out = np.empty((len(s), orders, self.control.shape[1]))
+        spline_states(self._pieces, s, self.duration, out)
+        return out
 
     def derivatives(self, t: ArrayLike, count: int = DERIVATIVES) -> Array:
         """Position and this many derivatives by time at t (s), within [0, duration]: (count + 1, N, nv)."""

@@ -1,13 +1,16 @@
-"""The fastest motion along a given path within limits of velocity, acceleration and effort, friction included."""
+"""The fastest motion along a given path within limits of velocity, acceleration and effort, friction included; and of
+jerk, effort rate and motors' velocities, which `smooth_timing` keeps.
+"""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..actuation.actuation import Actuation
 from ..dynamics.friction import SMOOTHING, Friction, joint_friction
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError, shown
@@ -15,11 +18,15 @@ from ..model.robot_model import RobotModel
 from ..model.scalars import positive, whole_number
 from .optimal.certificate import Usage, ratio_to_limits
 from .optimal.limits import CheckedLimits, MotionLimits, checked_limits
-from .path_speed import path_speed
+from .along.path_speed import path_speed
 from .optimal.asked import check_model
+from .along.path_task import Path
+from .optimal.springs import links_and_springs
 from .optimal.task import ROUNDING
 from .optimization import OptimalMotion
-from .splines import SplineMotion
+from .along.paths import path_of
+from .along.smooth_timing import smooth_timing
+from .splines import SplineMotion, basis
 from .trajectory import Reference
 
 Array = NDArray[np.float64]
@@ -30,24 +37,28 @@ ATTEMPTS = 12
 AROUND = 2           # grid points on either side
 SLOWEST = 1e-12      # of the largest speed along the path: standing still there
 MOST_PARTS = 1_000_000
+DENSE = 4            # times the grid: where times of its points are looked for
 
 
 @dataclass(frozen=True, eq=False)
 class TimedPath:
-    """A path with its timing: `motion(t)` has .q, .v, .a (jerk and snap are None: accelerations jump), at rest outside.
+    """A path with its timing: `motion(t)` has .q, .v, .a, at rest outside; .jerk where accelerations do not jump.
 
     usage: by limit the largest ratio to it, sampled at 1 kHz or finer, joint and time. A motion is `good` if none is
-    above 1.
+    above 1, and the search for it has `converged`; `reason` says how it ended.
     """
 
     duration: float
     usage: Mapping[str, Usage]
-    times: Array            # (N,) at the grid of s
+    times: Array            # (N,) at the grid of s, even parts of [0, 1]
     speeds: Array           # (N,) ds/dt there, s in [0, 1]
-    _path: Callable[[Array], tuple[Array, Array, Array]]
+    _path: Path
     _model: RobotModel
     _friction: Friction
     _wrenches: Any
+    _way: SplineMotion | None = None    # s(t), where it is smooth
+    converged: bool = True
+    reason: str = "converged"
 
     @property
     def violation(self) -> float:
@@ -56,36 +67,51 @@ class TimedPath:
 
     @property
     def good(self) -> bool:
-        """Whether all limits are kept, at all samples."""
-        return self.violation <= ROUNDING
+        """Whether all limits are kept, at all samples, and no motion close by is faster."""
+        return self.converged and self.violation <= ROUNDING
 
     def check(self) -> TimedPath:
         """Itself if it is good; `RbdError` that names limit, joint and time otherwise."""
+        if self.violation <= ROUNDING and not self.converged:
+            raise RbdError(f"time_optimal: not the fastest ({self.reason})")
         if not self.good:
             name, used = max(self.usage.items(), key=lambda item: item[1].ratio)
             raise RbdError(f"time_optimal: the {name} of joint '{used.joint}' is {used.ratio:.6g} times its limit at "
-                           f"{used.time:.4g} s: more grid points help")
+                           f"{used.time:.4g} s: " + (
+                "more grid points help" if self._way is None else self.reason if not self.converged else
+                "more control_points help"))
         return self
 
     def along(self, s: ArrayLike) -> tuple[Array, Array, Array]:
         """Positions of the path at s (N,) in [0, 1], and their first and second derivatives by s, (N, nv) each."""
-        return self._path(np.clip(np.asarray(s, dtype=np.float64), 0.0, 1.0))
+        q, first, second = self._path(np.clip(np.asarray(s, dtype=np.float64), 0.0, 1.0), 2)
+        return q, first, second
 
     def __call__(self, t: ArrayLike) -> Reference:
         given = np.asarray(t, dtype=np.float64)
         if given.ndim > 1 or not np.isfinite(given).all():
             raise RbdError(f"t must be a finite time or (N,) of them, got {shown(t)}")
         at = np.clip(np.atleast_1d(given), 0.0, self.duration)
-        i = np.clip(np.searchsorted(self.times, at, side="right") - 1, 0, len(self.times) - 2)
-        tau, length = at - self.times[i], self.times[i + 1] - self.times[i]
-        u = (self.speeds[i + 1] - self.speeds[i]) / length
-        rate = self.speeds[i] + u * tau
-        s = i / (len(self.times) - 1) + (self.speeds[i] + 0.5 * u * tau) * tau
-        q, first, second = self._path(np.clip(s, 0.0, 1.0))
-        v, a = first * rate[:, None], first * u[:, None] + second * (rate**2)[:, None]
+        z = self._along_way(at)
+        s, rate, u = z[0], z[1][:, None], z[2][:, None]
+        p = self._path(np.clip(s, 0.0, 1.0), len(z) - 1)
+        found = [p[0], p[1] * rate, p[1] * u + p[2] * rate**2]
+        if len(z) > 3:
+            found.append(p[3] * rate**3 + 3.0 * p[2] * rate * u + p[1] * z[3][:, None])
         outside = np.atleast_1d((given < 0.0) | (given > self.duration))
-        v[outside], a[outside] = 0.0, 0.0
-        return Reference(q, v, a) if given.ndim else Reference(q[0], v[0], a[0])
+        for part in found[1:]:
+            part[outside] = 0.0
+        return Reference(*(found if given.ndim else (part[0] for part in found)))
+
+    def _along_way(self, t: Array) -> Array:
+        """s and its derivatives by time (3 or 4, N) at times within the motion."""
+        if self._way is not None:
+            return self._way.derivatives(t, 3)[:, :, 0]
+        i = np.clip(np.searchsorted(self.times, t, side="right") - 1, 0, len(self.times) - 2)
+        tau, length = t - self.times[i], self.times[i + 1] - self.times[i]
+        u = (self.speeds[i + 1] - self.speeds[i]) / length
+        s = i / (len(self.times) - 1) + (self.speeds[i] + 0.5 * u * tau) * tau
+        return np.array([s, self.speeds[i] + u * tau, u])
 
     def sample(self, t: float) -> Reference:
         """As calling it."""
@@ -100,78 +126,71 @@ class TimedPath:
 
 def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMotion, *,
                  limits: MotionLimits | None = None, external_wrenches: Any = None, smoothing: float = SMOOTHING,
-                 start_speed: float = 0.0, goal_speed: float = 0.0, grid: int = 1000) -> TimedPath:
-    """The fastest motion along a path that keeps the limits of velocity, acceleration and effort, with friction.
+                 start_speed: float = 0.0, goal_speed: float = 0.0, grid: int = 1000,
+                 actuation: Actuation | None = None, control_points: int = 100,
+                 time_limit: float = 10.0) -> TimedPath:
+    """The fastest motion along a path that keeps the limits, with friction.
 
     path: positions (N, nq), N ≥ 2, through which a spline of up to degree 5 is laid, or a motion, whose timing is
-    dropped. limits: the model's unless given; those of jerk and effort rate are refused. external_wrenches: as of
-    `inverse_dynamics`, the same all along. Friction is the model's, smoothed as in `friction_effort`. start_speed,
-    goal_speed: at the ends, of the whole path per second. grid: parts of the path, in each of which d²s/dt² is
-    constant. Limits that samples between its points break are kept with more margin.
+    dropped. limits: the model's unless given. external_wrenches: as of `inverse_dynamics`, the same all along. Friction
+    is the model's, smoothed as in `friction_effort`. start_speed, goal_speed: at the ends, of the whole path per
+    second. grid: parts of the path, in each of which d²s/dt² is constant. Limits that samples between its points break
+    are kept with more margin.
+
+    With limits of jerk, effort rate or motor velocity (which takes the `actuation`, as of `optimize_motion`) s(t) is a
+    quintic spline of so many control_points, found by the search of `optimize_motion` within time_limit (s); joints
+    begin and end with the accelerations that speeds of the ends have while d²s/dt² is 0. It is the fastest of those
+    close by.
 
     `RbdError` where the robot cannot stand still on the path within its limits, or the ends are too fast. Method: Pham
     and Pham (2018), with speed-dependent friction; docs/motion.md.
     """
     check_model(model)
+    springs = None
+    if actuation is not None:
+        model, springs = links_and_springs(model, actuation)
     kept = checked_limits(model, limits)
-    if any(np.isfinite(limit).any() for limit in (kept.jerk, kept.effort_rate, kept.motor_velocity)):
-        raise RbdError("time_optimal keeps no limits of jerk, effort rate and motor velocity; optimize_motion does")
-    along = _path(model, path)
+    if springs is None and np.isfinite(kept.motor_velocity).any():
+        raise RbdError("limits: motor_velocity is that of motors behind springs: give their actuation")
+    if springs is not None:
+        kept = replace(kept, effort=np.minimum(kept.effort, springs.reach))
+    along = path_of(model, path)
     count = max(whole_number(grid, "grid", most=MOST_PARTS), 10)
+    longest = positive(time_limit, "time_limit", "time")
+    basis(5, control_points)
     friction = joint_friction(model, smoothing)
     ends = [0.0 if speed == 0.0 else positive(speed, name, "speed")
             for speed, name in ((start_speed, "start_speed"), (goal_speed, "goal_speed"))]
     share = {name: np.full(count + 1, 1.0 - FIRST_MARGIN) for name in ("velocity", "acceleration", "effort")}
-    for _ in range(ATTEMPTS):
+    smooth = any(np.isfinite(limit).any() for limit in (kept.jerk, kept.effort_rate, kept.motor_velocity))
+    for _ in range(1 if smooth else ATTEMPTS):
         times, speeds = _timing(model, along, kept, friction, external_wrenches, ends, share)
         made = TimedPath(float(times[-1]), {}, times, speeds, along, model, friction, external_wrenches)
+        if smooth:
+            break
         usage = _usage(made, kept, share)
         made = TimedPath(made.duration, usage, times, speeds, along, model, friction, external_wrenches)
         if made.good:
             break
-    return made
+    if not smooth:
+        return made
+    found = smooth_timing(model, along, kept, friction, external_wrenches, springs, ends, made.duration, control_points,
+                          longest)
+    way = found.way
+    t = np.linspace(0.0, way.duration, DENSE * count + 1)
+    times = np.interp(np.linspace(0.0, 1.0, count + 1), np.maximum.accumulate(way.derivatives(t, 0)[0, :, 0]), t)
+    times[-1] = way.duration
+    return TimedPath(way.duration, found.certificate.usage, times, way.derivatives(times, 1)[1, :, 0], along, model,
+                     friction, external_wrenches, way, found.converged, found.reason)
 
 
-def _path(model: RobotModel, path: Any) -> Callable[[Array], tuple[Array, Array, Array]]:
-    """Positions, and first and second derivatives by s in [0, 1]."""
-    if isinstance(path, OptimalMotion):
-        path = path.spline
-    if isinstance(path, SplineMotion):
-        spline, T = path, path.duration
-        if spline.control.shape[1] != model.nv:
-            raise RbdError(f"path: a motion of {spline.control.shape[1]} joints, expected {model.nv}")
-
-        def of_motion(s: Array) -> tuple[Array, Array, Array]:
-            q, v, a = spline.derivatives(s * T, 2)
-            return q, v * T, a * T**2
-
-        return of_motion
-    try:
-        points = np.array(path, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        points = np.zeros(0)
-    if points.ndim != 2 or points.shape[1] != model.nv or len(points) < 2 or not np.isfinite(points).all():
-        raise RbdError(f"path: expected finite positions (N, {model.nv}) with N of at least 2, or a motion, "
-                       f"got {shown(path)}")
-    lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
-    if not lengths.min() > 1e-9 * lengths.max():
-        raise RbdError("path: two positions in a row are the same")
-    at = np.concatenate([[0.0], np.cumsum(lengths)]) / lengths.sum()
-    at[-1] = 1.0
-    degree = min(5, len(points) - 1)
-    from scipy.interpolate import make_interp_spline    # here: nodes that plan nothing need 20 MB less
-
-    curve = make_interp_spline(at, points, k=degree - (degree % 2 == 0))
-    return lambda s: (curve(s), curve(s, nu=1), curve(s, nu=2))
-
-
-def _timing(model: RobotModel, along: Callable[[Array], tuple[Array, Array, Array]], limits: CheckedLimits,
+def _timing(model: RobotModel, along: Path, limits: CheckedLimits,
             friction: Friction, wrenches: Any, ends: list[float],
             share: Mapping[str, Array]) -> tuple[Array, Array]:
     """Times and speeds at the grid, at which this share of each limit is used."""
     count = len(share["effort"]) - 1
     s = np.linspace(0.0, 1.0, count + 1)
-    q, first, second = along(s)
+    q, first, second = along(s, 2)
     zero = np.zeros_like(q)
     still = inverse_dynamics(model, q, zero, zero, wrenches)
     low, high = limits.position_lower, limits.position_upper

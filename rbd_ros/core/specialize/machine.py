@@ -38,6 +38,12 @@ def code_of(key: str, text: Callable[[], str]) -> Code:
     return Code(f, rows_of, rows_past, take, _number(engine, "rows"), _number(engine, "operations"))
 
 
+def is_kept(key: str) -> bool:
+    """Whether `code_of` would have to make nothing: it is loaded or on disk."""
+    hashed = _hash(key, _machine())
+    return hashed in _engines or (cache_directory() / "specialize" / f"{hashed}.o").exists()
+
+
 def call_of(key: str, text: Callable[[], str]) -> tuple[int, int]:
     """Where `call` begins, of which `one_state.printed_for_one` made text; its operations.
 

@@ -20,7 +20,7 @@ from .families import FAMILIES, Parameters, asked, label
 from .functions import FUNCTIONS, PUBLIC, Function, recorded
 from .lanes import many_states
 from .llvm import printed
-from .machine import code_of
+from .machine import code_of, is_kept
 from .one_state import LONGEST, function_of
 from .program import NoProgram, Program
 
@@ -46,6 +46,10 @@ class OwnCode:
         self.single |= {name: self.batch[name].first_state for name in FUNCTIONS}
         self.single |= {name: self.batch[name].one_state() for name in FAMILIES}
 
+    def is_kept(self, name: str) -> bool:
+        """Whether the code of this function, without parameters, for batches, is loaded or on disk."""
+        return is_kept(self.batch[name]._key(()))
+
     def make(self, text: str) -> None:
         """Make or load the code of `"name"` or `"name:parameters"`, for one state and for batches, from one program."""
         name, parameters, function = asked(self.model, text)
@@ -67,7 +71,9 @@ class _Batch:
 
     def __call__(self, arrays: Sequence[Array], threads: int, ordinary: Any) -> Any:
         """The result; of states for which it is not made by `ordinary` of their arrays; None where that refuses one."""
-        given = [np.require(x, requirements=["C", "W"]) for x in arrays]    # kernels take what one can write to
+        # kernels take what one can write to
+        given = [x if x.flags.c_contiguous and x.flags.behaved else np.require(x, requirements=["C", "A", "W"])
+                 for x in arrays]
         out, good = many_states(self._code, given, self._sizes, threads)
         if not good.all():
             left = np.flatnonzero(~good)
@@ -85,8 +91,11 @@ class _Batch:
         out[rows] = np.concatenate([np.reshape(part, (len(part), -1)) for part in parts], axis=1)
 
     def _made(self, out: Array) -> Any:
-        results = np.split(out, np.cumsum(self._sizes)[:-1], axis=1)
-        return self._result(*(x.reshape(len(out), *shape) for x, shape in zip(results, self._shapes, strict=True)))
+        results, begin = [], 0
+        for size, shape in zip(self._sizes, self._shapes, strict=True):
+            results.append(out[:, begin:begin + size].reshape(len(out), *shape))
+            begin += size
+        return self._result(*results)
 
 
 class Calls:

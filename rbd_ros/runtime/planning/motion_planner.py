@@ -14,6 +14,7 @@ from ...core.model.robot_model import RobotModel
 from ...core.motion.interior_point.search import STOPPED
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.optimization import OptimalMotion, Progress, optimize_motion
+from ...core.motion.places.body_goal import BodyGoal
 from ..service.naming import Coordinates
 from ..service.robot_state import RobotStates
 from .motion_request import MOST_POINTS, MotionRequest, PlanningTask, planning_task
@@ -68,7 +69,7 @@ class MotionPlanner:
         """The optimal motion; where `progress` answers something true, the search ends, and the plan is `cancelled`."""
         motion = optimize_motion(task.model, task.start, task.goal, task.duration, task.objective, limits=task.limits,
                                  waypoints=task.waypoints, external_wrenches=task.wrenches, smoothing=task.smoothing,
-                                 time_limit=task.time_limit, progress=progress)
+                                 time_limit=task.time_limit, progress=progress, actuated=task.actuated)
         if motion.ended == STOPPED and not motion.good:
             return Plan(False, "cancelled", True, task.names, None, motion)
         if not motion.good:
@@ -78,7 +79,9 @@ class MotionPlanner:
             raise RbdError(f"sample_period is {task.sample_period:g} s, too little for a motion of "
                            f"{motion.duration:.4g} s: expected at most {MOST_POINTS} points")
         points = sampled(motion, task.sample_period)
-        points.q[0], points.q[-1] = task.start, task.goal    # without rounding
+        for place, end in ((0, task.start), (-1, task.goal)):
+            if not isinstance(end, BodyGoal):
+                points.q[place] = end    # without rounding
         _check_between(task, points)
         return Plan(True, "", False, task.names, Points(points.time, *(x[:, task.order] for x in points[1:])), motion)
 
@@ -92,6 +95,8 @@ def _check_between(task: PlanningTask, points: Points) -> None:
         lower, upper = limits.of(name)
         finite = np.where(np.isfinite(upper - lower), upper - lower, 0.0)
         over = np.maximum(values - upper, lower - values) - BETWEEN_POINTS * np.maximum(finite, 1e-3)
+        if name == "effort" and task.actuated is not None:
+            over[:, [joint not in task.actuated for joint in task.model.joint_names]] = -np.inf
         if over.max() > 0.0:
             j = int(np.argmax(over.max(axis=0)))
             raise RbdError(f"sample_period is {task.sample_period:g} s, too long: between the points the {name} of "

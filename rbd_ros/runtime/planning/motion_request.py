@@ -12,6 +12,7 @@ from ...core.errors import RbdError, unknown_name
 from ...core.model.payload import payload, with_payloads
 from ...core.model.robot_model import RobotModel
 from ...core.motion.optimal.limits import MotionLimits
+from ...core.motion.places.body_goal import BodyGoal
 from ...core.motion.optimal.checked import WEIGHED
 from ..service.naming import Coordinates, numbers, wrenches_by_body
 from .planner_settings import PlannerSettings
@@ -65,8 +66,8 @@ class PlanningTask:
     names: tuple[str, ...]
     order: NDArray[np.intp]
     model: RobotModel
-    start: Array
-    goal: Array
+    start: Array | BodyGoal
+    goal: Array | BodyGoal
     duration: float | tuple[float, float] | None
     objective: Mapping[str, float]
     limits: MotionLimits
@@ -75,6 +76,7 @@ class PlanningTask:
     smoothing: float
     sample_period: float
     time_limit: float
+    actuated: tuple[str, ...] | None = None    # joints with motors; None: all
 
 
 def planning_task(request: MotionRequest, settings: PlannerSettings, coordinates: Coordinates,
@@ -104,7 +106,7 @@ def planning_task(request: MotionRequest, settings: PlannerSettings, coordinates
         [(_fraction(i, point.fraction), in_model_order(f"waypoints[{i}].position", point.position))
          for i, point in enumerate(request.waypoints)],
         wrenches_by_body(model, request.external_wrenches), settings.smoothing, period,
-        min(_time("time_limit", request.time_limit) or settings.time_limit, settings.time_limit))
+        min(_time("time_limit", request.time_limit) or settings.time_limit, settings.time_limit), settings.actuated)
 
 
 def _at_rest(settings: PlannerSettings, q: Array, v: Array) -> Array:

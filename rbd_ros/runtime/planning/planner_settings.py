@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.errors import RbdError, unknown_name
 from ...core.model.robot_model import RobotModel
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.position_limits import limits as position_limits
@@ -27,6 +28,8 @@ PLANNER_TABLE: Table = (
               "may use.", lower=1e-3, upper=1.0),
     Parameter("acceleration_limits", "numbers", (np.inf,), "Limit of the acceleration, rad/s² or m/s².", lower=1e-6),
     Parameter("jerk_limits", "numbers", (np.inf,), "Limit of the jerk, rad/s³ or m/s³.", lower=1e-6),
+    Parameter("passive_joints", "strings", (), "Joints without motors: motions need no effort of them, nor have "
+              "trajectories."),
     Parameter("sample_period", "number", 0.01, "Time between the points of an answer whose request leaves it open, s.",
               lower=1e-3, upper=1.0),
     Parameter("time_limit", "number", 5.0, "Longest search, s.", lower=0.01, upper=600.0),
@@ -50,6 +53,7 @@ class PlannerSettings:
     state_timeout: float
     rest_velocity: float
     velocity_cutoff: float
+    actuated: tuple[str, ...] | None = None    # joints with motors; None: all
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> PlannerSettings:
@@ -73,4 +77,13 @@ class PlannerSettings:
             unloaded=unloaded, model=loaded(unloaded, values), limits=limits, smoothing=friction.smoothing,
             sample_period=values["sample_period"], time_limit=values["time_limit"],
             state_timeout=values["state_timeout"], rest_velocity=values["rest_velocity"],
-            velocity_cutoff=values["velocity_cutoff"])
+            velocity_cutoff=values["velocity_cutoff"], actuated=_actuated(values["passive_joints"], model))
+
+
+def _actuated(passive: tuple[str, ...], model: RobotModel) -> tuple[str, ...] | None:
+    for name in passive:
+        if name not in model.joint_names:
+            raise unknown_name("joint in `passive_joints`:", name, model.joint_names)
+    if len(set(passive)) == model.nv:
+        raise RbdError(f"passive_joints are all joints of '{model.name}', expected some with a motor")
+    return tuple(name for name in model.joint_names if name not in passive) if passive else None

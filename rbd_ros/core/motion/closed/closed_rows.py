@@ -1,37 +1,44 @@
-"""What is weighed and limited at nodes of a mechanism with loops, and its derivatives by (u, u̇, ü).
-
-`A T = 0` and its derivatives: `A δv = −∂(A v)/∂q δq`, `A δa = −∂(A a + Ȧq̇)/∂q δq − ∂(A a + Ȧq̇)/∂v δv`, and of virtual
-work, `Tᵀ(δ ID − ∂(Aᵀλ)/∂q δq − δτ) = 0` with λ those of the loops.
-"""
+"""What is weighed and limited at nodes of a mechanism with loops, and its derivatives by (u, u̇, ü, u⃛)."""
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...derivatives.inverse import inverse_dynamics_derivatives
 from ...errors import RbdError
 from ..places.plane_limit import Planes
+from ..optimal.springs import Springs
 from .closed_chain import FAR, ClosedChain, Index, Lifted, Shared
+from .slopes import Slopes, rate_slopes, slopes
 
 Array = NDArray[np.float64]
+STEP = 1e-6       # rad, m, and per second
+MOVED = 0.05      # rad, m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
 ARRIVED = 1e-5    # rad, m: of the goal's posture
 
 
 class ClosedRows:
-    """Rows per node, block by block: "effort" and "power" of motors, "position", "velocity", "acceleration" of others;
-    then clearances.
+    """Rows per node, block by block: "effort", "power", "effort_rate", "motor_velocity" of motors, "position",
+    "velocity", "acceleration" of others; then clearances.
 
-    blocks: pairs of a name and velocity coordinates.
+    blocks: pairs of a name and velocity coordinates. without: those of which values may be 0, for nobody needs them.
     """
 
-    def __init__(self, chain: ClosedChain, blocks: tuple[tuple[str, Index], ...], planes: Planes | None = None) -> None:
-        self.chain, self.blocks, self.planes = chain, blocks, planes
+    def __init__(self, chain: ClosedChain, blocks: tuple[tuple[str, Index], ...], planes: Planes | None = None,
+                 springs: Springs | None = None, without: Collection[str] = ()) -> None:
+        self.chain, self.blocks, self.planes, self._without = chain, blocks, planes, without
+        self.springs = None if springs is None else springs.of(chain.actuated)
         self.count = sum(len(index) for _, index in blocks) + (0 if planes is None else len(planes))
-        self._needs_effort = any(name in ("effort", "power") for name, _ in blocks)
+        names = [name for name, _ in blocks if name not in without]
+        self._needs_rate = "effort_rate" in names or "motor_velocity" in names
+        self._needs_effort = self._needs_rate or "effort" in names or "power" in names
         self._z = np.zeros((0, 0, 0))
         self._at: Lifted | None = None
         self._shared: Shared | None = None
+        self._slopes: Slopes | None = None
         self._seen: tuple[Array, Array] | None = None    # u and q of nodes that were closed
+        self._bent: tuple[Array, Array] | None = None    # states where curvature was looked at, and it
         self._begin = chain.start
 
     def go_on(self) -> None:
@@ -39,10 +46,11 @@ class ClosedRows:
         if self._seen is not None:
             self._begin, self._seen = self._seen[1][-1], None
 
-    def ended_at(self, postures: Array | None) -> bool:
-        """Whether the motion, after `go_on`, has ended at the second of these, or they are not known."""
-        return postures is None or bool(
-            np.abs(self.chain.model.difference(postures[1], self._begin)).max() <= ARRIVED)
+    def ended_at(self, posture: Array | None) -> bool:
+        """Whether the motion, after `go_on`, has ended at this posture, or it is not known."""
+        return posture is None or bool(
+            np.isfinite(posture).all()
+            and np.abs(self.chain.model.difference(posture, self._begin)).max() <= ARRIVED)
 
     def values(self, z: Array) -> Array:
         """(N, count) at states z (N, orders, n), along a motion; NaN where the loops cannot be closed."""
@@ -50,24 +58,43 @@ class ClosedRows:
         if at is None:
             return np.full((len(z), self.count), np.nan)
         self._shared = self.chain.efforts(at) if self._needs_effort else None
+        known = {"position": self.chain.coordinates(at.q), "velocity": at.v, "acceleration": at.a}
         parts = [np.zeros((len(z), 0))]
         for name, index in self.blocks:
-            if name in ("effort", "power"):
-                assert self._shared is not None
-                parts.append(self._shared.effort * (at.v[:, index] if name == "power" else 1.0))
-            else:
-                parts.append({"position": self.chain.coordinates(at.q), "velocity": at.v,
-                              "acceleration": at.a}[name][:, index])
+            if name in known or (name in self._without and not self._needs_rate):
+                parts.append(known[name][:, index] if name in known else np.zeros((len(z), len(index))))
+                continue
+            assert self._shared is not None
+            if name == "effort":
+                parts.append(self._shared.effort)
+            elif name == "power":
+                parts.append(self._shared.effort * at.v[:, index])
+            elif name == "effort_rate":
+                parts.append(self._rates(z, self._slopes_at(at).effort))
+            elif self.springs is not None:    # motor velocity, after effort rate
+                parts.append(at.v[:, index] + self.springs.compliance(self._shared.effort)[0] * parts[-1])
         if self.planes is not None:
             parts.append(self.planes.values(at.q))
         return np.concatenate(parts, axis=1)
+
+    def _slopes_at(self, at: Lifted) -> Slopes:
+        """Those at the latest states."""
+        if self._slopes is None:
+            if self._needs_effort and self._shared is None:
+                self._shared = self.chain.efforts(at)
+            self._slopes = slopes(self.chain, at, self._shared)
+        return self._slopes
+
+    def _rates(self, z: Array, J: Array) -> Array:
+        """τ̇ of the motors (N, actuated)."""
+        return np.asarray(np.matmul(J, z[:, 1:4].reshape(len(z), -1, 1))[:, :, 0])
 
     def lifted(self, z: Array) -> Lifted | None:
         """All coordinates at states z; None where the loops cannot be closed."""
         if self._at is not None and np.array_equal(z, self._z):
             return self._at
         chain, u = self.chain, z[:, 0]
-        self._at = self._shared = None
+        self._at = self._shared = self._slopes = None
         try:
             q = self._near(u)
             if q is None:
@@ -91,61 +118,78 @@ class ClosedRows:
 
     def derivatives(self, z: Array, _: Array) -> Array:
         """Derivatives (N, count, nz) at states z whose values are known."""
-        N, orders, n = z.shape
-        J = np.zeros((N, self.count, orders * n))
+        J = np.zeros((len(z), self.count, z.shape[1] * self.chain.size))
         if not self.count:
             return J
         at = self.lifted(z)
         if at is None:
             return np.full_like(J, np.nan)
-        chain = self.chain
-        shared = self._shared or chain.efforts(at)
-        lam = shared.multipliers
-        bias_q, bias_v, load_q, turn_q = chain.slopes(at, lam, at.v)
-        Q, V, A = (np.zeros((N, chain.model.nv, 3 * n)) for _ in range(3))
-        T, P = at.T, at.P
-        Q[:, :, :n] = V[:, :, n:2 * n] = A[:, :, 2 * n:] = T
-        d = chain.dependent
-        V[:, d, :n] = -P @ (turn_q @ T)
-        A[:, d, :n] = -P @ (bias_q @ T + bias_v @ V[:, :, :n])
-        A[:, d, n:2 * n] = -P @ (bias_v @ T)
-        by_name = {"position": Q, "velocity": V, "acceleration": A}
-        tau = self._efforts(at, shared, load_q, Q, V, A) if self._needs_effort else None
-        row = 0
-        for name, index in self.blocks:
-            if name in ("effort", "power"):
-                assert tau is not None
-                part = tau
-                if name == "power":
-                    part = at.v[:, index, None] * tau + shared.effort[:, :, None] * V[:, index]
-            else:
-                part = by_name[name][:, index]
-            J[:, row:row + len(index), :3 * n] = part
-            row += len(index)
-        if self.planes is not None:
-            J[:, row:, :n] = self.planes.jacobian(at.q) @ T
+        by = self._slopes_at(at)
+        self._filled(at, by, self._shared, J)
+        if self._needs_rate:
+            assert self._shared is not None
+            self._filled_rates(z, at, by, self._shared, J)
         return J
 
-    def _efforts(self, at: Lifted, shared: Shared, load_q: Array, Q: Array, V: Array, A: Array) -> Array:
-        """∂τ of the motors (N, actuated, 3 n)."""
-        chain = self.chain
-        by = inverse_dynamics_derivatives(chain.model, at.q, at.v, at.a, chain.wrenches)
-        slope = chain.friction.slope(at.v)
-        h = by.q @ Q + by.v @ V + slope[:, :, None] * V + by.a @ A - load_q @ Q
-        motors = chain.actuated
-        if len(motors) == chain.size:    # nothing to share
-            return np.asarray(np.linalg.solve(np.swapaxes(at.T[:, motors], 1, 2), np.swapaxes(at.T, 1, 2) @ h))
-        y = np.matmul(at.T, shared.means[:, :, None])[:, :, 0] if chain.minimize == "effort" else shared.means
-        turn = chain.slopes(at, shared.multipliers, y)[3] @ Q    # A δ(y) = −turn, of y = T µ; or δ(A) ν
-        if chain.minimize == "effort":
-            W = chain.weights[:, None]
-            Ta = at.T[:, motors]
-            changed = np.zeros_like(Q)
-            changed[:, chain.dependent] = -at.P @ turn
-            changed = changed[:, motors] / W
-            G = np.swapaxes(Ta, 1, 2) @ (Ta / W)
-            return np.asarray(changed + (Ta / W) @ np.linalg.solve(
-                G, np.swapaxes(at.T, 1, 2) @ h - np.swapaxes(Ta, 1, 2) @ changed))
-        Ap, Aa = at.A[:, :, chain.passive], at.A[:, :, motors]
-        lam = turn + Ap @ chain.pinv(Ap) @ (h[:, chain.passive] - np.swapaxes(Ap, 1, 2) @ turn)
-        return np.asarray(h[:, motors] - np.swapaxes(Aa, 1, 2) @ lam)
+    def _filled(self, at: Lifted, by: Slopes, shared: Shared | None, J: Array) -> None:
+        """All derivatives but those of rates to J (N, count, nz), zero before."""
+        n, row = self.chain.size, 0
+        by_name = {"position": by.q, "velocity": by.v, "acceleration": by.a}
+        for name, index in self.blocks:
+            end = row + len(index)
+            if name in by_name:
+                J[:, row:end, :3 * n] = by_name[name][:, index]
+            elif name == "effort":
+                J[:, row:end, :3 * n] = by.effort
+            elif name == "power":
+                assert shared is not None
+                J[:, row:end, :3 * n] = at.v[:, index, None] * by.effort + shared.effort[:, :, None] * by.v[:, index]
+            row = end
+        if self.planes is not None:
+            J[:, row:, :n] = self.planes.jacobian(at.q) @ at.T
+
+    def _filled_rates(self, z: Array, at: Lifted, by: Slopes, shared: Shared, J: Array) -> None:
+        n, row = self.chain.size, 0
+        changed = rate_slopes(self.chain, z, at, by.effort)
+        for name, index in self.blocks:
+            end = row + len(index)
+            if name == "effort_rate":
+                J[:, row:end] = changed
+            elif name == "motor_velocity" and self.springs is not None:
+                c, bend = self.springs.compliance(shared.effort)
+                J[:, row:end] = c[:, :, None] * changed
+                J[:, row:end, :3 * n] += by.v[:, index] + (bend * self._rates(z, by.effort))[:, :, None] * by.effort
+            row = end
+
+    def add_curvature(self, z: Array, c: Array, out: Array) -> None:
+        """Add to out (N, nz, nz) second derivatives of cᵀ values by states z, whose values are known, none of rates;
+        c (N, count). By forward differences of the first ones, as `EffortCurvature`, kept until nodes have moved.
+        """
+        n = self.chain.size
+        z = z.reshape(len(z), -1, n)
+        if self._bent is None or self._bent[0].shape != z[:, :2].shape or np.abs(
+                (z[:, :2] - self._bent[0]) * [[1.0], [0.1]]).max() > MOVED:
+            self._bent = z[:, :2].copy(), self._tensor(z)
+        weighed = np.einsum("sr,sdrx->sdx", c, self._bent[1])    # by u and u̇, of which ü takes no part
+        out[:, :2 * n, :2 * n] += 0.5 * (weighed[:, :, :2 * n] + weighed[:, :, :2 * n].swapaxes(1, 2))
+        out[:, :2 * n, 2 * n:3 * n] += weighed[:, :, 2 * n:]
+        out[:, 2 * n:3 * n, :2 * n] += weighed[:, :, 2 * n:].swapaxes(1, 2)
+
+    def _tensor(self, z: Array) -> Array:
+        """Changes (N, 2 n, count, 3 n) of the derivatives by (u, u̇, ü) along u and u̇; 0 where loops do not close."""
+        n, N, chain = self.chain.size, len(z), self.chain
+        at = self.lifted(z)
+        out = np.zeros((N, 2 * n, self.count, 3 * n))
+        if at is None:
+            return out
+        here = np.zeros((N, self.count, 3 * n))
+        self._filled(at, self._slopes_at(at), self._shared, here)
+        for i, e in enumerate(np.eye(2 * n).reshape(2 * n, 2, n) * STEP):
+            q = chain.closed(z[:, 0] + e[0], chain.moved(at.q, np.tile(e[0], (N, 1)))) if i < n else at.q
+            if not np.isfinite(q).all():
+                continue
+            moved, there = chain.lifted(q, z[:, 1] + e[1], z[:, 2]), np.zeros_like(here)
+            shared = chain.efforts(moved) if self._needs_effort else None
+            self._filled(moved, slopes(chain, moved, shared), shared, there)
+            out[:, i] = (there - here) / STEP
+        return out

@@ -35,8 +35,8 @@ EQUATION_PENALTY = 1e3    # of waypoints and poses, which hold; of efforts that 
 BENT = 0.1                # of the units of these: below it, curvature counts
 LEAST_RANK = 1e-12        # of their normal matrix
 DEARER = 3.0              # times their largest multiplier
-NEWTON_BARRIER = 1e-4     # curvature is looked at below this µ,
-PATIENCE = 8              # or after so many iterations without a fall of µ
+# curvature is looked at below this µ, or after so many iterations without a fall of µ; with loops it takes long
+CURVED = {"open": (1e-4, 8), "closed": (0.0, 8), "path": (np.inf, 0)}
 ARMIJO, HALVINGS = 1e-4, 25
 MOST = 400                # iterations
 MOST_DAMPING = 1e-2
@@ -205,10 +205,15 @@ class _Search:
         if len(problem.task.passive):
             bent = problem.curvature(at, y, self.nu) if self.equations < BENT else None
             return tangent_step(problem.step_matrix(at, D, self.nu, bent, y), gradient, self.A, equations, damping)
-        curvature = problem.curvature(at, y, self.nu) if self.mu < NEWTON_BARRIER or self.since > PATIENCE else None
+        below, patience = CURVED[problem.kind]
+        newton = self.mu < below or self.since > patience
+        curvature = problem.curvature(at, y, self.nu) if newton else None
         if curvature is not None:
             step = newton_step(problem.step_matrix(at, D, self.nu, curvature, y), gradient, self.A, equations, damping,
                                MOST_DAMPING)
+            if step is None and problem.convexified(curvature):
+                step = newton_step(problem.step_matrix(at, D, self.nu, curvature, y), gradient, self.A, equations,
+                                   damping, MOST_DAMPING)
             if step is not None:
                 return step
         return newton_step(problem.step_matrix(at, D, self.nu), gradient, self.A, equations,

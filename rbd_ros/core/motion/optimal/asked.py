@@ -1,30 +1,28 @@
 """From the arguments of `optimize_motion` to a checked task, of an open chain or of a mechanism with loops."""
 from __future__ import annotations
 
-import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...actuation.actuation import Actuation, RigidDrive, SeriesDrive
 from ...dynamics.friction import joint_friction
-from ...errors import RbdError, shown
-from ...model.robot_model import RobotModel
+from ...errors import RbdError
 from ...model.state import node_wrenches, not_a_model
 from ..closed.closed_chain import ClosedChain
-from ..closed.mechanism import closed_chain, closed_posture
+from ..closed.mechanism import closed_chain
 from ..places.body_goal import BodyGoal
 from ..places.plane_limit import Planes
-from ..splines import Basis, basis
-from ..trajectory import Reference
-from .checked import checked_duration, checked_objective, checked_waypoints, end_state
-from .limits import CheckedLimits, checked_limits
+from ..splines import basis
+from .checked import checked_duration, checked_objective, checked_waypoints
+from ..places.ends import CONSISTENT, closed_ends, open_ends
+from .limits import checked_limits
 from .passive import without_motors
+from .springs import links_and_springs
 from .task import ROUNDING, Task
 
 Array = NDArray[np.float64]
-CONSISTENT = 1e-6    # of given rates with the loops, relative
 
 
 def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limits: Any, waypoints: Any, wrenches: Any,
@@ -35,93 +33,38 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
     a goal that is a pose is sought until then (`time.perf_counter`).
     """
     check_model(model, constraints)
-    compliance = None
+    springs = None
     if actuation is not None:
-        model, compliance = _springs(model, actuation)
+        model, springs = links_and_springs(model, actuation)
     B = basis(degree, control_points)
     node_wrenches(model, wrenches, None)
     fixed, bounds = checked_duration(duration)
     weights, kept = checked_objective(model, objective), checked_limits(model, limits)
-    if compliance is None and np.isfinite(kept.motor_velocity).any():
+    if springs is None and np.isfinite(kept.motor_velocity).any():
         raise RbdError("limits: motor_velocity is that of motors behind springs: give their actuation")
+    if springs is not None:
+        kept = replace(kept, effort=np.minimum(kept.effort, springs.reach))
     friction, apart = joint_friction(model, smoothing), Planes(model, planes)
-    for name, end in (("start", start), ("goal", goal)):
-        if constraints is not None and isinstance(end, BodyGoal):
-            raise RbdError(f"{name}: a BodyGoal is not known how to reach with loops; give a posture with closed loops")
     if constraints is None:
         poses = tuple(end if isinstance(end, BodyGoal) else None for end in (start, goal))
         times, via = checked_waypoints(model, waypoints)
-        first, last = _open_ends(model, start, goal, B.end_derivatives, via, kept, until)
+        first, last = open_ends(model, start, goal, B.end_derivatives, via, kept, until)
         task = Task(model, B, first, last, fixed, bounds, weights, kept, times, via, wrenches, friction,
-                    planes=apart if len(apart) else None, compliance=compliance, poses=(poses[0], poses[1]))
+                    planes=apart if len(apart) else None, springs=springs, poses=(poses[0], poses[1]))
         if actuated is not None:
             task = without_motors(task, actuated, passive_tolerance)
     else:
-        begin = start.q if isinstance(start, Reference) else start
-        chain = closed_chain(model, constraints, actuated, minimize, weights.get("effort", np.ones(model.nv)), friction,
-                             wrenches, begin)
+        def mechanism(posture: Any) -> ClosedChain:
+            return closed_chain(model, constraints, actuated, minimize, weights.get("effort", np.ones(model.nv)),
+                                friction, wrenches, posture)
+
         times, points = checked_waypoints(model, waypoints, model.nq)
-        passed = [closed_posture(model, constraints, q, f"waypoints[{i}]") for i, q in enumerate(points)]
-        ends = [_closed_end(chain, B, value, name) for name, value in (("start", start), ("goal", goal))]
-        postures = np.array([ends[0][0], ends[1][0], *passed])
-        own = postures[:, chain.places[chain.independent]]
-        task = Task(model, B, ends[0][1], ends[1][1], fixed, bounds, weights, kept, times, own[2:], wrenches, friction,
-                    chain, postures, apart if len(apart) else None)
-    if task.uses_rate and task.chain is not None:
-        raise RbdError("effort_rate: its derivatives are not known for mechanisms with loops")
+        ends = closed_ends(model, constraints, mechanism, B, start, goal, points, kept, until)
+        own = ends.postures[:, ends.chain.places[ends.chain.independent]]
+        task = Task(model, B, ends.start, ends.goal, fixed, bounds, weights, kept, times, own[2:], wrenches, friction,
+                    ends.chain, ends.postures, apart if len(apart) else None, springs, poses=ends.poses)
     check_ends(task)
     return task
-
-
-def _springs(model: RobotModel, actuation: Any) -> tuple[RobotModel, Array]:
-    """The links with the rotors that are rigidly connected to them, and the springs' compliance (nv,)."""
-    if not isinstance(actuation, Actuation) or actuation.joint_names != model.joint_names:
-        raise RbdError(f"actuation: expected an Actuation of model '{model.name}', got {shown(actuation)}")
-    compliance = np.zeros(actuation.nv)
-    for j, (name, drive) in enumerate(actuation.drives.items()):
-        if isinstance(drive, RigidDrive):
-            continue
-        if not isinstance(drive, SeriesDrive) or drive.damping or np.any(drive.spring.coefficients[1:]):
-            raise RbdError(f"actuation: the spring of joint '{name}' is not linear and without damping, and "
-                           "optimize_motion knows no other")
-        compliance[j] = 1.0 / float(drive.spring.coefficients[0])
-    return actuation.model, compliance
-
-
-def _open_ends(model: RobotModel, start: Any, goal: Any, derivatives: int, via: Array, limits: CheckedLimits,
-               until: float) -> tuple[Array, Array]:
-    """Rows q, v, a, … (derivatives, nv) of start and goal; of a pose, those of a posture there, near what is next."""
-    low, high = limits.position_lower, limits.position_upper
-    if not isinstance(goal, BodyGoal):
-        last = end_state(model, goal, "goal", derivatives)
-    if isinstance(start, BodyGoal):
-        now = time.perf_counter()
-        near = np.clip(model.neutral(), low, high) if isinstance(goal, BodyGoal) else last[0]
-        then = now + 0.5 * (until - now) if isinstance(goal, BodyGoal) else until
-        start = start.posture(model, via[0] if len(via) else near, low, high, then, "start")
-    first = end_state(model, start, "start", derivatives)
-    if isinstance(goal, BodyGoal):
-        goal = goal.posture(model, via[-1] if len(via) else first[0], low, high, until)
-        last = end_state(model, goal, "goal", derivatives)
-    return first, last
-
-
-def _closed_end(chain: ClosedChain, B: Basis, value: Any, name: str) -> tuple[Array, Array]:
-    """Posture (nq,), and rows u, u̇, ü, … (derivatives, n) of an end."""
-    model: RobotModel = chain.model
-    given = value if isinstance(value, Reference) else Reference(value, np.zeros(model.nv), np.zeros(model.nv))
-    q = closed_posture(model, chain.constraints, given.q, name)
-    rows = end_state(model, given._replace(q=np.zeros(model.nv)), name, B.end_derivatives)
-    own = rows[:, chain.independent]
-    own[0] = q[chain.places[chain.independent]]
-    at = chain.lifted(q[None], own[1:2], own[2:3])
-    for what, wanted, has in (("velocity", rows[1], at.v[0]), ("acceleration", rows[2], at.a[0])):
-        # a posture at rest keeps the loops as it is; a reference says so itself
-        if isinstance(value, Reference) and np.abs(wanted - has).max() > CONSISTENT * max(1.0, np.abs(has).max()):
-            j = int(np.argmax(np.abs(wanted - has)))
-            raise RbdError(f"{name}: the {what} of joint '{model.velocity_names[j]}' is {wanted[j]:.6g}, with which "
-                           f"the loops do not stay closed: {has[j]:.6g}")
-    return q, own
 
 
 def check_way(task: Task, u: Array) -> None:

@@ -12,9 +12,11 @@ from .task import Task
 
 Array = NDArray[np.float64]
 RATE = 1000.0        # Hz
+SHARPER = 5.0        # times that, where springs are not linear: motors' speeds have peaks where efforts change sign
 EACH = 20            # samples per interval of the spline at least
 MOST = 50_000        # samples, in motions of more than 50 s
-MOST_IN_LOOPS = 20_000    # likewise, of more than 20 s
+MOST_IN_LOOPS = 20_000    # likewise, of more than 20 s;
+MOST_RATES_IN_LOOPS = 5_000    # of effort rates
 AT_ONCE = 20_000     # of them
 PASSIVE = "passive_effort"    # of joints without motors, of what is tolerated
 
@@ -41,7 +43,10 @@ class Certificate(NamedTuple):
 
 def samples(task: Task, duration: float, rate: float = RATE) -> int:
     """How many of a motion of this duration (s) are looked at."""
-    most = MOST if task.chain is None else MOST_IN_LOOPS
+    rates = np.isfinite(task.limits.effort_rate).any() or np.isfinite(task.limits.motor_velocity).any()
+    most = MOST if task.chain is None else MOST_RATES_IN_LOOPS if rates else MOST_IN_LOOPS
+    if task.springs is not None and task.springs.bent:
+        rate *= SHARPER
     return max(int(np.ceil(min(duration * rate, most))), EACH * task.basis.intervals) + 1
 
 
@@ -49,23 +54,26 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
     """Sample the motion and compare with the limits; peaks beyond `near` of them are listed."""
     count = samples(task, motion.duration, rate)
     s = np.linspace(0.0, 1.0, count)
-    rows = rows_of(task)
+    rows = rows_of(task, [column.name for column in task.columns
+                          if not (np.isfinite(column.lower) | np.isfinite(column.upper)).any()])
     usage: dict[str, Usage] = {}
     peaks: list[Array] = []
     ratios: list[list[Array]] = [[] for _ in task.columns]
-    ends = np.cumsum([len(column.labels) for column in task.columns])[:-1]
+    ends = np.cumsum([len(column.labels) for column in task.columns]).tolist()
     for part in np.split(s, range(AT_ONCE, count, AT_ONCE)):
-        z = motion.derivatives(part * motion.duration, task.orders - 1).transpose(1, 0, 2)
+        z = motion.states(part, task.orders)
         values = rows.values(z)
         if isinstance(rows, ClosedRows):
             rows.go_on()
-        for found, column, x in zip(ratios, task.columns, np.split(
-                np.concatenate([values, z.reshape(len(z), -1)], axis=1), ends, axis=1), strict=True):
-            found.append(ratio_to_limits(x, column.lower, column.upper))
+        z = z.reshape(len(z), -1)
+        for found, column, end in zip(ratios, task.columns, ends, strict=True):
+            if (np.isfinite(column.lower) | np.isfinite(column.upper)).any():
+                x, last = (values, end) if end <= rows.count else (z, end - rows.count)
+                found.append(ratio_to_limits(x[:, last - len(column.labels):last], column.lower, column.upper))
     for column, found in zip(task.columns, ratios, strict=True):
-        if not (np.isfinite(column.lower) | np.isfinite(column.upper)).any():
+        if not found:
             continue
-        ratio = np.concatenate(found)
+        ratio = found[0] if len(found) == 1 else np.concatenate(found)
         ratio[np.isnan(ratio)] = np.inf    # where loops cannot be closed
         driven = np.full(len(column.labels), True)
         if column.name == "effort" and len(task.passive):
@@ -77,7 +85,7 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
         if column.name not in usage or worst.ratio > usage[column.name].ratio:
             usage[column.name] = worst
         peaks.append(_peaks(s, ratio[:, driven], near))
-    if isinstance(rows, ClosedRows) and not rows.ended_at(task.postures):
+    if isinstance(rows, ClosedRows) and not rows.ended_at(task.arrival(motion.control[-1])):
         usage["position"] = Usage(np.inf, task.model.velocity_names[-1], motion.duration)
     return Certificate(usage, np.unique(np.concatenate([np.zeros(0), *peaks])))
 

@@ -17,6 +17,7 @@ from ...model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
 STEP = 1e-6
+PER_STEP = 1.0 / STEP
 LARGEST = 20_000_000    # numbers that are kept at most: those of larger robots are made anew, part by part
 
 
@@ -32,9 +33,9 @@ def difference_tensor(by_q, by_v, by_a, out):
         for i in range(n):
             for c in range(n):
                 for j in range(n):
-                    out[s, i, 0, c, j] = (by_q[here + 1 + c, i, j] - by_q[here, i, j]) / STEP
-                    out[s, i, 1, c, j] = (by_v[here + 1 + c, i, j] - by_v[here, i, j]) / STEP
-                    out[s, i, 2, c, j] = (by_a[here + 1 + c, i, j] - by_a[here, i, j]) / STEP
+                    out[s, i, 0, c, j] = (by_q[here + 1 + c, i, j] - by_q[here, i, j]) * PER_STEP
+                    out[s, i, 1, c, j] = (by_v[here + 1 + c, i, j] - by_v[here, i, j]) * PER_STEP
+                    out[s, i, 2, c, j] = (by_a[here + 1 + c, i, j] - by_a[here, i, j]) * PER_STEP
 
 
 @entry("void(float64[:, :, :, :, ::1], float64[:, ::1], float64[:, :, ::1])", nogil=True)

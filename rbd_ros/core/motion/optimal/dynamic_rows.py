@@ -4,6 +4,8 @@ Friction is added to the efforts: `damping v + friction tanh(v / smoothing)`.
 """
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,9 +24,13 @@ NEARLY = 0.01  # likewise, where joints have no motor: multipliers of their effo
 MOVED = 0.4    # rad or m: curvature is looked at anew when nodes are farther from where it was (tenth: of speeds)
 
 
-def rows_of(task: Task) -> DynamicRows | ClosedRows:
-    """The rows of a task."""
-    return DynamicRows(task) if task.chain is None else ClosedRows(task.chain, task.dense, task.planes)
+def rows_of(task: Task, without: Collection[str] = ()) -> DynamicRows | ClosedRows:
+    """The rows of a task. without: those with loops of which values may be 0."""
+    own: DynamicRows | None = task.rows()    # of the same use
+    if own is not None:
+        return own
+    return DynamicRows(task) if task.chain is None else ClosedRows(
+        task.chain, task.dense, task.planes, task.springs, without)
 
 
 class DynamicRows:
@@ -33,7 +39,7 @@ class DynamicRows:
     """
 
     def __init__(self, task: Task) -> None:
-        self.task, self.model = task, task.model
+        self.task, self.model, self._fast = task, task.model, task.fast or task.model
         self.nv = task.model.nv
         self.effort, self.power, self.rate = task.uses_effort, task.uses_power, task.uses_rate
         self.motor = task.uses_motor
@@ -42,6 +48,7 @@ class DynamicRows:
         self.count = self._efforts_count + (0 if self.planes is None else len(self.planes))
         self._curvature: EffortCurvature | None = None
         self._seen: tuple[Array, Array] | None = None
+        self.concave: Array | None = None    # of the latest curvature (N, nv), by speeds: what friction has of it
 
     def values(self, z: Array) -> Array:
         """(N, count) at states z (N, orders, nv)."""
@@ -58,7 +65,7 @@ class DynamicRows:
                                                        external_wrenches=self.task.wrenches)
             tau, rate = series[:, 0], series[:, 1] + self.task.friction.slope(v) * a
         else:
-            tau = inverse_dynamics(self.model, q, v, a, self.task.wrenches)
+            tau = inverse_dynamics(self._fast, q, v, a, self.task.wrenches)
         return (tau + self.task.friction.effort(v) if self.task.has_friction else tau), rate
 
     def _stacked(self, z: Array, tau: Array, rate: Array | None) -> Array:
@@ -67,8 +74,8 @@ class DynamicRows:
             parts.append(tau * z[:, 1])
         if rate is not None:
             parts.append(rate)
-            if self.task.compliance is not None and self.motor:
-                parts.append(z[:, 1] + rate * self.task.compliance)
+            if self.task.springs is not None and self.motor:
+                parts.append(z[:, 1] + rate * self.task.springs.compliance(tau)[0])
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def derivatives(self, z: Array, tau: Array) -> Array:
@@ -80,7 +87,7 @@ class DynamicRows:
         if not self._efforts_count:
             return J
         q, v, a = (np.ascontiguousarray(z[:, d]) for d in range(3))
-        by = inverse_dynamics_derivatives(self.model, q, v, a, self.task.wrenches)
+        by = inverse_dynamics_derivatives(self._fast, q, v, a, self.task.wrenches)
         eye = np.eye(nv)
         slope = self.task.friction.slope(v) if self.task.has_friction else np.zeros_like(v)
         tau_J = J[:, :nv]    # efforts come first wherever there are rows
@@ -97,8 +104,10 @@ class DynamicRows:
         if self.rate:
             self._rate(z, by, slope, J[:, at:at + nv])
         if self.motor:
-            assert self.task.compliance is not None
-            J[:, at + nv:at + 2 * nv] = self.task.compliance[:, None] * J[:, at:at + nv]
+            assert self.task.springs is not None
+            c, bend = self.task.springs.compliance(tau)
+            rate = np.matmul(tau_J[:, :, :3 * nv], z[:, 1:4].reshape(count, 3 * nv, 1))[:, :, 0]
+            J[:, at + nv:at + 2 * nv] = c[:, :, None] * J[:, at:at + nv] + (bend * rate)[:, :, None] * tau_J
             J[:, at + nv:at + 2 * nv, nv:2 * nv] += eye
         return J
 
@@ -120,12 +129,14 @@ class DynamicRows:
         if self._curvature is None or self._seen is None or max(
                 np.abs(q - self._seen[0]).max(), 0.1 * np.abs(v - self._seen[1]).max()) > (
                     NEARLY if len(self.task.passive) else MOVED):
-            self._curvature = EffortCurvature(self.model, q, v, a, self.task.wrenches)
+            self._curvature = EffortCurvature(self._fast, q, v, a, self.task.wrenches)
             self._seen = q, v
         self._curvature.add(lam, out)
         if self.task.has_friction:
             index = np.arange(n, 2 * n)
-            out[:, index, index] += lam * self.task.friction.curvature(v)
+            bent = lam * self.task.friction.curvature(v)
+            out[:, index, index] += bent
+            self.concave = np.minimum(bent, 0.0)
 
     def _rate(self, z: Array, by: tuple[Array, Array, Array], slope: Array, out: Array) -> None:
         """∂τ̇ by q, v, a, jerk: time derivatives of ∂τ, and ∂τ by the state before."""

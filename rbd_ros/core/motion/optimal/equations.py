@@ -111,13 +111,17 @@ class Equations:
                         band[d * nv, (at + c) * nv:(at + c + 1) * nv] += unit * way[c] * way[c + d]
 
     def bend(self, band: Array, at: Linear, nu: Array, convex: bool) -> None:
-        """Add the curvature of the poses, with multipliers nu, or its convex part."""
+        """Add the curvature of the poses, with multipliers nu, or its convex part; and JᵀJ of their slopes, as stiff as
+        `stiffen` does.
+        """
+        unit = STIFF * float(np.median(band[0]))
         for pose, rows, unknowns, end in self._poses:
-            if not nu[rows].any():
-                continue
-            C = pose.curvature(self.task.model, at.ends[end], nu[rows])
+            J = pose.jacobian(self.task.model, at.ends[end])
+            C = pose.curvature(self.task.model, at.ends[end], nu[rows]) if nu[rows].any() else np.zeros((self.nv,) * 2)
             if convex:
                 size, way = np.linalg.eigh(C)
                 C = (way * np.maximum(size, 0.0)) @ way.T
+            stiff = J.T @ J
+            C = C + max(unit, STIFF * float(np.abs(C).max())) / max(float(stiff.max()), 1e-300) * stiff
             for d in range(self.nv):
                 band[d, unknowns.start:unknowns.stop - d] += np.diagonal(C, -d)

@@ -28,11 +28,16 @@ class Nodes:
     @classmethod
     def of(cls, basis: Basis, count: int, orders: int, more: Array | None = None) -> Nodes:
         """At least `count` nodes, the same number per interval; `more` (M,) without weight."""
+        return _even_nodes(basis, count, orders) if more is None or not len(more) else cls._made(
+            basis, count, orders, more)
+
+    @classmethod
+    def _made(cls, basis: Basis, count: int, orders: int, more: Array) -> Nodes:
         each = max(2, -(-count // basis.intervals))
         total = each * basis.intervals
         s = (np.arange(total) + 0.5) / total
         weight = np.tile(_even_weights(each) / basis.intervals, basis.intervals)
-        s = np.concatenate([s, np.zeros(0) if more is None else more])
+        s = np.concatenate([s, more])
         weight = np.concatenate([weight, np.zeros(len(s) - total)])
         order = np.argsort(s, kind="stable")
         s, weight = s[order], weight[order]
@@ -46,6 +51,12 @@ class Nodes:
         s = ((np.arange(basis.intervals)[:, None] + 0.5 * (x + 1.0)) / basis.intervals).reshape(-1)
         interval, values = basis.values(s, orders - 1)
         return cls(s, np.tile(0.5 * w / basis.intervals, basis.intervals), interval, np.ascontiguousarray(values))
+
+
+@lru_cache(maxsize=32)
+def _even_nodes(basis: Basis, count: int, orders: int) -> Nodes:
+    """They are the same for every motion; nobody writes to them."""
+    return Nodes._made(basis, count, orders, np.zeros(0))
 
 
 def folded(basis: Basis, interval: NDArray[np.int64], values: Array, last: bool) -> Array:

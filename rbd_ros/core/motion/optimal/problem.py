@@ -16,7 +16,7 @@ from .nodes import Nodes, folded
 from .node_sums import (
     column_slopes, column_weights, limit_rows, row_changes, scaled_columns, state_slopes, states_of,
 )
-from .normal_equations import by_control_points, normal_matrix
+from ..interior_point.normal_equations import by_control_points, normal_matrix
 from .task import Task
 
 Array = NDArray[np.float64]
@@ -31,11 +31,12 @@ class Problem:
         self.nv, self.orders = task.size, task.orders
         self.nz = self.nv * self.orders
         self.dynamics = rows_of(task)
+        self.kind = "closed" if task.chain is not None else "open" if task.rows() is None else "path"
         self.dense = self.dynamics.count
         self.held = task.basis.end_derivatives
         # an end that is a pose: one of the points that rest there is free, and stands for all of them
-        self.first = self.held - (task.poses[0] is not None)
-        self.end = task.basis.count - self.held + (task.poses[1] is not None)
+        self.first = 1 if task.loose[0] else self.held - (task.poses[0] is not None)
+        self.end = task.basis.count - (1 if task.loose[1] else self.held - (task.poses[1] is not None))
         self.free = (self.end - self.first) * self.nv
         self.free_duration = task.free_duration
         self.size = self.free + self.free_duration
@@ -60,8 +61,8 @@ class Problem:
         first, last = self._fixed_ends or self.task.ends(self.duration(x))
         free = x[:self.free].reshape(-1, self.nv)
         rest = np.ones((self.held - 1, 1))
-        return np.concatenate([rest * free[0] if self.task.poses[0] else first, free,
-                               rest * free[-1] if self.task.poses[1] else last])
+        return np.concatenate([rest * free[0] if self.task.poses[0] else first[:self.first], free,
+                               rest * free[-1] if self.task.poses[1] else last[self.end - self.task.basis.count:]])
 
     def duration(self, x: Array) -> float:
         return float(x[-1]) if self.free_duration else self.task.duration
@@ -133,7 +134,7 @@ class Problem:
         if self.free_duration:
             moved = np.zeros((self.task.basis.count, self.nv))
             first, last = self.task.ends_by_duration(T)
-            moved[:self.held], moved[len(moved) - self.held:] = first, last
+            moved[:self.first], moved[self.end:] = first[:self.first], last[self.end - len(moved):]
             u = self._summed(moved, beta) - np.repeat(np.arange(self.orders), self.nv) * z / T
         return Linear(J, h, z, u, beta, T, control[[0, -1]])
 
@@ -169,17 +170,25 @@ class Problem:
         """What ω h² is weighed with at the nodes, twice (N,)."""
         return (2.0 * at.T / self.unit) * self.nodes.weight
 
-    def curvature(self, at: Linear, y: Array, nu: Array | None = None) -> Array | None:
-        """Second derivatives of the columns by the states, weighed as in cost + yᵀ rows + nuᵀ equations: (N, nz, nz);
-        None where they are not known.
-        """
-        if isinstance(self.dynamics, ClosedRows):
-            return None
+    def curvature(self, at: Linear, y: Array, nu: Array | None = None) -> Array:
+        """Second derivatives (N, nz, nz) of the columns by the states, weighed as in cost + yᵀ rows + nuᵀ equations."""
         out = np.zeros((len(at.z), self.nz, self.nz))
         if self.dense:
             c = self._coefficients(at, y, nu)[0][:, :self.dense] / self.task.scale[:self.dense]
-            self.dynamics.add_curvature(at.z, at.J * self.task.scale[:self.dense, None], c, out)
+            if isinstance(self.dynamics, ClosedRows):
+                self.dynamics.add_curvature(at.z, c, out)
+            else:
+                self.dynamics.add_curvature(at.z, at.J * self.task.scale[:self.dense, None], c, out)
         return out
+
+    def convexified(self, curvature: Array) -> bool:
+        """Take from the latest curvature what friction makes concave; False where that is nothing."""
+        concave = getattr(self.dynamics, "concave", None)
+        if concave is None or not concave.any():
+            return False
+        index = np.arange(self.nv, 2 * self.nv)
+        curvature[:, index, index] -= concave
+        return True
 
     def step_matrix(self, at: Linear, D: Array, nu: Array | None = None, curvature: Array | None = None,
                     y: Array | None = None) -> Step:

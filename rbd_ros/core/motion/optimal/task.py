@@ -13,11 +13,13 @@ from ...dynamics.friction import Friction
 from ...dynamics.inverse import inverse_dynamics
 from ...model.robot_model import RobotModel
 from ..closed.closed_chain import ClosedChain
+from ..closed.closed_goal import ClosedGoal
 from ..places.body_goal import BodyGoal
 from ..places.plane_limit import Planes
 from ..splines import Basis
 from .limits import CheckedLimits
 from .nodes import Nodes
+from .springs import Springs
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -59,12 +61,18 @@ class Task:
     chain: ClosedChain | None = None
     postures: Array | None = None    # of a closed chain: q (2 + W, nq) of ends and waypoints
     planes: Planes | None = None
-    compliance: Array | None = None  # of springs between motors and joints (nv,), rad/(N m), 0 where rigid
+    springs: Springs | None = None   # between motors and joints
     passive: Index = field(default_factory=lambda: np.zeros(0, dtype=np.int64))    # coordinates without motors, in an
     # open chain; their limit of effort is what is tolerated between the points where it is 0
     tolerated: float = 0.0           # of a unit of their efforts: that limit
     # where the motion starts and ends, at rest; `start` or `goal` is a first guess then
-    poses: tuple[BodyGoal | None, BodyGoal | None] = (None, None)
+    poses: tuple[BodyGoal | ClosedGoal | None, BodyGoal | ClosedGoal | None] = (None, None)
+    loose: tuple[bool, bool] = (False, False)    # ends of which only the position is given
+    fast: RobotModel | None = None   # the model with code of its own for batches
+
+    def rows(self) -> Any:
+        """What is weighed and limited, where it is neither of an open nor of a closed chain."""
+        return None
 
     @property
     def size(self) -> int:
@@ -189,14 +197,24 @@ class Task:
             q = found["position"] = np.concatenate([known[0], self.via])
         else:
             assert self.postures is not None
-            q = self.postures
-            at = self.chain.lifted(q[:2], known[1], known[2])
-            tau = np.zeros((2, self.model.nv))
-            tau[:, self.chain.actuated] = self.chain.efforts(at).effort
-            found = {"position": self.chain.coordinates(q), "velocity": at.v, "acceleration": at.a, "effort": tau}
+            at_rest = [i for i, pose in enumerate(self.poses) if pose is not None]
+            q = np.delete(self.postures, at_rest, axis=0)
+            tau = np.zeros((len(known[0]), self.model.nv))
+            found = {"position": self.chain.coordinates(q), "velocity": tau, "acceleration": tau, "effort": tau}
+            if len(tau):
+                at = self.chain.lifted(q[:len(tau)], known[1], known[2])
+                tau[:, self.chain.actuated] = self.chain.efforts(at).effort
+                found.update(velocity=at.v, acceleration=at.a)
         if self.planes is not None:
             found["clearance"] = self.planes.values(q)
         return found
+
+    def arrival(self, u: Array) -> Array | None:
+        """Where a mechanism with loops should have come to with its last control point u (n,), (nq,)."""
+        pose = self.poses[1]
+        if isinstance(pose, ClosedGoal):
+            return pose.closed(u)
+        return None if self.postures is None else self.postures[1]
 
     def bounds(self, s: Array) -> tuple[Array, Array]:
         """Lower and upper bounds of the scaled columns (N, columns): limits less a margin, or what the ends need."""

@@ -34,13 +34,19 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
             W[:] = curvature[k]
         else:
             W[:] = 0.0
-        for r in range(rows):
-            factor = weight[k, r]
-            if factor != 0.0:
+        for r in range(0, rows - 1, 2):    # two at a time: half the loads and stores of W
+            first_factor, second_factor = weight[k, r], weight[k, r + 1]
+            if first_factor != 0.0 or second_factor != 0.0:
                 for x in range(nz):
-                    f = factor * J[k, r, x]
+                    f = first_factor * J[k, r, x]
+                    g = second_factor * J[k, r + 1, x]
                     for y in range(nz):
-                        W[x, y] += f * J[k, r, y]
+                        W[x, y] += f * J[k, r, y] + g * J[k, r + 1, y]
+        if rows % 2 and weight[k, rows - 1] != 0.0:
+            for x in range(nz):
+                f = weight[k, rows - 1] * J[k, rows - 1, x]
+                for y in range(nz):
+                    W[x, y] += f * J[k, rows - 1, y]
         for x in range(nz):
             W[x, x] += diagonal[k, x]
         for d in range(orders):
@@ -48,16 +54,21 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
                 for e in range(orders):
                     for j in range(nv):
                         P[d, e, i * nv + j] = W[d * nv + i, e * nv + j]
-        T[:] = 0.0
-        for d in range(orders):
+        for d in range(orders):    # of which there are at least three, summed in one pass
             for c in range(points):
-                for e in range(orders):
+                x0, x1, x2 = beta[k, 0, c], beta[k, 1, c], beta[k, 2, c]
+                for i in range(square):
+                    T[d, c, i] = x0 * P[d, 0, i] + x1 * P[d, 1, i] + x2 * P[d, 2, i]
+                for e in range(3, orders):
                     b = beta[k, e, c]
                     for i in range(square):
                         T[d, c, i] += b * P[d, e, i]
         for a in range(points):
+            x0, x1, x2 = beta[k, 0, a], beta[k, 1, a], beta[k, 2, a]
             for c in range(a + 1):
-                for d in range(orders):
+                for i in range(square):
+                    block[a, c, i] += x0 * T[0, c, i] + x1 * T[1, c, i] + x2 * T[2, c, i]
+                for d in range(3, orders):
                     b = beta[k, d, a]
                     for i in range(square):
                         block[a, c, i] += b * T[d, c, i]

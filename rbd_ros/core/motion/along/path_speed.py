@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry, sweep
+from ...compile import entry, sweep
 
 SCANS, HALVINGS = 200, 40
 CANDIDATES = 32

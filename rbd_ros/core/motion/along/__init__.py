@@ -1,0 +1,1 @@
+"""Timing of a given path: the fastest way along it."""

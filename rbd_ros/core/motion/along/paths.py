@@ -1,0 +1,50 @@
+"""Paths for `time_optimal`: positions by s in [0, 1], through points or of a motion."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import RbdError, shown
+from ...model.robot_model import RobotModel
+from .path_task import Path
+from ..optimization import OptimalMotion
+from ..splines import SplineMotion
+
+Array = NDArray[np.float64]
+
+
+def path_of(model: RobotModel, path: Any) -> Path:
+    """Positions (N, nv), and derivatives by s in [0, 1] up to an order: (order + 1, N, nv)."""
+    if isinstance(path, OptimalMotion):
+        path = path.spline
+    if isinstance(path, SplineMotion):
+        spline, T = path, path.duration
+        if spline.control.shape[1] != model.nv:
+            raise RbdError(f"path: a motion of {spline.control.shape[1]} joints, expected {model.nv}")
+
+        def of_motion(s: Array, order: int = 2) -> Array:
+            return np.asarray(spline.derivatives(s * T, order) * (T ** np.arange(order + 1))[:, None, None])
+
+        return of_motion
+    try:
+        points = np.array(path, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        points = np.zeros(0)
+    if points.ndim != 2 or points.shape[1] != model.nv or len(points) < 2 or not np.isfinite(points).all():
+        raise RbdError(f"path: expected finite positions (N, {model.nv}) with N of at least 2, or a motion, "
+                       f"got {shown(path)}")
+    lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    if not lengths.min() > 1e-9 * lengths.max():
+        raise RbdError("path: two positions in a row are the same")
+    at = np.concatenate([[0.0], np.cumsum(lengths)]) / lengths.sum()
+    at[-1] = 1.0
+    from scipy.interpolate import make_interp_spline    # here: nodes that plan nothing need 20 MB less
+
+    curve = make_interp_spline(at, points, k=min(5, len(points) - 1))    # of an even degree where it is one polynomial
+
+    def of_points(s: Array, order: int = 2) -> Array:
+        return np.array([curve(s, nu=k) for k in range(order + 1)])
+
+    return of_points

@@ -1,0 +1,109 @@
+"""The fastest way s(t) along a path whose accelerations must not jump: limits of jerk, effort rate, motors' velocities.
+
+s is a quintic spline of time, with s = 0 at the start and 1 at the end: the problem of `optimize_motion` with one
+coordinate, whose rows are those of the joints (`PathTask`), and with the duration as cost.
+"""
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dynamics.friction import Friction
+from ...errors import RbdError
+from ...model.robot_model import RobotModel
+from ..optimal.certificate import Certificate, certify, samples
+from ..optimal.limits import CheckedLimits
+from .path_task import Path, PathTask, at_rest
+from ..optimal.springs import Springs
+from ..optimal.refinement import refined
+from ..optimization import LEFT, TOLERANCE
+from ..optimal.task import ROUNDING
+from ..splines import MOST_POINTS, SplineMotion, basis
+
+Array = NDArray[np.float64]
+EACH = 3             # nodes per interval of the spline
+FINER = 1.5          # times the control points, where limits are broken between nodes
+SLOWER = 1.25        # times the duration, until no limit is broken
+SLOWEST = 60         # such steps
+SHORTEST = 0.5       # of the duration without these limits
+LONGEST = 1e4        # s
+
+
+class SmoothTiming(NamedTuple):
+    """s(t), its certificate, and whether and how the search ended well."""
+
+    way: SplineMotion
+    certificate: Certificate
+    converged: bool
+    reason: str
+
+
+def smooth_timing(model: RobotModel, path: Path, limits: CheckedLimits, friction: Friction, wrenches: Any,
+                  springs: Springs | None, ends: list[float], fastest: float, control_points: int,
+                  time_limit: float) -> SmoothTiming:
+    """Between speeds ds/dt of the ends, 1/s; s̈ is 0 there. fastest: the duration without these limits, s."""
+    begin = time.perf_counter()
+    deadline = begin + (1.0 - LEFT) * time_limit
+    rest = at_rest(path)
+    loose = tuple(still and speed == 0.0 for still, speed in zip(rest, ends, strict=True))
+    rows = [np.array([[place], [speed], [0.0]]) for place, speed in zip((0.0, 1.0), ends, strict=True)]
+    B = basis(5, control_points)
+    task = PathTask(model, B, rows[0], rows[1], None, (SHORTEST * fastest, LONGEST),
+                    {"duration": np.ones(model.nv)}, limits, np.zeros(0), np.zeros((0, 1)), wrenches, friction,
+                    springs=springs, path=path, loose=(loose[0], loose[1]))
+    _check_ends(task)
+    while True:
+        control, T = _first_guess(task, fastest, ends)
+        (_, found, way, certificate), _ = refined(task, control, T, EACH * task.basis.intervals, TOLERANCE, deadline,
+                                                  lambda *_: False)
+        count = int(FINER * task.basis.count)
+        now = time.perf_counter()
+        if not found.converged or certificate.worst <= 1.0 + ROUNDING or count > MOST_POINTS or (
+                2.0 * now - begin > deadline):    # once more takes as long
+            break
+        task = replace(task, basis=basis(5, count))
+    usage = {name: used for name, used in certificate.usage.items() if used.joint != "path"}
+    return SmoothTiming(way, Certificate(usage, certificate.peaks), found.converged, found.reason)
+
+
+def _check_ends(task: PathTask) -> None:
+    """`RbdError` where the speed at an end breaks a limit whatever follows."""
+    given = [name for name, loose in zip(("start", "goal"), task.loose, strict=True) if not loose]
+    for name, values in task.end_columns.items():
+        limit = task.limits.of(name)[1]
+        over = np.abs(values) - limit * (1.0 + 1e-9)
+        if len(values) and over.max() > 0.0:
+            i, j = np.unravel_index(int(np.argmax(over)), over.shape)
+            raise RbdError(f"path: at its {given[i]} the {name} of joint '{task.model.velocity_names[j]}' is "
+                           f"{values[i, j]:.6g}, beyond its limit {limit[j]:.6g}")
+
+
+def _first_guess(task: PathTask, fastest: float, ends: list[float]) -> tuple[Array, float]:
+    """Control points (K, 1) and a duration: the quintic polynomial between the ends, so slow that no limit is broken,
+    or as little as possible.
+    """
+    B, T, best = task.basis, fastest, (np.inf, fastest)
+    s = np.linspace(0.0, 1.0, 4 * B.count)
+    interval, values = B.values(s, 0)
+    matrix = np.zeros((len(s), B.count))
+    for row, i, value in zip(matrix, interval, values[:, 0], strict=True):
+        row[i:i + len(value)] = value
+
+    def control(T: float) -> Array:
+        rates = [1.0 if loose else speed * T for loose, speed in zip(task.loose, ends, strict=True)]
+        bend = np.linalg.solve([[1.0, 1.0, 1.0], [3.0, 4.0, 5.0], [6.0, 12.0, 20.0]],
+                               [1.0 - rates[0], rates[1] - rates[0], 0.0])
+        way = s * (rates[0] + s**2 * (bend[0] + s * (bend[1] + s * bend[2])))
+        return np.asarray(np.linalg.lstsq(matrix, way[:, None], rcond=None)[0])
+
+    for _ in range(SLOWEST):
+        worst = certify(task, SplineMotion(control(T), T), rate=samples(task, T) / T / 10.0).worst
+        best = min(best, (worst, T))
+        if worst <= 1.0 + 1e-6:
+            break
+        T *= SLOWER
+    return control(best[1]), best[1]

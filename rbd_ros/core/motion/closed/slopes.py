@@ -1,0 +1,112 @@
+"""Derivatives of all coordinates and of the motors' efforts by the state of a mechanism with loops, (u, u̇, ü).
+
+`A T = 0` and its derivatives: `A δv = −∂(A v)/∂q δq`, `A δa = −∂(A a + Ȧq̇)/∂q δq − ∂(A a + Ȧq̇)/∂v δv`, and of virtual
+work, `Tᵀ(δ ID − ∂(Aᵀλ)/∂q δq − δτ) = 0` with λ those of the loops.
+
+Along a motion `τ̇ = J ż` with J = ∂τ and ż = (u̇, ü, u⃛), and as second derivatives do not depend on their order, ∂τ̇ is
+the change of J along ż, and J itself, shifted: `∂τ̇ = (D_ż J, 0) + (0, J)`.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dynamics.friction import Friction
+from ...derivatives.inverse import inverse_dynamics_derivatives
+from .closed_chain import ClosedChain, Lifted, Shared
+
+Array = NDArray[np.float64]
+APART = 3e-3      # rad or m, of the states of those differences; tenths of speeds, hundredths of accelerations
+SIXTH = {1: 0.75, 2: -0.15, 3: 1.0 / 60.0}    # weights of central differences of sixth order: exact to some 1e-11
+
+
+class Slopes(NamedTuple):
+    """By (u, u̇, ü): of positions, velocities and accelerations (N, nv, 3 n), and of the motors' efforts
+    (N, actuated, 3 n), empty where not asked for.
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    effort: Array
+
+
+@dataclass(frozen=True)
+class _Expanded(Friction):
+    """A law of friction up to its second derivative at speeds `at`: what its change along a motion takes, however sharp
+    it is.
+    """
+
+    at: Array | float = 0.0
+    expanded: tuple[Array, Array, Array] | None = None
+
+    def effort(self, v: Array) -> Array:
+        assert self.expanded is not None
+        d = v - self.at
+        return self.expanded[0] + d * (self.expanded[1] + 0.5 * d * self.expanded[2])
+
+    def slope(self, v: Array) -> Array:
+        assert self.expanded is not None
+        return self.expanded[1] + (v - self.at) * self.expanded[2]
+
+
+def slopes(chain: ClosedChain, at: Lifted, shared: Shared | None) -> Slopes:
+    """At N states; without `shared`, not of the efforts."""
+    N, n = len(at.q), chain.size
+    lam = np.zeros((N, at.A.shape[1])) if shared is None else shared.multipliers
+    bias_q, bias_v, load_q, turn_q = chain.slopes(at, lam, at.v)
+    Q, V, A = (np.zeros((N, chain.model.nv, 3 * n)) for _ in range(3))
+    T, P = at.T, at.P
+    Q[:, :, :n] = V[:, :, n:2 * n] = A[:, :, 2 * n:] = T
+    d = chain.dependent
+    V[:, d, :n] = -P @ (turn_q @ T)
+    A[:, d, :n] = -P @ (bias_q @ T + bias_v @ V[:, :, :n])
+    A[:, d, n:2 * n] = -P @ (bias_v @ T)
+    none = np.zeros((N, 0, 3 * n))
+    return Slopes(Q, V, A, none if shared is None else _efforts(chain, at, shared, load_q, Q, V, A))
+
+
+def rate_slopes(chain: ClosedChain, z: Array, at: Lifted, J: Array) -> Array:
+    """∂τ̇ of the motors (N, actuated, 4 n) at states z (N, 4, n), by (u, u̇, ü, u⃛); J (N, actuated, 3 n): ∂τ there."""
+    n, along = chain.size, z[:, 1:4]
+    out = np.zeros((*J.shape[:2], 4 * n))
+    out[:, :, n:] = J
+    size = np.maximum(np.abs(along).max(axis=2) * [1.0, 0.1, 0.01], 1e-300).max(axis=1)[:, None, None]
+    law = chain.friction
+    near = replace(chain, friction=_Expanded(
+        at=at.v, expanded=(law.effort(at.v), law.slope(at.v), law.curvature(at.v))))
+    for k, weight in SIXTH.items():
+        for sign in (1.0, -1.0):
+            moved = z[:, :3] + sign * k * APART / size * along
+            q = near.closed(moved[:, 0], near.moved(at.q, moved[:, 0] - z[:, 0]))
+            q = np.where(np.isfinite(q), q, at.q)    # at the end of where loops close
+            there = near.lifted(q, moved[:, 1], moved[:, 2])
+            out[:, :, :3 * n] += sign * weight / APART * size * slopes(near, there, near.efforts(there)).effort
+    return out
+
+
+def _efforts(chain: ClosedChain, at: Lifted, shared: Shared, load_q: Array, Q: Array, V: Array, A: Array) -> Array:
+    """∂τ of the motors (N, actuated, 3 n)."""
+    by = inverse_dynamics_derivatives(chain.model, at.q, at.v, at.a, chain.wrenches)
+    slope = chain.friction.slope(at.v)
+    h = by.q @ Q + by.v @ V + slope[:, :, None] * V + by.a @ A - load_q @ Q
+    motors = chain.actuated
+    if len(motors) == chain.size:    # nothing to share
+        return np.asarray(np.linalg.solve(np.swapaxes(at.T[:, motors], 1, 2), np.swapaxes(at.T, 1, 2) @ h))
+    y = np.matmul(at.T, shared.means[:, :, None])[:, :, 0] if chain.minimize == "effort" else shared.means
+    turn = chain.slopes(at, shared.multipliers, y)[3] @ Q    # A δ(y) = −turn, of y = T µ; or δ(A) ν
+    if chain.minimize == "effort":
+        W = chain.weights[:, None]
+        Ta = at.T[:, motors]
+        changed = np.zeros_like(Q)
+        changed[:, chain.dependent] = -at.P @ turn
+        changed = changed[:, motors] / W
+        G = np.swapaxes(Ta, 1, 2) @ (Ta / W)
+        return np.asarray(changed + (Ta / W) @ np.linalg.solve(
+            G, np.swapaxes(at.T, 1, 2) @ h - np.swapaxes(Ta, 1, 2) @ changed))
+    Ap, Aa = at.A[:, :, chain.passive], at.A[:, :, motors]
+    lam = turn + Ap @ chain.pinv(Ap) @ (h[:, chain.passive] - np.swapaxes(Ap, 1, 2) @ turn)
+    return np.asarray(h[:, motors] - np.swapaxes(Aa, 1, 2) @ lam)

@@ -1,0 +1,73 @@
+"""Springs between motors and joints: the speed of a motor is `θ̇ = q̇ + c(τ) τ̇`, with the compliance c = 1 / k(φ(τ))."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...actuation.actuation import Actuation, SeriesDrive, VariableDrive
+from ...actuation.series_elastic import SeriesSpring
+from ...errors import RbdError, shown
+from ...model.robot_model import RobotModel
+
+Array = NDArray[np.float64]
+WITHIN = 1.0 - 1e-12    # of what springs can carry
+
+
+@dataclass(frozen=True, eq=False)
+class Springs:
+    """Springs of the coordinates `index` of nv: no others have one."""
+
+    nv: int
+    index: NDArray[np.intp]
+    spring: SeriesSpring
+
+    @property
+    def reach(self) -> Array:
+        """The largest effort that they carry (nv,), N m or N; inf without a spring."""
+        out = np.full(self.nv, np.inf)
+        out[self.index] = self.spring.max_torque
+        return out
+
+    @property
+    def bent(self) -> bool:
+        """Whether one is not linear."""
+        return bool(np.any(np.atleast_2d(self.spring.coefficients)[:, 1:]))
+
+    def compliance(self, tau: Array) -> tuple[Array, Array]:
+        """c (…, nv) at efforts tau (…, nv), rad/(N m) or m/N, 0 where rigid, and ∂c/∂τ; constant beyond the reach."""
+        largest = WITHIN * self.spring.max_torque
+        load = np.clip(tau[..., self.index], -largest, largest)
+        phi = self.spring.deflection(load)
+        own = 1.0 / self.spring.stiffness(phi)
+        c, slope = np.zeros((2, *tau.shape))
+        c[..., self.index] = own
+        slope[..., self.index] = np.where(np.abs(tau[..., self.index]) > largest, 0.0,
+                                          -self.spring.stiffness_slope(phi) * own**3)
+        return c, slope
+
+    def of(self, index: Any) -> Springs:
+        """Those of some coordinates, as their only ones."""
+        place = {int(j): k for k, j in enumerate(index)}
+        kept = [k for k, j in enumerate(self.index) if int(j) in place]
+        reach = np.broadcast_to(self.spring.max_deflection, len(self.index))
+        return Springs(len(index), np.array([place[int(self.index[k])] for k in kept], dtype=np.intp),
+                       SeriesSpring(np.atleast_2d(self.spring.coefficients)[kept], reach[kept]))
+
+
+def links_and_springs(model: RobotModel, actuation: Any) -> tuple[RobotModel, Springs]:
+    """The links with the rotors that are rigidly connected to them, and the springs; `RbdError` for springs of which
+    the motors' speeds do not follow from the motion at one time alone.
+    """
+    if not isinstance(actuation, Actuation) or actuation.joint_names != model.joint_names:
+        raise RbdError(f"actuation: expected an Actuation of model '{model.name}', got {shown(actuation)}")
+    for name, drive in actuation.drives.items():
+        if isinstance(drive, SeriesDrive) and drive.damping:
+            raise RbdError(f"actuation: the spring of joint '{name}' has damping: where its motor is depends on the "
+                           "motion before, which optimize_motion does not look at")
+        if isinstance(drive, VariableDrive):
+            raise RbdError(f"actuation: joint '{name}' has two motors, of variable stiffness, and optimize_motion "
+                           "knows none such")
+    return actuation.model, Springs(actuation.nv, actuation.series, actuation.series_spring)
