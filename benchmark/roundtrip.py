@@ -146,7 +146,8 @@ def _started(nodes: dict[str, Node], environment: dict[str, str],
                      "-r", f"motor_states:={name}/motor_states"]
         if node.module.startswith("rbd_ros"):
             parameters = {"robot_description_file": str(description), "ramp_in": "0.0", "state_rate": "500.0",
-                          "state_timeout": "10.0", **node.parameters}    # it is not always this node's turn
+                          # it is not always this node's turn: that is no slow loop, which would get the safe effort
+                          "state_timeout": "10.0", "feedback.min_rate": "0.0", **node.parameters}
             for key, value in parameters.items():
                 arguments += ["-p", f"{key}:={value.format(actuation=actuation)}"]
         processes[name] = subprocess.Popen(

@@ -32,10 +32,10 @@ from ...runtime.safety import Command, Defect
 from ..outputs import ADAPTERS_TABLE, make_outputs
 from ..outputs.efforts import EffortOutput
 from ..outputs.handover import HANDOVER_TABLE, Handover, make_handover
-from ..outputs.output import Output
+from ..outputs.output import Output, Stamp
 from ..loop.control_loop import CONTROL_LOOP_TABLE
 from .emergency_stop import EmergencyStop
-from ..loop.joint_state_inputs import Info, JointStateInputs
+from ..loop.joint_state_inputs import Info, JointStateInputs, Shortcut
 from .model_node import ModelNode
 from .parameters import MODEL_NODE_TABLE
 from .surroundings import TorqueReminder, no_state, rivals
@@ -85,6 +85,10 @@ class TorqueNode(ModelNode, ABC):
         """Publishers of the subclass beside `~/effort`."""
         return []
 
+    def shortcut(self, transit: Transit) -> Shortcut | None:
+        """What answers joint states as bytes while nothing is unusual. transit: how old they are."""
+        return None
+
     def late_outputs(self, settings: TorqueSettings) -> list[Output]:
         """Publishers of the subclass of what follows the torque that answers a joint state. Nothing of the torque waits
         for them, and what is wrong with them is logged only.
@@ -123,7 +127,7 @@ class TorqueNode(ModelNode, ABC):
 
     def listen_to_states(self, states: JointStateInputs) -> Any:
         """Subscribe to what has to be fast; returns the subscription to the joint states."""
-        return states.listen("joint_states", self._on_joint_state)
+        return states.listen("joint_states", self._on_joint_state, self.shortcut(self._transit))
 
     def tear_down(self) -> None:
         self._stops.tear_down()
@@ -244,8 +248,17 @@ class TorqueNode(ModelNode, ABC):
             self.on_defect(command.problem)
         elif command.problem:
             self.seldom.error("problem", f"publishing the safe effort: {command.problem}")
+        self.answered(command, received)
+
+    def publish_steady(self, command: Command, stamp: Stamp) -> None:
+        """The answer of the steady cycle to the state with this stamp."""
+        self._stamp = stamp
+        self._publish(command)
+
+    def answered(self, command: Command, received_ns: int) -> None:
+        """What can wait until the torque is out; received_ns: when the middleware received the state, 0: unknown."""
         self._compare_gravity()
-        controller.statistics.published(max(time.time_ns() - received, 0) * 1e-9 if received else 0.0)
+        self.controller.statistics.published(max(time.time_ns() - received_ns, 0) * 1e-9 if received_ns else 0.0)
         if self._late:
             self._publish_late(command)
 

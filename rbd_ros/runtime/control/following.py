@@ -170,6 +170,11 @@ class FollowingController(TorqueController[F], Generic[F]):
         self._wrenches_received = now
         return TAKEN
 
+    @property
+    def wrenched(self) -> bool:
+        """Whether there are external wrenches, which may be too old."""
+        return self._wrenches is not None
+
     def fresh_wrenches(self, now: float) -> Array | None:
         """External wrenches (bodies, 6), None without any."""
         timeout = self.settings.wrench_timeout

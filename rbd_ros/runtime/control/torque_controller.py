@@ -14,6 +14,7 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ..inputs.finite import all_finite
 from ..inputs.joint_states import StateInput
+from ..inputs.plausibility import Known
 from ..inputs.rejections import Rejections, Verdict
 from ..safety import Command, Defect, NoCommand, SafetyFilter, SafetySettings
 from ..safety.gravity_check import GravityVerdict, compare_gravity
@@ -120,6 +121,15 @@ class TorqueController(ABC, Generic[L]):
             found = found._replace(problem=defect.problem)
         self._problem = found.problem
         return found
+
+    def cycled(self) -> None:
+        """A steady cycle was answered elsewhere."""
+        self._problem = ""
+
+    def trusts(self, last: Known) -> bool:
+        """Whether the last state is also the one that the loop, the cycles and the safety filter saw last."""
+        return (self.loop.last == last.now == self.statistics.last == self.safety.time
+                and self.loop.time_ns == last.time_ns)
 
     def begin_anew(self) -> None:
         """The joint states are those of another clock, or of a robot that is elsewhere."""

@@ -14,7 +14,7 @@ from ...core.model.robot_model import RobotModel
 from ...core.motion.cycle import picked_entry
 from ...core.motion.velocity_limits import velocity_limits
 from .finite import HUGE, all_finite, worst
-from .plausibility import CLOCK, ELSEWHERE, Implausible, Plausibility
+from .plausibility import CLOCK, ELSEWHERE, Implausible, Known, Plausibility
 from .rejections import IGNORED, TAKEN, Rejected, Rejections, Verdict
 
 Array = NDArray[np.float64]
@@ -36,6 +36,16 @@ class JointMap:
         self.size = 0
         self.indices: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._scale = self._offset = _EMPTY    # of derived sources, empty if all are given
+
+    @property
+    def names(self) -> Sequence[str] | None:
+        """Of the messages that this is prepared for."""
+        return self._names
+
+    @property
+    def plain(self) -> bool:
+        """Whether no joint is derived from one that mimics it."""
+        return not len(self._scale)
 
     def update(self, names: Sequence[str]) -> bool:
         """Prepare for messages with these names; False if none of them belongs to the model."""
@@ -250,6 +260,30 @@ class StateInput:
         self.stamp_ns, self.time_ns, self.received = stamp_ns, time_ns, now
         self.refused, self.foreign = "", ()
         return TAKEN
+
+    @property
+    def follows(self) -> Known | None:
+        """The state that the next one has to follow on, if only that counts: it had a stamp and all velocities."""
+        last = self._check.last
+        same = (last is not None and last.q is self.q and last.v is self.v
+                and last.time_ns == self.time_ns == self.stamp_ns != 0 and last.now == self.received)
+        return last if same else None
+
+    @property
+    def bounds(self) -> tuple[Array, Array, Array]:
+        """Of `core.motion.continuity`: bound, usual and turn."""
+        return self._check.bounds
+
+    def indices(self, names: Sequence[str]) -> NDArray[np.intp] | None:
+        """Where the joints stand in messages with these names, if that is all there is to it."""
+        return self._map.indices if names == self._map.names and self._map.plain else None
+
+    def keep(self, now: float, time_ns: int, q: Array, v: Array, measured: Array | None) -> None:
+        """A state that follows on the last one, and for which the clock was advanced, is the last valid one."""
+        self._check.settle(Known(now, time_ns, q, v))
+        self.q, self.v, self.measured_effort = q, v, measured
+        self.stamp_ns = self.time_ns = time_ns
+        self.received, self.refused, self.foreign = now, "", ()
 
     def _count_unstamped(self, now: float, stamp_ns: int) -> None:
         """Tell states without stamps from those of a simulation that stands at time 0."""

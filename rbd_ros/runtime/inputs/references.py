@@ -95,6 +95,26 @@ class ReferenceInput:
             self._stream, self._resting = Reference.rest(self._stream.q), True
         return self._stream
 
+    @property
+    def waits(self) -> bool:
+        """Whether a trajectory waits for its time."""
+        return self._later is not None
+
+    @property
+    def followed(self) -> Interpolation | Reference | None:
+        """The trajectory or the sample that counts."""
+        return self._stream if self._trajectory is None else self._trajectory
+
+    @property
+    def start_ns(self) -> int:
+        """When the trajectory began."""
+        return self._start_ns
+
+    @property
+    def expiry(self) -> tuple[float, float]:
+        """Timeout (s) of the sample, 0: none, and when it came."""
+        return (0.0 if self._resting else self.timeout), self._received
+
     def _is_stale(self, now: float) -> bool:
         return self._stream is not None and 0.0 < self.timeout < now - self._received
 

@@ -140,7 +140,24 @@ class SafetyFilter(Generic[Laws]):
         """Whether the robot is stopped, or was without states for longer than `patience`."""
         return self.mode == "stopped" or (self.output is not None and now - self._fresh_at > self.patience)
 
+    @property
+    def time(self) -> float:
+        """Of the last output, s."""
+        return self._time
+
+    @property
+    def steady(self) -> bool:
+        """Whether the next command is the output, within the limits: nothing ramps or fades."""
+        return (self.mode == "running" and self._absent is None and not self.laws.fading
+                and not any(channel.fading for channel in self.channels))
+
     # ---- outputs
+
+    def keep(self, now: float, effort: Array) -> None:
+        """`update` of a steady filter of one channel, by a command that no limit changed."""
+        self._time = self._fresh_at = now
+        self._faded = False
+        self.channels[0].keep(effort)
 
     def update(self, now: float, command: Callable[[Laws], Command | NoCommand]) -> Command:
         """Output for a fresh joint state; `command(laws)` is what these laws want."""

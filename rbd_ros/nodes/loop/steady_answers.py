@@ -1,0 +1,36 @@
+"""Joint states as bytes, answered by the steady cycle of a controller where that can (`runtime/control/steady_cycle`)."""
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ...runtime.control.loop_rate import Transit
+from ...runtime.control.steady_cycle import SteadyCycle
+from ...runtime.inputs.joint_state_bytes import Layout
+from .joint_state_inputs import Info
+
+
+class SteadyAnswers:
+    """The `Shortcut` of a torque node."""
+
+    def __init__(self, node: Any, transit: Transit) -> None:
+        self._node, self._cycle = node, SteadyCycle(node.controller, transit)
+
+    def answer(self, message: bytes, info: Info) -> bool:
+        node, cycle = self._node, self._cycle
+        if not node.active:
+            return False
+        received = info["received_timestamp"]
+        command = cycle.answer(message, time.monotonic(), time.time_ns(), info["source_timestamp"], received)
+        if command is None:
+            return False
+        try:
+            node.publish_steady(command, cycle.stamp)
+        finally:
+            cycle.keep()
+        node.answered(command, received)
+        return True
+
+    def prepare(self, layout: Layout | None, message: bytes) -> None:
+        if self._node.active:
+            self._cycle.prepare(layout, message)
