@@ -62,10 +62,10 @@ def same_layout(words, I, n):
     """Whether all that never changes in the messages of this driver is as it was."""
     count = I[WORDS]
     at = HEAD + n
+    other = 0
     for i in range(count):
-        if (words[i] ^ I[at + i]) & I[at + count + i] != 0:
-            return False
-    return True
+        other |= (words[i] ^ I[at + i]) & I[at + count + i]
+    return other == 0
 
 
 @exact

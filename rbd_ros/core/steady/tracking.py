@@ -85,7 +85,7 @@ def tracking(B, P, q, v, rq, rv, ra, wrench, share, W, tau):
                 efforts(B, q, zero, zero, wrench[:0], W, y)
                 add_to(tau, y, -1.0)
         add_to(tau, x, 1.0)
-    if kind == FULL or kind == COMPUTED_TORQUE:
+    if kind >= FULL:
         if P[FRICTION] > 0.0:
             friction_of_joints(P[SCALARS + DAMPING * n:SCALARS + COULOMB * n],
                                P[SCALARS + COULOMB * n:SCALARS + _ZERO * n], rv, P[SMOOTHING], tau)

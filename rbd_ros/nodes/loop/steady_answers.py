@@ -1,4 +1,4 @@
-"""Joint states as bytes, answered by the steady cycle of a controller where that can (`runtime/control/steady_cycle`)."""
+"""Joint states as bytes, answered by the steady cycle of a controller where it can (`runtime.control.steady_cycle`)."""
 from __future__ import annotations
 
 import time

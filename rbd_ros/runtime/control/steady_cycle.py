@@ -49,7 +49,7 @@ class SteadyCycle:
         self._q: Array | None = None    # of the state that is prepared for
         self._settings: SafetySettings | None = None
         self._laws: FeedforwardLaws | None = None
-        self._followed: Trajectory | Reference | None = None
+        self._followed: object = self    # the reference that is prepared for, or None; this: not known
         self._now = 0.0
         self._call = at.steady_cycle_entry
         if all(joint.nq == joint.nv == 1 for joint in controller.model.joints):
@@ -72,7 +72,7 @@ class SteadyCycle:
                 or len(data) != len(self._bytes)):
             return None
         reference = laws.new.reference
-        if reference.waits or (reference.followed is not self._followed and not self._follow(reference)):
+        if reference.waits or (reference.followed is not self._followed and not self._follow(laws.new)):
             return None
         self._bytes[:] = data
         if not self._call.call(self._block, self._work, self._words, self._doubles, self._whole, self._constants,
@@ -114,7 +114,7 @@ class SteadyCycle:
         self._states[at.Q], self._states[at.V], self._states[at.SENT] = state.q, state.v, safety.output
         self._whole[at.TIME] = state.time_ns
         reference = laws.reference
-        if reference is controller.reference and not reference.waits and self._follow(reference):
+        if reference is controller.reference and not reference.waits and self._follow(laws):
             self._q = state.q
 
     def _learn(self, layout: Layout, data: bytes, indices: NDArray[np.intp]) -> None:
@@ -123,16 +123,16 @@ class SteadyCycle:
         whole = self._whole = np.concatenate([np.zeros(at.HEAD, np.int64), indices, words, mask])
         whole[at.WORDS] = len(words)
         whole[at.POSITION], whole[at.VELOCITY], whole[at.EFFORT] = layout.places()
-        self._words = words.copy()
-        self._doubles = self._words.view(np.float64)
-        self._bytes = memoryview(self._words).cast("B")[4:4 + layout.length]
+        message = bytearray(words.tobytes())
+        self._words, self._doubles = np.frombuffer(message, np.int64), np.frombuffer(message)
+        self._bytes = memoryview(message)[4:4 + layout.length]
         self._layout, self._laws = layout, None
 
     def _settle(self, laws: FeedforwardLaws) -> None:
         """These laws, and the settings of now."""
         controller, K, nv = self._controller, self._constants, self._nv
         state, channel = controller.state, controller.safety.channels[0]
-        self._laws, self._settings, self._followed = laws, controller.safety.settings, None
+        self._laws, self._settings, self._followed = laws, controller.safety.settings, self
         self._block, self._work = laws.model._block, laws.model._work
         K[at.TIMEOUT], K[at.RAMP] = state.timeout, self._settings.ramp_in
         K[at.LIMITS_RATE] = channel.limiter.limits_rate
@@ -141,17 +141,20 @@ class SteadyCycle:
         self._whole[at.TURNS] = rows[at.TURN].any()
         K[at.SCALARS + at.LIMITS * nv:][:len(laws.law.packed)] = laws.law.packed
 
-    def _follow(self, reference: ReferenceInput) -> bool:
+    def _follow(self, laws: FeedforwardLaws) -> bool:
         """Whether what is followed now is a polynomial; it is the one from now on."""
+        reference = laws.reference
         followed = reference.followed
-        self._followed = None
-        if followed is None or isinstance(followed, Reference):
-            q, v, a = np.zeros((3, self._nv)) if followed is None else followed[:3]
+        self._followed = self
+        if followed is None:
+            if laws.law.needs_reference:
+                return False
+            self._whole[at.MOVES], self._whole[at.DEGREE], self._constants[at.EXPIRY] = 0, 0, 0.0
+            self._coefficients(1)[:] = 0.0
+        elif isinstance(followed, Reference):
             self._whole[at.MOVES], self._whole[at.DEGREE] = 0, 2
-            self._coefficients(3)[:] = q, v, 0.5 * a
+            self._coefficients(3)[:] = followed.q, followed.v, 0.5 * followed.a
             self._constants[at.EXPIRY], self._constants[at.RECEIVED] = reference.expiry
-            if followed is None:
-                return not self._laws.law.needs_reference    # what is desired later is another one
         elif type(followed) is Trajectory:
             t = (self._whole.item(at.TIME) - reference.start_ns) * 1e-9
             if t < 0.0:
