@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from ...core.motion.trajectory import Reference, Trajectory
 from ...core.steady import cycle_kernel as at
 from ..inputs.joint_state_bytes import Layout
-from ..inputs.references import ReferenceInput
 from ..safety import Command, SafetySettings
 from .feedforward import FeedforwardController, FeedforwardLaws
 from .loop_rate import Transit
