@@ -148,7 +148,8 @@ class Motion:
         return self.both.hits[True] - before
 
     def stream(self, offset=0.0):
-        assert self.both.on_reference(self.now, 0, self.names, np.full(self.model.nv, offset), *np.full((2, self.model.nv), 0.1))
+        position, *rates = np.full((3, self.model.nv), 0.1)
+        assert self.both.on_reference(self.now, 0, self.names, 0.0 * position + offset, *rates)
 
     def trajectory(self, *points, rest=True):
         zero = np.zeros(self.model.nv)
@@ -210,7 +211,8 @@ def test_what_is_unusual_goes_the_ordinary_way(event):
     motion.go(20).stream()
     motion.go(3)
     assert motion.hits() == 20
-    unusual = {"jump": lambda q, v: (motion.names, q + 0.5, v, ()), "fast": lambda q, v: (motion.names, q, v + 50.0, ()),
+    unusual = {"jump": lambda q, v: (motion.names, q + 0.5, v, ()),
+               "fast": lambda q, v: (motion.names, q, v + 50.0, ()),
                "nan": lambda q, v: (motion.names, q * np.nan, v, ()), "saturated": usual,
                "other names": lambda q, v: ([*motion.names[1:], "other"], q, v, ()),
                "no velocity": lambda q, v: (motion.names, q, (), ())}
