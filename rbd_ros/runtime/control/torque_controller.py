@@ -68,6 +68,7 @@ class TorqueController(ABC, Generic[L]):
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = self._clocks = 0
         self._problem = ""    # of the last answer, for reports
+        self._steady_cycles = 0
         self.safety: SafetyFilter[L] = SafetyFilter(self.limits(settings), self.make_laws(settings), self.safe)
 
     def limits(self, settings: TorqueSettings) -> list[SafetySettings]:
@@ -123,8 +124,9 @@ class TorqueController(ABC, Generic[L]):
         return found
 
     def cycled(self) -> None:
-        """A steady cycle was answered elsewhere."""
+        """A steady cycle was answered in one compiled call."""
         self._problem = ""
+        self._steady_cycles += 1
 
     def trusts(self, last: Known) -> bool:
         """Whether the last state is also the one that the loop, the cycles and the safety filter saw last."""
@@ -235,7 +237,7 @@ class TorqueController(ABC, Generic[L]):
         values: dict[str, Any] = {
             "model": self.model.name, "mode": self.safety.mode, "rate_hz": self.statistics.rate_hz,
             "latency_p50_us": p50, "latency_p99_us": p99, "deadline_misses": self.statistics.deadline_misses,
-            "cycles": self.statistics.cycles, "late_states": self.statistics.late_states,
+            "cycles": self.statistics.cycles, "steady_cycles": self._steady_cycles, "late_states": self.statistics.late_states,
             "clock_restarts": self.state.clock_restarts,
             "position_restarts": self.state.position_restarts, **self.safety.counts, **self.loop.counts,
             "rejected_total": self.rejections.total}
