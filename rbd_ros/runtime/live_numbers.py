@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.compile import Entry
+
 Array = NDArray[np.float64]
 
 
@@ -15,8 +17,11 @@ class LiveNumbers:
     `Number`, their names.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], *entries: Entry) -> None:
+        """entries: that its methods call, loaded now and not in a cycle."""
         self._numbers: Array = np.zeros(len(names))
+        for entry in entries:
+            entry.compile()
 
     def live_in(self, array: Array) -> None:
         """Have the numbers there from now on."""

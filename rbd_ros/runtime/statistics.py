@@ -17,7 +17,7 @@ class CycleStatistics(LiveNumbers):
     period, last, _mean = (Number(CYCLES, name) for name in ("period", "last", "mean"))
 
     def __init__(self, rate: float = 0.0, window: int = 4096) -> None:
-        super().__init__(CYCLES)
+        super().__init__(CYCLES, cycle_received_entry)
         self._numbers[:2] = rate > 0.0, 1.0 / rate if rate > 0.0 else 0.0
         self._latency = np.zeros(window)
         self.cycles = self.deadline_misses = self.late_states = 0

@@ -29,7 +29,8 @@ def fingerprint(controller, transit):
     state, safety, check = controller.state, controller.safety, controller.state._check
     last, suspect = check.last, check._suspect
     return {
-        "report": {key: value for key, value in controller.report().items() if not key.startswith(("latency", "steady"))},
+        "report": {key: value for key, value in controller.report().items()
+                   if not key.startswith(("latency", "steady"))},
         "numbers": [each._numbers.copy() for each in (state.clock, controller.loop, controller.statistics, transit)],
         "last": None if last is None else tuple(last), "suspect": None if suspect is None else tuple(suspect),
         "state": [state.q, state.v, state.measured_effort, state.stamp_ns, state.time_ns, state.received,

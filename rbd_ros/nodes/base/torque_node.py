@@ -8,8 +8,9 @@ Topics (relative names):
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second, one status named after the node. Keys:
                         mode, rate_hz, latency_p50_us, latency_p99_us (joint state received by the middleware → effort
                         published), deadline_misses, cycles, steady_cycles (those answered in one compiled call),
-                        late_states, clock_restarts, position_restarts, saturated, rate_limited, non_finite_command, timeouts, old_states (answered without feedback), slow_loops
-                        (how often the loop became too slow for any command), rejected_total and rejected_<kind>
+                        late_states, clock_restarts, position_restarts, saturated, rate_limited, non_finite_command,
+                        timeouts, old_states (answered without feedback), slow_loops (how often the loop became too slow
+                        for any command), rejected_total and rejected_<kind>
 """
 from __future__ import annotations
 

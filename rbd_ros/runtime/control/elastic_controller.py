@@ -272,6 +272,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
                 law.command(reference, state, self._stiffness.value)
             except RbdError:    # in another state it may work
                 break
+        self.safety.laws.newest.flat(Reference.rest(q), None, state, self._stiffness.value, 1.0)
         mass_matrix(self.model, q)
         law.reset()
 

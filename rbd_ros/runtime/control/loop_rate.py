@@ -27,7 +27,7 @@ class Transit(LiveNumbers):
     """
 
     def __init__(self) -> None:
-        super().__init__(TRANSIT)
+        super().__init__(TRANSIT, transit_age_entry)
         self._numbers[:] = math.inf, math.inf, -math.inf
 
     def age(self, now_ns: int, sent_ns: int, received_ns: int) -> float:
@@ -48,7 +48,7 @@ class LoopRate(LiveNumbers):
         "rate", "period", "share", "since", "step", "age", "now", "fraction", "oldest", "slow"))
 
     def __init__(self, rate: float, max_age: float, fraction: float) -> None:
-        super().__init__(LOOP)
+        super().__init__(LOOP, judge_entry)
         self._numbers[:3] = rate, max_age, fraction
         self.counts = {"old_states": 0, "slow_loops": 0}
         self.time_ns = 0    # of the stamp of the last state

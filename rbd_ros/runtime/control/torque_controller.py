@@ -237,8 +237,8 @@ class TorqueController(ABC, Generic[L]):
         values: dict[str, Any] = {
             "model": self.model.name, "mode": self.safety.mode, "rate_hz": self.statistics.rate_hz,
             "latency_p50_us": p50, "latency_p99_us": p99, "deadline_misses": self.statistics.deadline_misses,
-            "cycles": self.statistics.cycles, "steady_cycles": self._steady_cycles, "late_states": self.statistics.late_states,
-            "clock_restarts": self.state.clock_restarts,
+            "cycles": self.statistics.cycles, "steady_cycles": self._steady_cycles,
+            "late_states": self.statistics.late_states, "clock_restarts": self.state.clock_restarts,
             "position_restarts": self.state.position_restarts, **self.safety.counts, **self.loop.counts,
             "rejected_total": self.rejections.total}
         return values | {f"rejected_{kind}": count for kind, count in self.rejections.counts.items()}

@@ -28,7 +28,7 @@ class StampClock(LiveNumbers):
     _advance, _interval, _advances = (Number(CLOCK, name) for name in ("advance", "interval", "advances"))
 
     def __init__(self) -> None:
-        super().__init__(CLOCK)
+        super().__init__(CLOCK, clock_leaps_entry, clock_advance_entry)
         self.restart()
 
     @property
