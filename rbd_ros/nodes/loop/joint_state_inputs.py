@@ -54,20 +54,24 @@ class JointStateInputs:
 
     def listen(self, topic: str, callback: Callable[[Fields, Info], None], shortcut: Shortcut | None = None) -> Any:
         """A subscription; what has to be taken first is listened to first. callback: called under the node's lock.
-        shortcut: tried before, for messages as bytes.
+        shortcut: tried before, for messages as bytes, until it has a defect.
         """
         node, loop = self._node, self.loop
         reader = JointStateReader(lambda data: deserialize_message(data, JointState))
 
         def on_message(message: Any, info: Info) -> None:
+            nonlocal shortcut
+            raw = message.__class__ is bytes
             with node.lock:
                 try:
-                    if message.__class__ is not bytes:
-                        callback(fields_of(message), info)
-                    elif shortcut is None:
-                        callback(reader.read(message), info)
-                    elif not shortcut.answer(message, info):
-                        callback(reader.read(message), info)
+                    if raw and shortcut is not None and shortcut.answer(message, info):
+                        return
+                except Exception:
+                    shortcut = None    # there is an answer all the same
+                    node.on_defect(traceback.format_exc())
+                try:
+                    callback(reader.read(message) if raw else fields_of(message), info)
+                    if raw and shortcut is not None:
                         shortcut.prepare(reader.layout(message), message)
                 except Malformed as error:
                     self._on_malformed(error)
