@@ -1,15 +1,11 @@
 """`rbd demo identify`: what it starts from, and a run with all processes."""
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.domains import private_domain_id
+from support.demos import run_demo
 
 import rbd_ros as rbd
 from rbd_ros.cli.identification import demo_identify
@@ -53,19 +49,10 @@ def test_what_it_does_not_take_is_named(option, capsys):
 
 def test_a_run(tmp_path):
     """With the identified description the same robot tracks at least five times better."""
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("rclpy", reason="rclpy is not importable: source ROS 2 or use scripts/test")
-    pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
-    result = subprocess.run([sys.executable, "-m", "rbd_ros.cli.main", "demo", "identify", "--output", str(tmp_path)],
-                            cwd=ROOT, capture_output=True, text=True, check=False,
-                            env=os.environ | {"ROS_DOMAIN_ID": private_domain_id("demo identify"),
-                                              "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"})
-    assert result.returncode == 0, result.stderr
-    assert "ended with code" not in result.stderr
-    summary = json.loads((tmp_path / "summary.json").read_text())
+    summary, printed = run_demo("identify", tmp_path)
     assert summary["better"] > 5.0 and list(summary["modes"]) == list(demo_identify.MODES)
     assert summary["residual"]["after"] < 0.2 * summary["residual"]["before"]
     assert summary["delay_s"] == pytest.approx((demo_identify.LATE - 0.5) / demo_identify.RATE, abs=0.002)
     for name in ("identified.png", "report.html", "identified.urdf", "nodes.yaml", "recording.npz"):
         assert (tmp_path / name).stat().st_size > 100, name
-    assert "summary.json" in result.stdout and "better" in result.stdout
+    assert "summary.json" in printed and "better" in printed

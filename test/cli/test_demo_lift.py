@@ -1,15 +1,11 @@
 """`rbd demo motion`: what it promises, and a run with all processes."""
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.domains import private_domain_id
+from support.demos import run_demo
 
 import rbd_ros as rbd
 from rbd_ros.cli import demo_lift, demo_lift_report
@@ -63,16 +59,7 @@ def test_what_it_does_not_take_is_named(option, capsys):
 
 def test_a_run(tmp_path):
     """The nodes execute both motions: with the straight one the arm drops the load, with the other one it lifts it."""
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("rclpy", reason="rclpy is not importable: source ROS 2 or use scripts/test")
-    pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
-    result = subprocess.run([sys.executable, "-m", "rbd_ros.cli.main", "demo", "motion", "--output", str(tmp_path)],
-                            cwd=ROOT, capture_output=True, text=True, check=False,
-                            env=os.environ | {"ROS_DOMAIN_ID": private_domain_id("demo motion"),
-                                              "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"})
-    assert result.returncode == 0, result.stderr
-    assert "ended with code" not in result.stderr
-    summary = json.loads((tmp_path / "summary.json").read_text())
+    summary, printed = run_demo("motion", tmp_path)
     assert summary["load_ratio"] >= 1.5 and list(summary["modes"]) == list(demo_lift.MODES)
     straight, optimal = (summary["modes"][mode] for mode in demo_lift.MODES)
     assert max(straight["effort_share"]) > 1.5 and straight["time_at_a_limit"] > 0.3
@@ -81,7 +68,7 @@ def test_a_run(tmp_path):
     assert optimal["max_error_rad"] < 0.02 and optimal["end_error_rad"] < 0.01
     assert optimal["kkt_residual"] <= 1e-6 and optimal["violation"] <= 0.0
     assert (tmp_path / "torques.png").read_bytes().startswith(b"\x89PNG")
-    assert "iiwa lifts 24 kg" in result.stdout and "times what the straight motion can carry" in result.stdout
+    assert "iiwa lifts 24 kg" in printed and "times what the straight motion can carry" in printed
 
 
 def test_the_table_names_the_worst_joint():

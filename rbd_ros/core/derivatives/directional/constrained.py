@@ -23,9 +23,8 @@ from ...model.constraints import ConstraintSet, bound_to
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from .forward import sought
-from .inverse import NO_MASK, NOTHING
 from .rows import row_changes
-from .run import Case, case, run
+from .run import NO_MASK, NOTHING, Case, case, run
 from .tangent import Tangent, Tangents
 
 

@@ -14,18 +14,12 @@ from ...model.block import SHARED
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...trying import trying
-from .inverse import NO_MASK, NOTHING
-from .run import Case, case, directional_entry, run
+from .run import NO_MASK, NOTHING, Case, at_once, case, run
 from .tangent import Tangent, Tangents
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, tau: Any, tangent: Any) -> Array | None:
-    if tangent.block is not model._block or model._block[SHARED] > 0.0:
-        return None
-    out = np.empty((tangent.count, model.nv))
-    found = directional_entry.call(model._block, q, v, v, tau, NO_MASK, NOTHING, tangent.quick, tangent.records,
-                                   NOTHING, 1, out.reshape(-1))
-    return out if found == 0 else None
+    return None if model._block[SHARED] > 0.0 else at_once(model, q, v, v, tau, tangent)
 
 
 @trying(_one_state)

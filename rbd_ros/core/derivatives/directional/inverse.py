@@ -4,26 +4,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...trying import trying
-from .run import case, directional_entry, run
+from .run import NO_MASK, NOTHING, at_once, case, run
 from .tangent import Tangent, Tangents
-
-NO_MASK = np.empty(0, dtype=np.bool_)
-NOTHING = np.empty(0)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, a: Any, tangent: Any) -> Array | None:
-    if tangent.block is not model._block:
-        return None
-    out = np.empty((tangent.count, model.nv))
-    found = directional_entry.call(model._block, q, v, a, NOTHING, NO_MASK, NOTHING, tangent.quick, tangent.records,
-                                   NOTHING, 1, out.reshape(-1))
-    return out if found == 0 else None
+    return at_once(model, q, v, a, NOTHING, tangent)
 
 
 @trying(_one_state)

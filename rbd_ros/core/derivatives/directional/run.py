@@ -23,6 +23,10 @@ from .sweeps import (
 from .tangent import Tangent, Tangents, state_changes
 
 
+NO_MASK = np.empty(0, dtype=np.bool_)
+NOTHING = np.empty(0)
+
+
 @entry("int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], boolean[::1], float64[::1], "
        "float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
 def directional_entry(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out):
@@ -120,6 +124,16 @@ def case(model: RobotModel, tangent: Tangent | Iterable[Tangent] | Tangents, q: 
     given = shaped(model, positions={"q": q}, rates=rates | state_changes(model, tangents.tangents))
     changes = np.concatenate([array.reshape(-1) for array in given.arrays[count:]] or [np.empty(0)])
     return Case(given, given.arrays[:count], changes, tangents, alone)
+
+
+def at_once(model: Any, q: Any, v: Any, a: Any, tau: Any, tangent: Any) -> Array | None:
+    """What the entry makes of one state and `Tangents` of this model; tau empty: inverse dynamics."""
+    if tangent.block is not model._block:
+        return None
+    out = np.empty((tangent.count, model.nv))
+    found = directional_entry.call(model._block, q, v, a, tau, NO_MASK, NOTHING, tangent.quick, tangent.records,
+                                   NOTHING, 1, out.reshape(-1))
+    return out if found == 0 else None
 
 
 def run(found: Case, inputs: tuple[Array, ...], mask: NDArray[np.bool_], external_wrenches: Any,

@@ -211,54 +211,52 @@ def turned_column(B, o, q, iq, c, f, acc, along, iv, d, changed):
     return x
 
 
+@kernel
+def is_changed(i, along):
+    """Whether parameters of node i change."""
+    D = along[3]
+    return D.shape[0] > 0 and D[along[4] + HEAD + RECORD * i + CHANGED] != 0.0
+
+
+@kernel
+def effort_change(B, i, c, q, k, acc, along, changed, S, W):
+    """∂τ of inverse dynamics of column c of node i, whose acceleration is acc, by its rotor, ∂F and ∂S."""
+    o = node(i)
+    w = CHANGE * i
+    iv = first_velocity(B, o)
+    x = B[o + ARMATURE + c] * along[2][iv + c]
+    if is_revolute(kind(B, o)) and not changed:
+        return x + B[o + RATIO] * W[w + DF + 2]
+    iq = k + first_position(B, o)
+    return x + pairing(column(B, o, q, iq, c), pair(W, w + DF)) + turned_column(
+        B, o, q, iq, c, pair(S, MOTION * i + F), acc, along, iv, along[4] + HEAD + RECORD * i, changed)
+
+
 @sweep
 def efforts_inward(B, q, k, a, j, along, S, W, out, to):
     """∂τ of inverse dynamics to out[to:]."""
-    Y, D, d0 = along[2:]
-    own = D.shape[0] > 0
     for i in range(node_count(B) - 1, -1, -1):
         o = node(i)
-        w = CHANGE * i
-        d = d0 + HEAD + RECORD * i
         iv = first_velocity(B, o)
-        iq = k + first_position(B, o)
-        changed = own and D[d + CHANGED] != 0.0
-        t = kind(B, o)
-        straight = is_revolute(t) and not changed
-        for c in range(dof(t)):
-            x = B[o + ARMATURE + c] * Y[iv + c]
-            if straight:
-                x += B[o + RATIO] * W[w + DF + 2]
-            else:
-                x += pairing(column(B, o, q, iq, c), pair(W, w + DF)) + turned_column(
-                    B, o, q, iq, c, pair(S, MOTION * i + F), a[j + iv + c], along, iv, d, changed)
-            out[to + iv + c] += x
-        wrench_inward(B, i, S, W, straight)
+        changed = is_changed(i, along)
+        for c in range(dof(kind(B, o))):
+            out[to + iv + c] += effort_change(B, i, c, q, k, a[j + iv + c], along, changed, S, W)
+        wrench_inward(B, i, S, W, is_revolute(kind(B, o)) and not changed)
 
 
 @sweep
 def left_inward(B, q, k, a, j, mask, along, factors, S, W):
     """What is left of ∂τ, column by column, with the factors of `gather_factors`."""
-    X, y, Y, D, d0 = along
-    own = D.shape[0] > 0
+    X, y = along[:2]
     hybrid = mask.shape[0] > 0
     for i in range(node_count(B) - 1, -1, -1):
         o = node(i)
         w = CHANGE * i
-        d = d0 + HEAD + RECORD * i
         iv = first_velocity(B, o)
-        iq = k + first_position(B, o)
-        changed = own and D[d + CHANGED] != 0.0
-        t = kind(B, o)
-        straight = is_revolute(t) and not changed
-        for c in range(dof(t) - 1, -1, -1):
+        changed = is_changed(i, along)
+        for c in range(dof(kind(B, o)) - 1, -1, -1):
             u = FACTOR * (iv + c)
-            x = B[o + ARMATURE + c] * Y[iv + c]
-            if straight:
-                x += B[o + RATIO] * W[w + DF + 2]
-            else:
-                x += pairing(column(B, o, q, iq, c), pair(W, w + DF)) + turned_column(
-                    B, o, q, iq, c, pair(S, MOTION * i + F), a[j + iv + c], along, iv, d, changed)
+            x = effort_change(B, i, c, q, k, a[j + iv + c], along, changed, S, W)
             if hybrid and mask[iv + c]:
                 W[w + LEFT + c] = -x
                 continue
@@ -266,7 +264,7 @@ def left_inward(B, q, k, a, j, mask, along, factors, S, W):
             W[w + LEFT + c] = x
             f = times(factors[u + 6] * x, pair(factors, u))
             put_pair_add(W, w + DF, f[0], f[1])
-        wrench_inward(B, i, S, W, straight)
+        wrench_inward(B, i, S, W, is_revolute(kind(B, o)) and not changed)
 
 
 @sweep
