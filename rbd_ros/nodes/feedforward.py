@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.compile import COMPILED
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from ..runtime.control.torque_settings import TorqueSettings
@@ -43,8 +44,8 @@ class FeedforwardNode(FollowingNode):
         return [WrenchOutput(self, settings.sensors, lambda: controller.sensed(time.monotonic()))
                 ] if settings.sensors else []
 
-    def shortcut(self, transit: Transit) -> Shortcut:
-        return SteadyAnswers(self, transit)
+    def shortcut(self, transit: Transit) -> Shortcut | None:
+        return SteadyAnswers(self, transit) if COMPILED else None
 
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> FeedforwardController:
         assert isinstance(settings, FeedforwardSettings)

@@ -72,10 +72,11 @@ class Both(Twins):
         if found is not None:
             cycle.keep()
             assert cycle.stamp == (fields.sec, fields.nanosec)
+            assert alike([cycle.q, cycle.v], [first.state.q, first.state.v])
         else:
             assert alike(before, fingerprint(second, self.transits[1])), "not its message, and yet it changed something"
             found = second.on_state(*arguments, self.transits[1].age(now_ns, sent_ns, received_ns))
-            cycle.prepare(self.reader.layout(data), data)
+            cycle.prepare(self.reader.layout, data)
         assert alike(tuple(found), tuple(wanted)), f"{found} instead of {wanted}"
         ours, theirs = (fingerprint(each, transit) for each, transit in zip((second, first), reversed(self.transits),
                                                                            strict=True))

@@ -33,7 +33,7 @@ from ...runtime.safety import Command, Defect
 from ..outputs import ADAPTERS_TABLE, make_outputs
 from ..outputs.efforts import EffortOutput
 from ..outputs.handover import HANDOVER_TABLE, Handover, make_handover
-from ..outputs.output import Output, Stamp
+from ..outputs.output import Array, Output, Stamp
 from ..loop.control_loop import CONTROL_LOOP_TABLE
 from .emergency_stop import EmergencyStop
 from ..loop.joint_state_inputs import Info, JointStateInputs, Shortcut
@@ -251,10 +251,11 @@ class TorqueNode(ModelNode, ABC):
             self.seldom.error("problem", f"publishing the safe effort: {command.problem}")
         self.answered(command, received)
 
-    def publish_steady(self, command: Command, stamp: Stamp) -> None:
-        """The answer of the steady cycle to the state with this stamp."""
+    def publish_steady(self, command: Command, stamp: Stamp, q: Array, v: Array) -> None:
+        """The answer of the steady cycle to the state q, v with this stamp."""
         self._stamp = stamp
-        self._publish(command)
+        for output in self._outputs:
+            output.publish(stamp, q, v, command)
 
     def answered(self, command: Command, received_ns: int) -> None:
         """What can wait until the torque is out; received_ns: when the middleware received the state, 0: unknown."""

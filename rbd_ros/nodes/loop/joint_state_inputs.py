@@ -26,8 +26,8 @@ class Shortcut(Protocol):
     def answer(self, message: bytes, info: Info) -> bool:
         """Whether it did with this message all that the callback would."""
 
-    def prepare(self, layout: Layout | None, message: bytes) -> None:
-        """The callback had this message, which is read by that layout."""
+    def prepare(self, layout_of: Callable[[bytes], Layout | None], message: bytes) -> None:
+        """The callback had this message; layout_of: how one is read in place."""
 
 
 class JointStateInputs:
@@ -72,7 +72,7 @@ class JointStateInputs:
                 try:
                     callback(reader.read(message) if raw else fields_of(message), info)
                     if raw and shortcut is not None:
-                        shortcut.prepare(reader.layout(message), message)
+                        shortcut.prepare(reader.layout, message)
                 except Malformed as error:
                     self._on_malformed(error)
                 except Exception:

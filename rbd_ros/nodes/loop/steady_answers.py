@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ...runtime.control.loop_rate import Transit
@@ -25,12 +26,12 @@ class SteadyAnswers:
         if command is None:
             return False
         try:
-            node.publish_steady(command, cycle.stamp)
+            node.publish_steady(command, cycle.stamp, cycle.q, cycle.v)
         finally:
             cycle.keep()
         node.answered(command, received)
         return True
 
-    def prepare(self, layout: Layout | None, message: bytes) -> None:
+    def prepare(self, layout_of: Callable[[bytes], Layout | None], message: bytes) -> None:
         if self._node.active:
-            self._cycle.prepare(layout, message)
+            self._cycle.prepare(layout_of, message)

@@ -11,6 +11,8 @@ for others.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,7 +28,7 @@ Array = NDArray[np.float64]
 
 class SteadyCycle:
     """Of one controller. `answer` tries a message; where it does, `keep` must follow, when the effort is out. `prepare`
-    follows where it does not. `stamp`: of the last message answered, s and ns.
+    follows where it does not. `stamp` (s, ns), `q`, `v`: of the last message answered.
     """
 
     def __init__(self, controller: FeedforwardController, transit: Transit) -> None:
@@ -45,6 +47,7 @@ class SteadyCycle:
         self._bytes, self._doubles = memoryview(b""), self._words.view(np.float64)
         self._layout: Layout | None = None
         self._block = self._work = np.zeros(0)
+        self.q = self.v = np.zeros(nv)
         self._q: Array | None = None    # of the state that is prepared for
         self._settings: SafetySettings | None = None
         self._laws: FeedforwardLaws | None = None
@@ -77,16 +80,17 @@ class SteadyCycle:
         if not self._call.call(self._block, self._work, self._words, self._doubles, self._whole, self._constants,
                                self._rows, self._numbers, now, now_ns, sent_ns, received_ns):
             return None
-        self._now = now
-        return Command(self._states[at.NEW_EFFORT].copy())
+        states = self._states
+        self._now, self.q, self.v = now, states[at.Q].copy(), states[at.V].copy()
+        return Command(states[at.SENT].copy())
 
     def keep(self) -> None:
         """The effort is out: let the objects of the ordinary way know."""
         controller, states, time_ns = self._controller, self._states, self._whole.item(at.TIME)
         state = controller.state
         measured = states[at.MEASURED].copy() if self._whole[at.EFFORT] else state.measured_effort
-        self._q = states[at.Q].copy()
-        state.keep(self._now, time_ns, self._q, states[at.V].copy(), measured)
+        self._q = self.q
+        state.keep(self._now, time_ns, self.q, self.v, measured)
         controller.safety.keep(self._now, states[at.SENT].copy())
         controller.loop.time_ns = time_ns
         controller.cycled()
@@ -95,16 +99,18 @@ class SteadyCycle:
             if next_t >= self._constants[at.END]:
                 self._take_piece(self._followed, next_t)
 
-    def prepare(self, layout: Layout | None, data: bytes) -> None:
-        """For messages as this one, which the ordinary way has answered; layout: how it is read in place."""
+    def prepare(self, layout_of: Callable[[bytes], Layout | None], data: bytes) -> None:
+        """For messages as this one, which the ordinary way has answered; layout_of: how one is read in place."""
         self._q = None
         controller = self._controller
         state, safety, laws = controller.state, controller.safety, controller.safety.laws.new
         last = state.follows
-        if layout is None or last is None or safety.output is None or not safety.steady or not controller.trusts(last):
+        if (last is None or safety.output is None or not safety.steady or not controller.trusts(last)
+                or any(joint.nq * joint.nv != 1 for joint in laws.model.joints)):
             return
-        indices, places, model = state.indices(layout.names), layout.places(), laws.model
-        if indices is None or not (places[0] and places[1]) or any(joint.nq * joint.nv != 1 for joint in model.joints):
+        layout = layout_of(data)
+        indices = None if layout is None else state.indices(layout.names)
+        if layout is None or indices is None or not all(layout.places()[:2]):
             return
         if layout is not self._layout or not np.array_equal(indices, self._whole[at.HEAD:at.HEAD + self._nv]):
             self._learn(layout, data, indices)
