@@ -28,7 +28,8 @@ def moving(monkeypatch):
     node = SimpleNamespace(controller=controller, active=True, sent=sent,
                            publish_steady=lambda command, stamp, q, v: sent.append((command.effort, stamp, q, v)),
                            answered=lambda command, received_ns: sent.append(controller.state.q))
-    answers, reader = SteadyAnswers(node, Transit()), JointStateReader(lambda data: deserialize_message(data, JointState))
+    answers = SteadyAnswers(node, Transit())
+    reader = JointStateReader(lambda data: deserialize_message(data, JointState))
     controller.activate(0.0)
     clock = [0.0]
     monkeypatch.setattr("rbd_ros.nodes.loop.steady_answers.time", SimpleNamespace(
