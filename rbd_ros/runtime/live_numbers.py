@@ -23,6 +23,11 @@ class LiveNumbers:
         for entry in entries:
             entry.compile()
 
+    @property
+    def numbers(self) -> Array:
+        """For kernels."""
+        return self._numbers
+
     def live_in(self, array: Array) -> None:
         """Have the numbers there from now on."""
         array[:] = self._numbers

@@ -205,7 +205,8 @@ def test_drivers_have_their_own_order_further_joints_and_efforts():
 
 @compiled
 @pytest.mark.parametrize("event", ["late", "leap", "backwards", "jump", "fast", "nan", "wrench", "stop", "settings",
-                                   "deactivate", "trajectory to come", "saturated", "other names", "no velocity"])
+                                   "deactivate", "trajectory to come", "saturated", "other names", "no velocity",
+                                   "few velocities", "few efforts"])
 def test_what_is_unusual_goes_the_ordinary_way(event):
     """And the steady cycle goes on afterwards, where anything does."""
     motion = Motion({"reference_timeout": 0.0, "gains.kp": [10.0]})
@@ -217,7 +218,9 @@ def test_what_is_unusual_goes_the_ordinary_way(event):
                "fast": lambda q, v: (motion.names, q, v + 50.0, ()),
                "nan": lambda q, v: (motion.names, q * np.nan, v, ()), "saturated": usual,
                "other names": lambda q, v: ([*motion.names[1:], "other"], q, v, ()),
-               "no velocity": lambda q, v: (motion.names, q, (), ())}
+               "no velocity": lambda q, v: (motion.names, q, (), ()),
+               "few velocities": lambda q, v: (motion.names, q, v[:5], ()),
+               "few efforts": lambda q, v: (motion.names, q, v, v[:3])}
     motion.fields = unusual.get(event, usual)
     if event == "wrench":
         both.on_wrenches(motion.now, [(motion.model.body_names[-1], np.ones(6))])
@@ -234,6 +237,8 @@ def test_what_is_unusual_goes_the_ordinary_way(event):
     wait = {"late": {"step": 0.03}, "leap": {"stamp": round((motion.now + 0.5) * 1e9)},
             "backwards": {"stamp": round((motion.now - 0.01) * 1e9)}}
     assert motion.hits(1, **wait.get(event, {})) == 0
+    if event.startswith("few"):
+        assert motion.hits(10) == 0
     motion.fields = usual
     motion.go(700)
     if event in ("stop", "deactivate"):

@@ -37,7 +37,7 @@ AT_LOOP = AT_TRANSIT + len(TRANSIT)
 AT_CYCLES = AT_LOOP + len(LOOP)
 NUMBERS = AT_CYCLES + len(CYCLES)
 
-TIME, START, SEC, NANOSEC, WORDS, POSITION, VELOCITY, EFFORT, MOVES, DEGREE, TURNS, HEAD = range(12)    # in I
+TIME, START, SEC, NANOSEC, WORDS, POSITION, VELOCITY, EFFORT, MOVES, DEGREE, TURNS, COUNT, HEAD = range(13)    # in I
 TIMEOUT, RAMP, BEGIN, END, EXPIRY, RECEIVED, LIMITS_RATE, SCALARS = range(8)    # in K
 BOUND, USUAL, TURN, LIMIT, RATE, LIMITS = range(6)    # rows of K
 Q, V, SENT, NEW_Q, NEW_V, NEW_EFFORT, MEASURED, REFERENCE, _VELOCITY, _ACCELERATION, _TAU, STATES = range(12)    # of A
@@ -77,6 +77,23 @@ def admitted(q0, v0, q, v, K, n, S, passed, waited):
     r = SCALARS
     return follows(q0, v0, q, v, K[r + BOUND * n:r + USUAL * n], K[r + USUAL * n:r + TURN * n],
                    K[r + TURN * n:r + LIMIT * n], max(passed, waited, 2.0 * period), max(passed, period))
+
+
+@exact
+def read_state(words, numbers, I, A, n):
+    """Time of the stamp (ns) of a message of this layout, with its positions and velocities to A; 0 if it has none, is
+    not of this layout, or its numbers are not finite.
+    """
+    if not same_layout(words, I, n):
+        return 0
+    sec = (words[1] << 32) >> 32
+    nanosec = (words[1] >> 32) & 0xFFFFFFFF
+    indices = I[HEAD:HEAD + n]
+    none = A[:0]
+    if not (picked(numbers[I[POSITION]:], indices, none, none, A[NEW_Q * n:NEW_V * n])
+            and picked(numbers[I[VELOCITY]:], indices, none, none, A[NEW_V * n:NEW_EFFORT * n])):
+        return 0
+    return sec * 1_000_000_000 + nanosec
 
 
 @exact
@@ -132,25 +149,17 @@ def limited(K, A, n, elapsed):
 def steady_cycle_entry(B, W, words, numbers, I, K, A, S, now, now_ns, sent_ns, received_ns):
     """now: steady, s; now_ns, sent_ns, received_ns: of the message, as in `transit_age`."""
     n = size_v(B)
-    if not same_layout(words, I, n):
-        return False
-    sec = (words[1] << 32) >> 32
-    nanosec = (words[1] >> 32) & 0xFFFFFFFF
-    time_ns = sec * 1_000_000_000 + nanosec
+    time_ns = read_state(words, numbers, I, A, n)
     if time_ns == 0:
         return False
     T = A[STATES * n:STATES * n + NUMBERS]
     for i in range(NUMBERS):
         T[i] = S[i]
     age = transit_age(T, AT_TRANSIT, now_ns, sent_ns, received_ns)
-    indices = I[HEAD:HEAD + n]
     q = A[NEW_Q * n:NEW_V * n]
     v = A[NEW_V * n:NEW_EFFORT * n]
-    if not (picked(numbers[I[POSITION]:], indices, K[:0], K[:0], q)
-            and picked(numbers[I[VELOCITY]:], indices, K[:0], K[:0], v)):
-        return False
     if I[EFFORT] > 0:
-        picked(numbers[I[EFFORT]:], indices, K[:0], K[:0], A[MEASURED * n:REFERENCE * n])
+        picked(numbers[I[EFFORT]:], I[HEAD:HEAD + n], K[:0], K[:0], A[MEASURED * n:REFERENCE * n])
     passed = (time_ns - I[TIME]) * 1e-9
     waited = now - S[AT_LOOP + NOW]
     if not admitted(A[Q * n:V * n], A[V * n:SENT * n], q, v, K, n, T, passed, waited):
@@ -175,6 +184,26 @@ def steady_cycle_entry(B, W, words, numbers, I, K, A, S, now, now_ns, sent_ns, r
     for i in range(NUMBERS):
         S[i] = T[i]
     I[TIME] = time_ns
-    I[SEC] = sec
-    I[NANOSEC] = nanosec
+    I[SEC] = (words[1] << 32) >> 32
+    I[NANOSEC] = (words[1] >> 32) & 0xFFFFFFFF
+    return True
+
+
+@quick_entry("boolean(int64[::1], float64[::1], int64[::1], float64[::1], float64[::1], float64[::1], float64, float64)")
+def followed_state_entry(words, numbers, I, K, A, S, now, before):
+    """The beginning of that: whether the message at `now` (s, steady) is a state that follows on the last one, which
+    came `before`. I[COUNT]: numbers of a state; S: the clock alone, for which it counts then.
+    """
+    n = I[COUNT]
+    time_ns = read_state(words, numbers, I, A, n)
+    passed = (time_ns - I[TIME]) * 1e-9
+    waited = now - before
+    if time_ns == 0 or not admitted(A[Q * n:V * n], A[V * n:SENT * n], A[NEW_Q * n:NEW_V * n],
+                                    A[NEW_V * n:NEW_EFFORT * n], K, n, S, passed, waited):
+        return False
+    clock_advance(S, AT_CLOCK, now, passed, waited)
+    for i in range(n):
+        A[Q * n + i] = A[NEW_Q * n + i]
+        A[V * n + i] = A[NEW_V * n + i]
+    I[TIME] = time_ns
     return True

@@ -8,6 +8,7 @@ from typing import Any
 from ...runtime.control.loop_rate import Transit
 from ...runtime.control.steady_cycle import SteadyCycle
 from ...runtime.inputs.joint_state_bytes import Layout
+from ...runtime.inputs.motor_states import MotorInput
 from .joint_state_inputs import Info
 
 
@@ -35,3 +36,16 @@ class SteadyAnswers:
     def prepare(self, layout_of: Callable[[bytes], Layout | None], message: bytes) -> None:
         if self._node.active:
             self._cycle.prepare(layout_of, message)
+
+
+class QuickMotorStates:
+    """The `Shortcut` of motor states."""
+
+    def __init__(self, motors: MotorInput) -> None:
+        self._motors = motors
+
+    def answer(self, message: bytes, info: Info) -> bool:
+        return self._motors.accept_bytes(time.monotonic(), message)
+
+    def prepare(self, layout_of: Callable[[bytes], Layout | None], message: bytes) -> None:
+        self._motors.prepare(layout_of, message)

@@ -110,7 +110,7 @@ class SteadyCycle:
             return
         layout = layout_of(data)
         indices = None if layout is None else state.indices(layout.names)
-        if layout is None or indices is None or not all(layout.places()[:2]):
+        if layout is None or indices is None or not layout.complete:
             return
         if layout is not self._layout or not np.array_equal(indices, self._whole[at.HEAD:at.HEAD + self._nv]):
             self._learn(layout, data, indices)

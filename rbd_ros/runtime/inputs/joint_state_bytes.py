@@ -84,6 +84,12 @@ class Layout(NamedTuple):
             mask[at:at + len(size)] = b"\xff" * len(size)
         return as_words(data), as_words(mask)
 
+    @property
+    def complete(self) -> bool:
+        """Whether there are a position and a velocity for each name, and efforts for all or none."""
+        position, velocity, effort = (part.stop - part.start for part in self.parts)
+        return position == velocity == len(self.names) > 0 and effort in (0, len(self.names))
+
     def places(self) -> tuple[int, int, int]:
         """In which words positions, velocities and efforts begin; 0 for none."""
         first = (self.numbers + 4) // 8
