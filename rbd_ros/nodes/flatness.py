@@ -29,11 +29,12 @@ from ..core.model.robot_model import RobotModel
 from ..runtime.control.elastic_controller import ElasticController
 from ..runtime.control.elastic_settings import ElasticSettings
 from ..runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
+from ..runtime.control.loop_rate import Transit
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.inputs.joint_state_bytes import Fields
 from .base.following_node import FollowingNode
-from .loop.joint_state_inputs import Info, JointStateInputs
-from .loop.steady_answers import QuickMotorStates
+from .loop.joint_state_inputs import Info, JointStateInputs, Shortcut
+from .loop.steady_answers import QuickAnswers, QuickMotorStates
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE
 from .outputs.efforts import EffortOutput, EffortRateOutput
@@ -59,6 +60,9 @@ class FlatnessNode(FollowingNode):
             return ElasticSettings.from_drives(values, model, self.controller.settings.given)
         drives = load_actuation(Path(values["actuation_file"]), model).drives
         return ElasticSettings.from_drives(values, model, drives)
+
+    def shortcut(self, transit: Transit) -> Shortcut | None:
+        return QuickAnswers(self, transit) if COMPILED else None
 
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> FlatnessController:
         if isinstance(settings, ElasticSettings):

@@ -35,7 +35,7 @@ def fingerprint(controller, transit):
         "last": None if last is None else tuple(last), "suspect": None if suspect is None else tuple(suspect),
         "state": [state.q, state.v, state.measured_effort, state.stamp_ns, state.time_ns, state.received,
                   state._unstamped, state._unstamped_since, state.refused, list(state.foreign)],
-        "safety": [safety.output, safety.mode, safety.modes.weight, safety._time, safety._fresh_at, safety.clipped,
+        "safety": [safety.output, safety.mode, safety.modes.weight, safety.time, safety._fresh_at, safety.clipped,
                    safety._faded, safety._stopping, safety._down, safety.channels[0].rated,
                    safety.channels[0].saturated, safety.laws.share, safety.settled],
         "controller": [controller._problem, controller.loop.time_ns, controller._restarts, controller._clocks],

@@ -26,7 +26,7 @@ def moving(monkeypatch):
                                                                                "feedback.min_rate": 0.0}, model))
     sent = []
     node = SimpleNamespace(controller=controller, active=True, sent=sent,
-                           publish_steady=lambda command, stamp, q, v: sent.append((command.effort, stamp, q, v)),
+                           publish_for=lambda command, stamp, q, v: sent.append((command.effort, stamp, q, v)),
                            answered=lambda command, received_ns: sent.append(controller.state.q))
     answers = SteadyAnswers(node, Transit())
     reader = JointStateReader(lambda data: deserialize_message(data, JointState))
@@ -69,7 +69,7 @@ def test_what_an_output_raises_leaves_the_controller_at_the_state_that_was_answe
     def broken(*arguments):
         raise OSError("no publisher")
 
-    node.publish_steady = broken
+    node.publish_for = broken
     with pytest.raises(OSError, match="no publisher"):
         send(10)
     assert node.controller.state.q[0] == 1e-3 * 10

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-TOGETHER = ("safety", "state", "reference", "rejections")
+TOGETHER = ("safety", "state", "reference", "rejections", "motor_state")
 
 
 def alike(one: Any, other: Any) -> bool:

@@ -189,7 +189,8 @@ def steady_cycle_entry(B, W, words, numbers, I, K, A, S, now, now_ns, sent_ns, r
     return True
 
 
-@quick_entry("boolean(int64[::1], float64[::1], int64[::1], float64[::1], float64[::1], float64[::1], float64, float64)")
+@quick_entry("boolean(int64[::1], float64[::1], int64[::1], float64[::1], float64[::1], float64[::1], float64, "
+             "float64)")
 def followed_state_entry(words, numbers, I, K, A, S, now, before):
     """The beginning of that: whether the message at `now` (s, steady) is a state that follows on the last one, which
     came `before`. I[COUNT]: numbers of a state; S: the clock alone, for which it counts then.

@@ -211,8 +211,6 @@ class TorqueNode(ModelNode, ABC):
                 self._publish(self.controller.watchdog(time.monotonic()))
             time.sleep(1e-3)
 
-    # ---- for outputs
-
     @property
     def state_timeout(self) -> float:
         return float(self.controller.settings.safety.state_timeout)
@@ -243,16 +241,20 @@ class TorqueNode(ModelNode, ABC):
         if not isinstance(command, Command):
             self.report_rejection(command)
             return
-        self._stamp = (state.sec, state.nanosec)
+        self.answer_with(command, (state.sec, state.nanosec), received)
+
+    def answer_with(self, command: Command, stamp: Stamp, received_ns: int) -> None:
+        """Publish the answer to the last state accepted, which has this stamp; received_ns as in `answered`."""
+        self._stamp = stamp
         self._publish(command)
         if isinstance(command.problem, Defect):
             self.on_defect(command.problem)
         elif command.problem:
             self.seldom.error("problem", f"publishing the safe effort: {command.problem}")
-        self.answered(command, received)
+        self.answered(command, received_ns)
 
-    def publish_steady(self, command: Command, stamp: Stamp, q: Array, v: Array) -> None:
-        """The answer of the steady cycle to the state q, v with this stamp."""
+    def publish_for(self, command: Command, stamp: Stamp, q: Array, v: Array) -> None:
+        """Publish the answer to the state q, v with this stamp."""
         self._stamp = stamp
         for output in self._outputs:
             output.publish(stamp, q, v, command)
@@ -261,8 +263,11 @@ class TorqueNode(ModelNode, ABC):
         """What can wait until the torque is out; received_ns: when the middleware received the state, 0: unknown."""
         self._compare_gravity()
         self.controller.statistics.published(max(time.time_ns() - received_ns, 0) * 1e-9 if received_ns else 0.0)
-        if self._late:
-            self._publish_late(command)
+        try:
+            for output in self._late:
+                output.publish(self._stamp, self.controller.state.q, self.controller.state.v, command)
+        except Exception:    # no reason to take the torque off the robot
+            self.seldom.error("late", f"an output beside the torque failed:\n{traceback.format_exc()}")
 
     def _compare_gravity(self) -> None:
         """Say, twice per activation, whether robot and model agree about gravity."""
@@ -274,15 +279,7 @@ class TorqueNode(ModelNode, ABC):
 
     def _publish(self, command: Command | None) -> None:
         if command is not None:
-            for output in self._outputs:
-                output.publish(self._stamp, self.controller.state.q, self.controller.state.v, command)
-
-    def _publish_late(self, command: Command) -> None:
-        try:
-            for output in self._late:
-                output.publish(self._stamp, self.controller.state.q, self.controller.state.v, command)
-        except Exception:    # no reason to take the torque off the robot
-            self.seldom.error("late", f"an output beside the torque failed:\n{traceback.format_exc()}")
+            self.publish_for(command, self._stamp, self.controller.state.q, self.controller.state.v)
 
     def _on_watchdog(self) -> None:
         # After a long callback a fresh state may wait behind a timer.

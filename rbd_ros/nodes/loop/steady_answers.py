@@ -7,7 +7,7 @@ from typing import Any
 
 from ...runtime.control.loop_rate import Transit
 from ...runtime.control.steady_cycle import SteadyCycle
-from ...runtime.inputs.joint_state_bytes import Layout
+from ...runtime.inputs.joint_state_bytes import Layout, stamp_of
 from ...runtime.inputs.motor_states import MotorInput
 from .joint_state_inputs import Info
 
@@ -27,7 +27,7 @@ class SteadyAnswers:
         if command is None:
             return False
         try:
-            node.publish_steady(command, cycle.stamp, cycle.q, cycle.v)
+            node.publish_for(command, cycle.stamp, cycle.q, cycle.v)
         finally:
             cycle.keep()
         node.answered(command, received)
@@ -36,6 +36,28 @@ class SteadyAnswers:
     def prepare(self, layout_of: Callable[[bytes], Layout | None], message: bytes) -> None:
         if self._node.active:
             self._cycle.prepare(layout_of, message)
+
+
+class QuickAnswers:
+    """The `Shortcut` of other torque nodes: the state is accepted in one call, the controller does the rest."""
+
+    def __init__(self, node: Any, transit: Transit) -> None:
+        self._node, self._transit = node, transit
+
+    def answer(self, message: bytes, info: Info) -> bool:
+        node = self._node
+        if not node.active:
+            return False
+        received = info["received_timestamp"]
+        command = node.controller.on_bytes(time.monotonic(), message, lambda: self._transit.age(
+            time.time_ns(), info["source_timestamp"], received))
+        if command is None:
+            return False
+        node.answer_with(command, stamp_of(message), received)
+        return True
+
+    def prepare(self, layout_of: Callable[[bytes], Layout | None], message: bytes) -> None:
+        self._node.controller.state.prepare(layout_of, message)
 
 
 class QuickMotorStates:

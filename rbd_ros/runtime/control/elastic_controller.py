@@ -12,7 +12,7 @@ motor by its own velocity while that is known: at the motor, damping takes energ
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,14 @@ class ElasticController(FlatnessController[ElasticLaws]):
                  effort: ArrayLike = (), age: float = 0.0) -> Command | Verdict:
         self._heard, self._cycle = self.state.received, self._cycle + 1
         return super().on_state(now, stamp_ns, names, position, velocity, effort, age)
+
+    def on_bytes(self, now: float, data: bytes, age: Callable[[], float]) -> Command | None:
+        before = self._heard, self._cycle
+        self._heard, self._cycle = self.state.received, self._cycle + 1
+        found = super().on_bytes(now, data, age)
+        if found is None:
+            self._heard, self._cycle = before
+        return found
 
     def _fade_from(self, before: ReferenceInput, same: bool = False) -> None:
         super()._fade_from(before, same)

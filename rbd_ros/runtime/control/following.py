@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import check_between
 from ...core.motion.trajectory import Interpolation, Reference, Trajectory, Waypoint
-from ..inputs.joint_states import Turns, total_wrenches
+from ..inputs.joint_map import Turns, total_wrenches
 from ..inputs.references import Point, ReferenceInput
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from ..parameters import Parameter, Table

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -104,6 +104,18 @@ class TorqueController(ABC, Generic[L]):
         verdict = self.state.accept(now, stamp_ns, names, position, velocity, effort)
         if not verdict or self.safety.mode == "inactive":
             return verdict
+        return self._answer(now, age)
+
+    def on_bytes(self, now: float, data: bytes, age: Callable[[], float]) -> Command | None:
+        """`on_state` of a message as bytes, if nothing is unusual with it; None, and nothing is changed, if that has to
+        be called.
+        """
+        if self.safety.mode == "inactive" or not self.state.accept_bytes(now, data):
+            return None
+        return self._answer(now, age())
+
+    def _answer(self, now: float, age: float) -> Command:
+        """What to publish for the state that was accepted."""
         if self.state.restarts != self._restarts:
             self._restarts = self.state.restarts
             self.begin_anew()

@@ -106,6 +106,12 @@ _STAMP = struct.Struct("<iI")
 _SIZE = struct.Struct("<I")
 
 
+def stamp_of(data: bytes) -> tuple[int, int]:
+    """s and ns of a message with a header that is read in place."""
+    sec, nanosec = _STAMP.unpack_from(data, 4)
+    return sec, nanosec
+
+
 class JointStateReader:
     """Reads the messages of one subscription. convert: the middleware's way from bytes to a message; it raises whatever
     it likes for bytes that are none.

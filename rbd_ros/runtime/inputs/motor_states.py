@@ -11,7 +11,7 @@ from ...core.actuation.actuation import Actuation
 from ...core.motion.velocity_limits import velocity_limits
 from .finite import worst
 from .joint_state_bytes import Layout
-from .joint_states import Turns, as_array, picked
+from .joint_map import Turns, as_array, picked
 from .plausibility import Implausible, Plausibility
 from .quick_states import QuickStates
 from .rejections import TAKEN, Rejected, Rejections, Verdict

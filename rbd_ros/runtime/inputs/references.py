@@ -15,7 +15,7 @@ from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import check_points
 from ...core.motion.trajectory import Interpolation, Reference, Trajectory, Waypoint, check_times
 from ...core.motion.velocity_limits import above_limits, check_speeds, must_jump, velocity_limits
-from .joint_states import JointMap, Turns, as_array
+from .joint_map import JointMap, Turns, as_array
 from .rejections import TAKEN, Rejected, Rejections, Verdict
 
 Array = NDArray[np.float64]
