@@ -23,6 +23,7 @@ PARTS: dict[str, Any] = {
     "identification": lambda args: {"quick": args.quick},
     "motion_fuzz": lambda args: {"count": 200 if args.quick else 1000, "seed": args.seed},
     "motion_peers": lambda args: {"quick": args.quick},
+    "batch": lambda args: {"quick": args.quick},
     "startup": lambda args: {},
     "roundtrip": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "loop_options": lambda args: {"seconds": 3.0 if args.quick else 10.0},
@@ -34,8 +35,8 @@ PARTS: dict[str, Any] = {
     "simulators": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes},
 }
-ON_REQUEST = ("identification", "motion_fuzz", "motion_peers", "loop_options", "soak", "fuzz", "joint_state_bytes",
-              "command_bytes", "simulators", "walk")
+ON_REQUEST = ("batch", "identification", "motion_fuzz", "motion_peers", "loop_options", "soak", "fuzz",
+              "joint_state_bytes", "command_bytes", "simulators", "walk")
 
 
 def main() -> None:

@@ -15,7 +15,10 @@ from .core.actuation.poles import FeedbackGains
 from .core.actuation.series_elastic import SeriesSpring
 from .core.actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
 from .core.ahead import compile_all
+from .core.batch import batch
 from .core.compile import COMPILED
+from .core.derivatives.balafoutis_patel import BalafoutisPatel, balafoutis_patel
+from .core.derivatives.bodies import BodyDerivatives, body_derivatives
 from .core.derivatives.constrained import (
     ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
     constrained_inverse_dynamics_derivatives,
@@ -76,6 +79,7 @@ from .core.model.inertia import Inertia
 from .core.model.joints import JOINT_TYPES, JointSpec, Primitive
 from .core.model.robot_model import RobotModel
 from .core.model.samples import sample, sample_constraints, sample_names, sample_path
+from .core.motion.effort_energy import EffortEnergy, effort_energy
 from .core.motion.optimal.certificate import Usage
 from .core.motion.optimal.limits import MotionLimits
 from .core.motion.places.body_goal import BodyGoal
@@ -92,31 +96,33 @@ from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, Elastic
 
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ArticulatedBodies",
-    "BaseParameters", "BodyGoal", "ClosedForm", "ConstrainedForward", "ConstrainedForwardDerivatives",
-    "ConstrainedForwardDirectional", "ConstrainedHybrid", "ConstrainedHybridDirectional", "ConstrainedInverse",
-    "ConstrainedInverseDerivatives", "ConstrainedInverseDirectional", "ConstraintSet", "DampedDeflection",
-    "Description", "ElasticLaw", "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation",
+    "BalafoutisPatel", "BaseParameters", "BodyDerivatives", "BodyGoal", "ClosedForm", "ConstrainedForward",
+    "ConstrainedForwardDerivatives", "ConstrainedForwardDirectional", "ConstrainedHybrid",
+    "ConstrainedHybridDirectional", "ConstrainedInverse", "ConstrainedInverseDerivatives",
+    "ConstrainedInverseDirectional", "ConstraintSet", "DampedDeflection", "Description", "EffortEnergy",
+    "ElasticLaw", "ElasticLawSettings", "ElasticSimulator", "ElasticState", "Estimate", "Excitation",
     "FeedbackGains", "FeedbackLinearization", "FixedContact", "Forward", "ForwardDerivatives", "Hybrid",
     "HybridDerivatives", "Identification", "Inertia", "InverseDerivatives", "Joint", "JointCoupling", "JointSpec",
     "LoopClosure", "Mimic", "MotionLimits", "Motor", "MotorReference", "NonholonomicConstraint", "OptimalMotion",
     "PlaneLimit", "Primitive", "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel",
     "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "Solutions", "SpecializedModel",
     "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Transmission", "Usage", "UserConstraint",
-    "VariableDrive", "anchored", "articulated_bodies", "base_parameters", "bias_effort", "body_accelerations",
-    "body_momenta", "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "closed_form",
-    "compile_all", "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
-    "constrained_forward_dynamics_directional", "constrained_hybrid_dynamics",
-    "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions", "constrained_inverse_dynamics",
-    "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional",
-    "constrained_inverse_solutions", "constraint_bias", "constraint_jacobian", "constraint_values",
-    "constraint_wrenches", "coriolis_matrix", "effective_inertia", "excitation", "feedback_linearization",
-    "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
-    "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
-    "from_screws", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives",
-    "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics",
-    "inverse_dynamics_derivatives", "inverse_dynamics_directional", "inverse_dynamics_second_derivatives",
-    "inverse_dynamics_time_derivatives", "inverse_operational_space_inertia", "jacobian", "joint_wrenches",
-    "kinetic_energy", "lie", "link_efforts", "load_actuation", "load_constraints", "load_urdf", "mass_matrix",
-    "motor_reference", "operational_space_inertia", "optimize_motion", "potential_energy", "project", "sample",
-    "sample_constraints", "sample_names", "sample_path", "spatial_inertias", "specialize", "time_optimal",
+    "VariableDrive", "anchored", "articulated_bodies", "balafoutis_patel", "base_parameters", "batch",
+    "bias_effort", "body_accelerations", "body_derivatives", "body_momenta", "body_velocities", "c_source",
+    "center_of_mass", "centroidal_momentum", "closed_form", "compile_all", "constrained_forward_dynamics",
+    "constrained_forward_dynamics_derivatives", "constrained_forward_dynamics_directional",
+    "constrained_hybrid_dynamics", "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions",
+    "constrained_inverse_dynamics", "constrained_inverse_dynamics_derivatives",
+    "constrained_inverse_dynamics_directional", "constrained_inverse_solutions", "constraint_bias",
+    "constraint_jacobian", "constraint_values", "constraint_wrenches", "coriolis_matrix", "effective_inertia",
+    "effort_energy", "excitation", "feedback_linearization", "forward_dynamics", "forward_dynamics_derivatives",
+    "forward_dynamics_directional", "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort",
+    "friction_effort_derivatives", "from_screws", "gravity_effort", "hybrid_dynamics",
+    "hybrid_dynamics_derivatives", "hybrid_dynamics_directional", "identify", "inertial_regressor",
+    "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_dynamics_directional",
+    "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives", "inverse_operational_space_inertia",
+    "jacobian", "joint_wrenches", "kinetic_energy", "lie", "link_efforts", "load_actuation", "load_constraints",
+    "load_urdf", "mass_matrix", "motor_reference", "operational_space_inertia", "optimize_motion",
+    "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path",
+    "spatial_inertias", "specialize", "time_optimal",
 ]

@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "rbd_ros"
 LAYERS = ("errors", "kept", "workspace", "numba_import", "numba_inside", "kernel_cache", "compile", "ahead", "trying",
-          "exact", "lie", "model", "dynamics", "derivatives", "actuation", "motion", "steady", "simulation",
+          "exact", "lie", "model", "batch", "dynamics", "derivatives", "actuation", "motion", "steady", "simulation",
           "identification", "specialize")
 WINGS = ("core", "runtime", "nodes", "cli")    # each knows those before it; streams and signals know nothing
 FOUNDATIONS = ("signals", "streams")

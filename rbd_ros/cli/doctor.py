@@ -5,6 +5,7 @@ import argparse
 import contextlib
 import dataclasses
 import json
+import shlex
 import sys
 import textwrap
 import warnings
@@ -21,6 +22,7 @@ from ..core.model.checks.conditioning import condition_numbers, conditioning
 from ..core.model.checks.diagnosis import SEVERITIES, Finding, joint_findings, moving_links, structure_findings
 from ..core.model.checks.plausibility import link_findings
 from ..core.model.files.urdf import describe
+from ..core.model.files.urdf_parts import line as line_of
 from ..core.model.files.xml_tree import Element, parse_xml, read_text
 from ..core.model.inertia import Array
 from ..core.model.joints import has_ends, is_length
@@ -50,7 +52,9 @@ class Report:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd doctor`."""
-    parser.add_argument("file", metavar="FILE.urdf", help="robot description; /dev/stdin reads the standard input")
+    parser.add_argument("file", metavar="FILE", help="robot description: URDF, or xacro; /dev/stdin reads the standard "
+                        "input")
+    parser.add_argument("arguments", nargs="*", metavar="NAME:=VALUE", help="arguments of a xacro file")
     parser.add_argument("--root", choices=("fixed", "floating"), default="fixed",
                         help="whether the root link is fixed or floating (default: %(default)s)")
     parser.add_argument("--gazebo", action="store_true", help="also report what Gazebo would leave out or refuse")
@@ -63,7 +67,8 @@ def run(namespace: argparse.Namespace) -> int:
     with contextlib.suppress(AttributeError, ValueError):    # a terminal that is not UTF-8 still gets its report
         sys.stdout.reconfigure(errors="replace")    # type: ignore[union-attr]
     try:
-        report = examine(Path(namespace.file), namespace.root, namespace.gazebo)
+        report = examine(" ".join([namespace.file, *map(shlex.quote, namespace.arguments)]), namespace.root,
+                         namespace.gazebo)
     except RbdError as error:
         if namespace.json:
             print(json.dumps({"file": namespace.file, "healthy": False, "error": str(error), "findings": []}, indent=1))
@@ -74,8 +79,11 @@ def run(namespace: argparse.Namespace) -> int:
     return 0 if report.healthy else 1
 
 
-def examine(path: Path, root: str = "fixed", gazebo: bool = False) -> Report:
-    """Read and check a file, for Gazebo, too, if that is wanted; raises `RbdError` where there is nothing to check."""
+def examine(path: str | Path, root: str = "fixed", gazebo: bool = False) -> Report:
+    """Read and check a file, for Gazebo, too, if that is wanted; raises `RbdError` where there is nothing to check.
+
+    path: as `load_urdf` takes it.
+    """
     text, source = read_text(path)
     tree = parse_xml(text, source)
     description, misspelt = describe(tree, source)
@@ -105,6 +113,8 @@ def examine(path: Path, root: str = "fixed", gazebo: bool = False) -> Report:
         matrices = mass_matrix(model, q)
         findings += conditioning(model, matrices)
     findings += mesh_scales(tree) + ranges_in_degrees(description)
+    places = {element.get("name"): line_of(element) for element in reversed(tree) if element.tag in ("link", "joint")}
+    findings = [dataclasses.replace(finding, line=places.get(finding.subject.split(", ")[0])) for finding in findings]
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return Report(source.strip("'"), description, model, matrices, tuple(findings))
 
@@ -226,7 +236,8 @@ def _findings(findings: Iterable[Finding]) -> list[str]:
         lines.append(f"{severity.upper()}: {topic}" + (f" ({len(group)})" if len(group) > 1 else ""))
         written = group if len(group) <= SHOWN + 1 else group[:SHOWN]
         for finding in written:
-            lines += _wrapped(f"{_listed(finding.subject.split(', '))}: {finding.message}", "  ")
+            where = f" (line {finding.line})" if finding.line else ""
+            lines += _wrapped(f"{_listed(finding.subject.split(', '))}{where}: {finding.message}", "  ")
         if len(group) > len(written):
             lines += _wrapped("also " + _listed([finding.subject for finding in group[len(written):]]), "  ")
         lines += [*_wrapped(f"→ {fix}", "  "), ""]

@@ -18,6 +18,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -136,8 +137,7 @@ class DynamicsServerNode(ModelNode):
             wrenches(request.external_wrenches), request.with_joint_wrenches))
 
     def _constrained(self, request: Any, response: Any) -> None:
-        asked = ConstrainedRequest(request.mode, request.name, request.prescribed, request.acceleration, request.effort,
-                                   request.actuated, request.minimize, request.with_joint_wrenches)
+        asked = ConstrainedRequest(*(getattr(request, field.name) for field in fields(ConstrainedRequest)))
         convert.fill(response, self.dynamics.constrained(convert.robot_state(request.state), asked,
                                                          wrenches(request.external_wrenches)))
 

@@ -1,9 +1,8 @@
-"""G's recursion equals K Table 2, its partials those by a complex step, the energy's gradient differences."""
+"""G's recursion equals K Table 2, its partials those by a complex step."""
 
 import numpy as np
 import pytest
 from support.analytic import run_inverse
-from support.iiwa import motion
 from support.robots import assert_close, load, random_state
 from support.trees import random_tree
 
@@ -53,33 +52,6 @@ def test_efforts_and_partials(name):
         assert_close(found.a, rbd.mass_matrix(model, state[0]), 1e-12)
 
 
-def test_gradient_of_the_energy():
-    """By amplitudes and offsets of the iiwa's cosines, against differences of P."""
-    model = rbd.sample("iiwa")
-    instants = np.linspace(0.0, 2.0, 9)
-    weights = np.full(9, 0.25)
-    weights[[0, -1]] = 0.125
-    base = motion(instants)[:3]
-    shape = np.zeros((9, 3, 7, 14))
-    for i in range(7):
-        shape[:, :, i, i] = np.stack([x[:, i] for x in base], axis=1)    # a factor of joint i's motion
-        shape[:, 0, i, 7 + i] = 1.0                                      # its offset
-
-    def energy(p):
-        return bp.effort_energy(model, *(x + shape[:, k] @ p for k, x in enumerate(base)), weights)
-
-    p = np.random.default_rng(1).normal(scale=0.1, size=14)
-    value, gradient = bp.effort_energy_gradient(model, *(x + shape[:, k] @ p for k, x in enumerate(base)), weights,
-                                                shape)
-    tau = rbd.inverse_dynamics(model, *(x + shape[:, k] @ p for k, x in enumerate(base)))
-    assert value == pytest.approx(weights @ (tau**2).sum(axis=1), rel=1e-12)
-    assert value == pytest.approx(energy(p), rel=1e-12)
-    h = 1e-4
-    rough = [(8 * (energy(p + h * e) - energy(p - h * e)) - energy(p + 2 * h * e) + energy(p - 2 * h * e)) / (12 * h)
-             for e in np.eye(14)]
-    assert_close(gradient, rough, 1e-9)
-
-
 def test_what_it_does_not_take_is_said():
     model = rbd.sample("two_link", root="floating")
     with pytest.raises(rbd.RbdError, match="revolute"):
@@ -87,5 +59,3 @@ def test_what_it_does_not_take_is_said():
     model = rbd.sample("two_link")
     with pytest.raises(rbd.RbdError, match="one state"):
         bp.balafoutis_patel(model, np.zeros((2, 2)), np.zeros(2), np.zeros(2))
-    with pytest.raises(rbd.RbdError, match="weights"):
-        bp.effort_energy(model, *np.zeros((3, 4, 2)), np.zeros(3))

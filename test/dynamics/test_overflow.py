@@ -40,8 +40,8 @@ def needed(name):
     return [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
 
 
-PLANNED = ["optimize_motion", "time_optimal"]    # of motions, not of states
-LEARNT = ["base_parameters", "c_source", "excitation", "identify", "specialize", "spatial_inertias"]    # of no state
+PLANNED = ["effort_energy", "optimize_motion", "time_optimal"]    # of motions, not of states
+LEARNT = ["base_parameters", "batch", "c_source", "excitation", "identify", "specialize", "spatial_inertias"]    # of no state
 DEFINED = {"articulated_bodies": ("mimic joints", ["mimic"]),    # what says so where it is not: of these models
            "operational_space_inertia": ("directions", ["mimic", "sliders"])}
 FREE = [name for name in FUNCTIONS

@@ -66,7 +66,7 @@ BROKEN = {
     "empty text": ("", "empty"),
     "blank text": (" \n ", "empty"),
     "no file": ("nowhere.urdf", "nowhere.urdf", "No such file"),
-    "xacro file": ("arm.urdf.xacro", "arm.urdf.xacro", "expand"),
+    "xacro file": ("arm.urdf.xacro", "arm.urdf.xacro", "No such file"),
     "not xml": ("<", "not well-formed"),
     "tag left open": (arm().replace("</joint>", ""), "not well-formed", "line 1"),
     "two roots": (arm() + "<robot/>", "not well-formed"),

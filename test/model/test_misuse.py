@@ -212,7 +212,8 @@ def test_numbers_in_any_container_are_taken(name, parameter, kind):
 
 
 def arrays(result):
-    return result if isinstance(result, tuple) else (result,)
+    """All arrays of a result, those of its parts too."""
+    return [array for part in result for array in arrays(part)] if isinstance(result, tuple) else [result]
 
 
 @pytest.mark.parametrize("name", OF_STATES)

@@ -65,6 +65,25 @@ def test_constrained(client):
             close(np.array(answer.effort)[[1, 2, 4]], np.zeros(3))
 
 
+def test_the_choice_among_redundant_drives(client):
+    """Least weighted distance to preferred efforts within limits, as the library has it."""
+    good = req.CONSTRAINED_GOOD[req.INVERSE] | {"actuated": [], "minimize": 1}
+    wishes = {"preferred_effort": [0.5, -1.0, 0.2, 3.0, 0.1], "effort_limit": [0.4, np.inf, 4.0, 1.0, 4.0],
+              "weight": [1.0, 2.0, 0.5, 3.0, 1.0]}
+    expected = rbd.constrained_inverse_dynamics(
+        FIVE_BAR, LOOP, Q, V, req.MOTION.acceleration, NAMES, "effort", wishes["weight"],
+        preferred_effort=wishes["preferred_effort"], effort_limit=wishes["effort_limit"])
+    for order in (slice(None), slice(None, None, -1)):
+        answer = client.ask("constrained", good | {"name": NAMES[order], "acceleration": req.MOTION.acceleration[order]}
+                            | {wish: value[order] for wish, value in wishes.items()})
+        assert answer.success, answer.message
+        close(answer.effort, expected.effort)
+        close(answer.multiplier, expected.multipliers)
+    assert abs(answer.effort[3]) == pytest.approx(1.0)
+    refused = client.ask("constrained", good | {"effort_limit": [0.01] * 5})
+    assert not refused.success and "within effort_limit" in refused.message and not refused.effort
+
+
 def test_joint_wrenches(client):
     wrenches = {"external_wrenches": [("tool", WRENCH)], "with_joint_wrenches": True}
     answers = {kind: client.ask(kind, good | wrenches) for kind, good in (

@@ -4,6 +4,8 @@ import numpy as np
 
 from rbd_ros.core.compile import COMPILED
 from rbd_ros.core.dynamics import articulated, inverse, kinematics
+from rbd_ros.core.dynamics.bodies import joint_wrenches as loads
+from rbd_ros.core.dynamics.bodies.link_tree import link_tree, link_wrenches
 from rbd_ros.core.dynamics.constrained import rows
 from rbd_ros.core.model import block, joint_kinds
 from rbd_ros.core.model.constraint_block import ROWS
@@ -38,6 +40,16 @@ def _rows(M, C, q, v, a, W, A, f, b):
     rows.constraint_rows(M, C, (q, 0, v, 0, a, 0), motion, (W[:0], 0), 2, (A, f, b, 0))
 
 
+@compiled
+def _loads(M, L, q, v, a, wrench, W, out):
+    loads.joint_wrenches_recursion(M, L, q, 0, v, a, 0, wrench, 0, W, out, 0)
+
+
+@compiled
+def _motion(M, q, v, a, W):
+    kinematics.node_motion(M, q, 0, v, a, 0, 2, W)
+
+
 def nodes(model):
     return int(model._block[block.NODES])
 
@@ -62,6 +74,52 @@ def hybrid_dynamics(model, q, v, a, tau, mask, wrench=None, M=None):
         model._block if M is None else M, q, v, a, tau, np.zeros(0) if wrench is None else wrench))
     _articulated(M, q, v, tau, mask, a, wrench, np.zeros(articulated.SIZE * nodes(model), dtype=complex), out, effort)
     return out, effort
+
+
+def joint_wrenches(model, q, v, a, wrenches=None):
+    """Complex joint wrenches, flat; wrenches as the library takes them."""
+    out = np.zeros(6 * len(model.body_names), dtype=complex)
+    arrays = [np.asarray(x, dtype=complex) for x in (model._block, link_tree(model), q, v, a,
+                                                     link_wrenches(model, wrenches, None))]
+    _loads(*arrays, np.zeros(inverse.SIZE * nodes(model) + model.nv, dtype=complex), out)
+    return out
+
+
+def body_motions(model, q, v, a):
+    """Complex V and V̇ of all links (without gravity), flat, from those of the nodes that carry them."""
+    arrays = [np.asarray(x, dtype=complex) for x in (model._block, q, v, a)]
+    W = np.zeros(kinematics.SIZE * nodes(model), dtype=complex)
+    _motion(*arrays, W)
+    out = np.zeros((2, len(model.body_names), 6), dtype=complex)
+    start, size = int(model._block[block.LINK_START]), block.LINK
+    for i in range(len(model.body_names)):
+        record = model._block[start + size * i:start + size * (i + 1)]
+        at = int(record[block.LINK_NODE])
+        if at < 0:
+            continue
+        omega, v_o, alpha, a_o = (W[kinematics.SIZE * at + k:kinematics.SIZE * at + k + 3] for k in (
+            kinematics._OMEGA, kinematics._V, kinematics._ALPHA, kinematics._ACCEL))
+        R = record[block.LINK_ROTATION:block.LINK_ROTATION + 9].reshape(3, 3)
+        p = record[block.LINK_POSITION:block.LINK_POSITION + 3]
+        v_l = v_o + np.cross(omega, p)
+        a_l = a_o + np.cross(alpha, p) + np.cross(omega, np.cross(omega, p)) - np.cross(omega, v_l)
+        for row, parts in zip(out[:, i], ((omega, v_l), (alpha, a_l)), strict=True):
+            row[:] = np.concatenate([R.T @ part for part in parts])
+    return out.reshape(2, -1)
+
+
+def rotations(model, q):
+    """Complex R (nb, 3, 3) of all links, world from link."""
+    W = np.zeros(kinematics.SIZE * nodes(model), dtype=complex)
+    still = np.zeros(model.nv, dtype=complex)
+    _motion(*(np.asarray(x, dtype=complex) for x in (model._block, q, still, still)), W)
+    out = []
+    for i in range(len(model.body_names)):
+        at = int(model._block[block.LINK_START]) + block.LINK * i
+        node, R = int(model._block[at + block.LINK_NODE]), model._block[at + block.LINK_ROTATION:][:9].reshape(3, 3)
+        w = kinematics.SIZE * node + kinematics._R
+        out.append(R if node < 0 else W[w:w + 9].reshape(3, 3) @ R)
+    return np.array(out)
 
 
 def constraint_rows(model, constraints, q, v):

@@ -36,6 +36,8 @@ def functions(model):
         "center_of_mass": lambda q, v, a: rbd.center_of_mass(model, q),
         "centroidal_momentum": lambda q, v, a: rbd.centroidal_momentum(model, q, v),
         "inverse_dynamics_derivatives": lambda q, v, a: rbd.inverse_dynamics_derivatives(model, q, v, a).q,
+        "body_derivatives": lambda q, v, a: rbd.body_derivatives(model, q, v, a).wrench.q,
+        "balafoutis_patel": lambda q, v, a: rbd.balafoutis_patel(model, q, v, a).r_ddot.q,
         "forward_dynamics_derivatives": lambda q, v, a: rbd.forward_dynamics_derivatives(model, q, v, a).q,
         "hybrid_dynamics_derivatives": lambda q, v, a: rbd.hybrid_dynamics_derivatives(model, q, v, a, a, held)[0],
         "inverse_dynamics_directional": lambda q, v, a: rbd.inverse_dynamics_directional(model, q, v, a, along),

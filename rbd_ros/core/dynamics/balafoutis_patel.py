@@ -1,10 +1,11 @@
-"""Inverse dynamics after Balafoutis & Patel and its partials by q, v, a; torque-squared energy and its gradient: G.
+"""Inverse dynamics after Balafoutis & Patel and its partials by q, v, a: G.
 
 For trees of revolute, prismatic and helical steps (universal, planar, Euler joints are chains of them), in NumPy, as a
-second way to the numbers. All of G's partials are one forward and one backward recursion differentiated in 3 nv
-directions at once, so `d` below has shape (…, 3 nv): by q, then v, then a. Corrected against G's text, see
-docs/errata.md: gravity at the base is −g; partials of accelerations are partials of r̈, s̈; ∂P has its τ_i; the leaf's
-moment arm is r_{i,i}; gravity's partial at the root joint is kept.
+second way to the numbers; for all kinds of joints: `derivatives/balafoutis_patel.py`, `motion/effort_energy.py`. All
+of G's partials are one forward and one backward recursion differentiated in 3 nv directions at once, so `d` below has
+shape (…, 3 nv): by q, then v, then a. Corrected against G's text, see docs/errata.md: gravity at the base is −g;
+partials of accelerations are partials of r̈, s̈; the leaf's moment arm is r_{i,i}; gravity's partial at the root joint is
+kept.
 
 A recursion acts on pairs (value, partials) written as one array with 1 + 3 nv columns, value first.
 """
@@ -144,30 +145,3 @@ def balafoutis_patel(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
             forces[up] = forces[up] + f
             moments[up] = moments[up] + applied(A, eta) + crossed(s, f)
     return Partials(effort[:, 0], *(effort[:, 1 + kind * nv:1 + (kind + 1) * nv] for kind in range(3)))
-
-
-def effort_energy(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, weights: ArrayLike) -> float:
-    """`P = ∫ Σ τ_i² dt` of a sampled motion, q (N, nq), v, a (N, nv), with quadrature weights (N,) in s: G."""
-    return effort_energy_gradient(model, q, v, a, weights, np.zeros((len(np.asarray(weights)), 3, model.nv, 0)))[0]
-
-
-def effort_energy_gradient(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, weights: ArrayLike,
-                           sensitivity: ArrayLike) -> tuple[float, Array]:
-    """P and its gradient (K,) by K parameters of the motion, `∂P = 2 ∫ Σ τ_i ∂τ_i dt`: G.
-
-    sensitivity (N, 3, nv, K): derivatives of q, v, a at each sample by the parameters (spline coefficients, say).
-    """
-    given = states(model, positions={"q": q}, rates={"v": v, "a": a})
-    w = np.asarray(weights, dtype=float)
-    by = np.asarray(sensitivity, dtype=float)
-    count = given.count
-    if w.shape != (count,) or by.ndim != 4 or by.shape[:3] != (count, 3, model.nv):
-        raise RbdError(f"weights {w.shape} and sensitivity {by.shape} must be ({count},) and ({count}, 3, {model.nv}, "
-                       "K): one per sample")
-    energy, gradient = 0.0, np.zeros(by.shape[3])
-    for sample, weight, change in zip(zip(*(x.reshape(count, -1) for x in given.arrays), strict=True), w, by,
-                                      strict=True):
-        found = balafoutis_patel(model, *sample)
-        energy += weight * float(found.effort @ found.effort)
-        gradient += 2.0 * weight * (found.effort @ (found.q @ change[0] + found.v @ change[1] + found.a @ change[2]))
-    return energy, gradient

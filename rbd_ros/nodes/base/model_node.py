@@ -15,7 +15,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
 
 from ...core.compile import COMPILED, is_cached
-from ...core.errors import RbdError
+from ...core.errors import RbdError, shown
 from ...core.model.files.xml_tree import read_text
 from ...core.model.robot_model import RobotModel
 from ...runtime.parameters import Table, select, validate
@@ -164,6 +164,9 @@ class ModelNode(LifecycleNode):
             raise RbdError("no robot description: nothing came on topic "
                            f"{self.resolve_topic_name('robot_description')}, and neither parameter 'robot_description' "
                            "nor 'robot_description_file' is set")
+        if description is self._description and "<" not in description:    # a path is for who starts the node to give
+            raise RbdError(f"no robot description: what came on topic {self.resolve_topic_name('robot_description')} "
+                           f"is no XML: {shown(description)}")
         log.info("loading the robot" if not COMPILED or is_cached() else
                  "loading the robot; compiling kernels, once, which takes up to a few minutes (`rbd compile` does it "
                  "in advance)")

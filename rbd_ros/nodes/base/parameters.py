@@ -23,8 +23,8 @@ MODEL_NODE_TABLE: Table = (
     EXECUTOR,
     Parameter("robot_description", "string", "", "URDF text. Empty: from robot_description_file, else from the topic "
               "robot_description.", read_only=True),
-    Parameter("robot_description_file", "string", "", "Path of a URDF file, used if robot_description is empty.",
-              read_only=True),
+    Parameter("robot_description_file", "string", "", "Path of a URDF file, or of a xacro file followed by its "
+              "arguments (arm.xacro name:=value), used if robot_description is empty.", read_only=True),
 )
 
 

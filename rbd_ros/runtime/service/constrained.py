@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from .naming import Coordinates, NamedWrenches, by_body, check_mode
 
 INVERSE, FORWARD, HYBRID = range(3)
 MODES = ("INVERSE", "FORWARD", "HYBRID")
+MULTIPLIERS, EFFORT = range(2)
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,10 @@ class ConstrainedRequest:
     acceleration: ArrayLike = ()
     effort: ArrayLike = ()
     actuated: Sequence[str] = ()
-    minimize: int = 0
+    minimize: int = MULTIPLIERS
+    preferred_effort: ArrayLike = ()
+    effort_limit: ArrayLike = ()
+    weight: ArrayLike = ()
     with_joint_wrenches: bool = False
 
 
@@ -61,13 +65,14 @@ def constrained_motion(model: RobotModel, constraints: ConstraintSet, coordinate
     a = coordinates.vector("acceleration", request.name, request.acceleration)
     tau = coordinates.vector("effort", request.name, request.effort)
     _check_closed(model, constraints, q, v, tolerance)
+    choice = _choice(coordinates, request)
     wanted = request.with_joint_wrenches
     found: Loaded
     if request.mode == INVERSE:
         mask = np.zeros(model.nv, dtype=bool)
         mask[coordinates.indices("actuated", request.actuated) if len(request.actuated) else slice(None)] = True
-        inverse = constrained_inverse_dynamics(model, constraints, q, v, a, mask, MINIMIZE[request.minimize],
-                                               passive_effort=tau, external_wrenches=wrenches, joint_wrenches=wanted)
+        inverse = constrained_inverse_dynamics(model, constraints, q, v, a, mask, passive_effort=tau,
+                                               external_wrenches=wrenches, joint_wrenches=wanted, **choice)
         tau, multipliers, found = inverse.effort, inverse.multipliers, inverse
     elif request.mode == FORWARD:
         forward = constrained_forward_dynamics(model, constraints, q, v, tau, external_wrenches=wrenches,
@@ -76,8 +81,7 @@ def constrained_motion(model: RobotModel, constraints: ConstraintSet, coordinate
     else:
         mask = coordinates.mask("prescribed", request.name, request.prescribed)
         hybrid = constrained_hybrid_dynamics(model, constraints, q, v, a, tau, mask,
-                                             minimize=MINIMIZE[request.minimize], external_wrenches=wrenches,
-                                             joint_wrenches=wanted)
+                                             external_wrenches=wrenches, joint_wrenches=wanted, **choice)
         a, tau, multipliers, found = hybrid.acceleration, hybrid.effort, hybrid.multipliers, hybrid
     A = constraint_jacobian(model, constraints, q)
     left = A @ a + constraint_bias(model, constraints, q, v)
@@ -86,6 +90,19 @@ def constrained_motion(model: RobotModel, constraints: ConstraintSet, coordinate
                              float(np.abs(left).max(initial=0.0)),
                              int((singular > RANK_TOLERANCE * singular.max(initial=0.0)).sum()),
                              by_body(model, found.joint_wrenches) if wanted else ())
+
+
+def _choice(coordinates: Coordinates, request: ConstrainedRequest) -> dict[str, Any]:
+    """Which of all solutions: arguments of the functions."""
+    found: dict[str, Any] = {"minimize": MINIMIZE[request.minimize]}
+    for field, argument, values, rest in (
+            ("preferred_effort", "preferred_effort", request.preferred_effort, 0.0),
+            ("effort_limit", "effort_limit", request.effort_limit, np.inf), ("weight", "weights", request.weight, 1.0)):
+        if np.size(values):
+            if request.minimize != EFFORT:
+                raise RbdError(f"{field} is read where minimize is 1 (EFFORT): expected an empty field")
+            found[argument] = coordinates.vector(field, request.name, values, rest)
+    return found
 
 
 def _check(request: ConstrainedRequest, constraints: ConstraintSet) -> None:
@@ -97,7 +114,10 @@ def _check(request: ConstrainedRequest, constraints: ConstraintSet) -> None:
     mode = MODES[request.mode]
     for field, value, modes in (("prescribed", request.prescribed, (HYBRID,)),
                                 ("actuated", request.actuated, (INVERSE,)),
-                                ("acceleration", request.acceleration, (INVERSE, HYBRID))):
+                                ("acceleration", request.acceleration, (INVERSE, HYBRID)),
+                                ("preferred_effort", request.preferred_effort, (INVERSE, HYBRID)),
+                                ("effort_limit", request.effort_limit, (INVERSE, HYBRID)),
+                                ("weight", request.weight, (INVERSE, HYBRID))):
         if np.size(value) and request.mode not in modes:
             read = " and ".join(MODES[m] for m in modes)
             raise RbdError(f"{field} is not read in mode {mode}, only in {read}: expected an empty field")

@@ -12,6 +12,7 @@ from ...core.model.inertia import Array
 from ...core.model.robot_model import RobotModel
 
 Result = TypeVar("Result")
+MEANING = {0.0: "zero", 1.0: "1", np.inf: "no limit"}
 NamedWrenches = tuple[tuple[str, Array], ...]    # (body, [moment, force] on it in its link frame)
 BASE = ("base/wx", "base/wy", "base/wz", "base/vx", "base/vy", "base/vz")    # body twist of a floating base
 
@@ -40,12 +41,14 @@ class Coordinates:
             seen.add(name)
         return np.array([self._index[name] for name in names], dtype=np.intp)
 
-    def vector(self, field: str, names: Sequence[str], values: ArrayLike) -> Array:
-        """(nv,) of the values of the named coordinates, zero for all others; no values at all: zero."""
+    def vector(self, field: str, names: Sequence[str], values: ArrayLike, rest: float = 0.0) -> Array:
+        """(nv,) of the values of the named coordinates, `rest` (inf: values may be, too) for all others, and for all
+        where there are no values.
+        """
         at = self.indices("name", names)
-        given = numbers(field, names, values)
-        out = np.zeros(len(self.names))
-        out[at] = given if given.size else 0.0
+        given = numbers(field, names, values, empty=rest)
+        out = np.full(len(self.names), rest)
+        out[at] = given if given.size else rest
         return out
 
     def rows(self, field: str, names: Sequence[str], count: int, values: ArrayLike) -> Array:
@@ -75,13 +78,15 @@ class Coordinates:
         return out
 
 
-def numbers(field: str, names: Sequence[str], values: ArrayLike, needed: bool = False) -> Array:
-    """The values as an array, one finite number per name, or none at all unless they are needed."""
+def numbers(field: str, names: Sequence[str], values: ArrayLike, needed: bool = False, empty: float = 0.0) -> Array:
+    """The values as an array, one finite number per name (or inf if `empty` is, what no values mean), or none at all
+    unless they are needed.
+    """
     given = np.asarray(values, dtype=np.float64)
     if given.shape != (len(names),) and (needed or given.size):
         raise RbdError(f"{field} has {given.size} numbers for {len(names)} names, expected one per name"
-                       + ("" if needed else " (or none, for zero)"))
-    finite = np.isfinite(given)
+                       + ("" if needed else f" (or none, for {MEANING[empty]})"))
+    finite = np.isfinite(given) | (given == empty)
     if not finite.all():
         i = int(np.argmin(finite))
         raise RbdError(f"{field} of '{names[i]}' is {given[i]}, expected a finite number")

@@ -26,7 +26,7 @@ def condition_numbers(model: RobotModel, matrices: Array) -> Array:
     """Condition number per matrix (N,), translations measured in lengths of the robot so that units agree."""
     scale = np.where(lengths(model), max(extent(model.description), 0.1), 1.0)
     values = np.linalg.eigvalsh(matrices * np.outer(scale, scale))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):    # of links without mass: 0 / 0
         return np.asarray(np.where(values[:, 0] > 0.0, values[:, -1] / values[:, 0], np.inf))
 
 

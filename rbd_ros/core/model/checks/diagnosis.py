@@ -19,13 +19,16 @@ SEVERITIES = ("error", "warning", "note")
 
 @dataclass(frozen=True)
 class Finding:
-    """severity: one of `SEVERITIES`; topic: what kind of thing it is, the same for all findings of the kind."""
+    """severity: one of `SEVERITIES`; topic: what kind of thing it is, the same for all findings of the kind; line:
+    where the subject starts in the file, or `12 of 'arm.xacro'`, None where that is not known.
+    """
 
     severity: str
     topic: str
     subject: str
     message: str
     fix: str
+    line: int | str | None = None
 
 
 def moving_links(description: Description) -> list[str]:

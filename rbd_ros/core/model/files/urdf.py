@@ -38,6 +38,8 @@ def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
               srdf: str | os.PathLike[str] | None = None) -> RobotModel:
     """Model of a robot described in URDF, given as a file's path or as the XML text.
 
+    A path `robot.urdf.xacro name:=value …` is expanded with these arguments, as by the command `xacro`;
+    `package://name/…` is found in the sourced ROS workspaces.
     root: "fixed", or "floating" (q = [xyz, quaternion xyzw, joints], v = [ω, v, joints], body twist of the root link).
     gravity (3,): m/s², world axes. locked: joints frozen at these positions. mimic: "project" couples mimic joints to
     the joint they follow in every algorithm, "independent" treats them as free. rotor_inertia: per joint, kg m² (kg)

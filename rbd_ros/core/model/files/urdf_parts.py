@@ -44,8 +44,8 @@ ATTRIBUTES = {
 }
 
 
-def line(element: ElementTree.Element) -> int:
-    """Line of the file at which an element starts."""
+def line(element: ElementTree.Element) -> int | str:
+    """Line of the file at which an element starts: a number, or, where xacro made it, `12 of 'arm.xacro'`."""
     return getattr(element, "line", 0)
 
 

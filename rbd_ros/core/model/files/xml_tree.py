@@ -12,19 +12,24 @@ from xml.etree import ElementTree
 from xml.parsers import expat
 
 from ...errors import RbdError
+from .xacro_text import Expanded, expanded, split
 
+PACKAGE = "package://"
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 200
 
 
 class Element(ElementTree.Element):
-    """An element that knows the line it starts at."""
+    """An element that knows the line it starts at: a number, or `12 of 'arm.xacro'` where xacro made it."""
 
-    line = 0
+    line: int | str = 0
 
 
 def read_text(path_or_xml: str | os.PathLike[str], kind: str = "URDF") -> tuple[str | bytes, str]:
-    """The XML of a file's path, or the text itself, and a name for it in messages. kind: of the format, for these."""
+    """The XML of a file's path, or the text itself, and a name for it in messages. kind: of the format, for these.
+
+    `package://name/…` is looked for in the ament packages of the environment; `file.xacro name:=value …` is expanded.
+    """
     if not isinstance(path_or_xml, (str, os.PathLike)):
         raise RbdError(f"expected a {kind} file's path or its XML text, got {type(path_or_xml).__name__}")
     if isinstance(path_or_xml, str):
@@ -32,10 +37,15 @@ def read_text(path_or_xml: str | os.PathLike[str], kind: str = "URDF") -> tuple[
             return path_or_xml, f"{kind} text"
         if not path_or_xml.strip():
             raise RbdError(f"expected a {kind} file's path or its XML text, got an empty string")
-    path = Path(path_or_xml)
+    given = os.fsdecode(path_or_xml)
+    name, arguments = split(in_package(given) if given.startswith(PACKAGE) else given)
+    path = Path(name)
     shown = str(path) if len(str(path)) <= 200 else f"{str(path)[:200]}…"
-    if path.suffix == ".xacro":
-        raise RbdError(f"'{shown}' is a xacro file: expand it first (`xacro {path.name} > robot.urdf`)")
+    if arguments is not None and path.is_file():
+        text = expanded(name, arguments)
+        if len(text) > MAX_BYTES:
+            raise RbdError(f"'{shown}' expands to more than {MAX_BYTES >> 20} MiB: not a robot description")
+        return text, f"'{shown}'"
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -48,11 +58,22 @@ def read_text(path_or_xml: str | os.PathLike[str], kind: str = "URDF") -> tuple[
     return data, f"'{shown}'"
 
 
+def in_package(url: str) -> str:
+    """The path of `package://name/path`, found as `ros2 pkg prefix` finds it."""
+    name, _, rest = url.removeprefix(PACKAGE).partition("/")
+    for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
+        if prefix and name and Path(prefix, "share/ament_index/resource_index/packages", name).exists():
+            return str(Path(prefix, "share", name, rest))
+    raise RbdError(f"'{url[:200]}': no package '{name[:80]}' in the environment (AMENT_PREFIX_PATH): source its "
+                   "workspace")
+
+
 def parse_xml(text: str | bytes, source: str) -> Element:
     """The root element. Raises `RbdError` naming `source` and the line where it is not well-formed."""
     builder = ElementTree.TreeBuilder(element_factory=Element)
     parser = expat.ParserCreate()
     depth = 0
+    places = iter(text.places) if isinstance(text, Expanded) else None
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal depth
@@ -60,7 +81,8 @@ def parse_xml(text: str | bytes, source: str) -> Element:
         if depth > MAX_DEPTH:
             raise RbdError(f"{source}, line {parser.CurrentLineNumber}: <{tag[:60]}> is nested more than {MAX_DEPTH} "
                            "elements deep, too deep for a robot description")
-        cast(Element, builder.start(tag, attributes)).line = parser.CurrentLineNumber
+        cast(Element, builder.start(tag, attributes)).line = (
+            next(places, 0) if places else parser.CurrentLineNumber)
 
     def end(tag: str) -> None:
         nonlocal depth

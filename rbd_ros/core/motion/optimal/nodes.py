@@ -39,6 +39,14 @@ class Nodes:
         interval, values = basis.values(s, orders - 1)
         return cls(s, weight, interval, np.ascontiguousarray(values))
 
+    @classmethod
+    def gauss(cls, basis: Basis, count: int, orders: int) -> Nodes:
+        """At least `count` nodes for integrals alone: Gauss–Legendre's on each interval."""
+        x, w = np.polynomial.legendre.leggauss(max(2, -(-count // basis.intervals)))
+        s = ((np.arange(basis.intervals)[:, None] + 0.5 * (x + 1.0)) / basis.intervals).reshape(-1)
+        interval, values = basis.values(s, orders - 1)
+        return cls(s, np.tile(0.5 * w / basis.intervals, basis.intervals), interval, np.ascontiguousarray(values))
+
 
 def folded(basis: Basis, interval: NDArray[np.int64], values: Array, last: bool) -> Array:
     """Basis values in which the innermost of the points that are alike where a motion rests, at its start or (last)

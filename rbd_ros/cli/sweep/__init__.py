@@ -1,0 +1,1 @@
+"""`rbd sweep`: how well a controller tracks when the robot is not what its model says."""

@@ -1,0 +1,78 @@
+"""`rbd sweep`: Monte Carlo of a tracking controller over robots that differ from their model."""
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import warnings
+from functools import partial
+from pathlib import Path
+
+from ...core.batch import batch
+from ...core.errors import RbdError, RbdWarning
+from ...core.model.files.urdf import load_urdf
+from ...core.model.samples import sample_names, sample_path
+from ...core.model.scalars import positive, whole_number
+from ...runtime.robot import check_model
+from .. import demo_motion
+from . import report
+from .trial import Setup, Spread, run as trial
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rbd sweep`."""
+    parser.add_argument("urdf", help="URDF file, or the name of a sample robot")
+    parser.add_argument("--cases", type=int, default=200, help="robots to try (default: %(default)s)")
+    parser.add_argument("--mass", type=float, default=Spread.mass, metavar="SIGMA",
+                        help="spread of each link's mass and inertia, relative (default: %(default)g)")
+    parser.add_argument("--friction", type=float, default=Spread.friction, metavar="SIGMA",
+                        help="spread of each joint's friction, relative (default: %(default)g)")
+    parser.add_argument("--delay", type=float, default=Spread.delay, metavar="S",
+                        help="longest delay from measurement to torque in s (default: %(default)g)")
+    parser.add_argument("--position-noise", type=float, default=Spread.position_noise, metavar="RAD",
+                        help="standard deviation of measured positions, rad or m (default: %(default)g)")
+    parser.add_argument("--velocity-noise", type=float, default=Spread.velocity_noise, metavar="RAD/S",
+                        help="standard deviation of measured velocities (default: %(default)g)")
+    parser.add_argument("--rate", type=float, default=500.0, help="of the controller in Hz (default: %(default)g)")
+    parser.add_argument("--duration", type=float, default=2.0, metavar="S",
+                        help="of the motion in s (default: %(default)g)")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1,
+                        help="processes; the result does not depend on it (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of all that is drawn (default: %(default)s)")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write sweep.csv and sweep.png there")
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Try all robots, print the table, write."""
+    spread = Spread(*(_spread(namespace, name) for name in ("mass", "friction", "delay", "position_noise",
+                                                            "velocity_noise")))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RbdWarning)    # `rbd doctor` explains them
+        model = load_urdf(sample_path(namespace.urdf) if namespace.urdf in sample_names() else namespace.urdf)
+        check_model(model)
+        duration = positive(namespace.duration, "--duration", "time in seconds")
+        rate = positive(namespace.rate, "--rate", "rate in Hz")
+        scenario = demo_motion.scenario(model, demo_motion.random_motion(model, duration), duration)
+        if namespace.output is not None:
+            namespace.output.mkdir(parents=True, exist_ok=True)
+        setup = Setup(model.with_(armature=scenario.rotors), scenario, spread, rate, duration)
+        cases = range(whole_number(namespace.cases, "--cases"))
+        workers = whole_number(namespace.workers, "--workers")
+        trials = batch(partial(trial, setup), cases, None if workers == 1 else workers, namespace.seed)
+    print(report.table(trials))
+    if namespace.output is not None:
+        report.write(namespace.output / "sweep.csv", trials)
+        try:
+            report.plot(namespace.output / "sweep.png", trials, f"{model.name}: {len(trials)} robots")
+        except ImportError:
+            print("no picture: matplotlib is not installed", file=sys.stderr)
+        print(f"wrote {namespace.output}")
+    return 0
+
+
+def _spread(namespace: argparse.Namespace, name: str) -> float:
+    value = float(getattr(namespace, name))
+    if not 0.0 <= value < math.inf:
+        raise RbdError(f"--{name.replace('_', '-')} must be a number of at least 0, got {value:g}")
+    return value

@@ -1,0 +1,110 @@
+"""One robot that differs from its model, drawn at random, and how well each law tracks with it."""
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.actuation.friction import friction_effort
+from ...core.dynamics.inverse import gravity_effort, inverse_dynamics
+from ...core.errors import RbdError
+from ...core.model.inertia import Inertia
+from ...core.model.robot_model import RobotModel
+from ...core.simulation.simulator import Simulator
+from ..demo_motion import Scenario
+
+Array = NDArray[np.float64]
+LAWS = ("pd", "pd + gravity", "full feed-forward")
+PLANT_RATE = 1000.0    # Hz at least
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How much robots differ from their model: mass, friction: standard deviations of the logarithms of the factors
+    of each link's mass and inertia and of each joint's friction. delay: the longest, s, from measurement to torque.
+    position_noise, velocity_noise: standard deviations of what is measured, rad and rad/s (or m, m/s).
+    """
+
+    mass: float = 0.05
+    friction: float = 0.3
+    delay: float = 0.002
+    position_noise: float = 0.0
+    velocity_noise: float = 0.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Errors per law: root mean square and largest over all joints and times (rad or m), inf where the motion
+    diverged; and what was drawn: total mass over the model's, mean factor of friction, delay (s).
+    """
+
+    rms: Array
+    largest: Array
+    mass: float
+    friction: float
+    delay: float
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all trials share. model: the controller's, with the rotors of the scenario; rate: of the controller, Hz."""
+
+    model: RobotModel
+    scenario: Scenario
+    spread: Spread
+    rate: float
+    duration: float
+
+
+def run(setup: Setup, _: int, random: np.random.Generator) -> Trial:
+    """One robot, all laws: the same robot, delay and noise for each."""
+    spread, nv = setup.spread, setup.model.nv
+    factors = np.exp(spread.mass * random.standard_normal(len(setup.model.description.links)))
+    rubs = np.exp(spread.friction * random.standard_normal(nv))
+    delay = spread.delay * random.random()
+    ticks = round(setup.duration * setup.rate)
+    noise = random.standard_normal((ticks, 2, nv)) * [[spread.position_noise], [spread.velocity_noise]]
+    robot = _scaled(setup.model, factors).with_(damping=rubs * setup.scenario.damping,
+                                                friction=rubs * setup.scenario.friction)
+    errors = np.array([_errors(setup, law, robot, delay, noise) for law in LAWS])
+    return Trial(errors[:, 0], errors[:, 1], robot.total_mass / setup.model.total_mass, float(rubs.mean()), delay)
+
+
+def _scaled(model: RobotModel, factors: Array) -> RobotModel:
+    links = {name: Inertia(link.mass * factor, link.com, link.matrix * factor)
+             for (name, link), factor in zip(model.description.links.items(), factors.tolist(), strict=True)}
+    return RobotModel.from_description(dataclasses.replace(model.description, links=links))
+
+
+def _errors(setup: Setup, law: str, robot: RobotModel, delay: float, noise: Array) -> tuple[float, float]:
+    """Root mean square and largest error of one motion."""
+    scenario, ticks = setup.scenario, len(noise)
+    per_tick = math.ceil(PLANT_RATE / setup.rate)
+    step = 1.0 / (setup.rate * per_tick)
+    t = np.arange(ticks) / setup.rate
+    q, v, a = (getattr(scenario.motion, name)(t) for name in ("position", "velocity", "acceleration"))
+    known = np.zeros_like(q)
+    if law == "pd + gravity":
+        known = gravity_effort(setup.model, q)
+    elif law == "full feed-forward":
+        known = inverse_dynamics(setup.model, q, v, a) + friction_effort(setup.model, v)
+    start = gravity_effort(setup.model, q[0]) if law != "pd" else np.zeros(robot.nv)
+    late = round(delay / step)    # plant steps until a torque acts
+    coming: deque[Array] = deque([start] * late)
+    plant = Simulator(robot, step=step, limits=False, q=q[0], v=v[0])
+    error = np.empty_like(q)
+    for k in range(ticks):
+        error[k] = q[k] - plant.q
+        effort = (known[k] + scenario.kp * (error[k] - noise[k, 0])
+                  + scenario.kd * (v[k] - plant.v - noise[k, 1]))
+        try:
+            for _ in range(per_tick):
+                coming.append(effort)
+                plant.step(coming.popleft())
+        except RbdError:    # diverged
+            return math.inf, math.inf
+    return float(np.sqrt(np.mean(error**2))), float(np.abs(error).max())

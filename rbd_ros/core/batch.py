@@ -1,0 +1,231 @@
+"""Many cases of one function, on any executor of `concurrent.futures`: processes, Dask, Ray.
+
+Each case has a stream of random numbers of its own, given by the seed and the number of the case alone, so that
+results do not depend on who computed what: 1, 2 or N workers agree bit for bit.
+"""
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .errors import RbdError, shown
+from .model.scalars import whole_number
+
+Executors = Executor | int | Callable[[], Executor] | None
+PARTS = 256       # messages to workers: progress is seen in these steps, and what a lost worker takes along is small
+ATTEMPTS = 3      # of a part whose worker was lost
+PATIENCE = 1.0    # s before a bar is drawn
+# Variables that bound the threads of linear algebra, read where a process loads it.
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+def batch(function: Callable[[Any, np.random.Generator], Any], cases: Iterable[Any], executor: Executors = None,
+          seed: int = 0, *, progress: bool | Callable[[int, int], None] | None = None) -> list[Any]:
+    """`[function(case, random) for case in cases]`, in this order, with the workers of an executor.
+
+    function: gets a case and a `numpy.random.Generator` of its own, made of `seed` and the number of the case.
+    executor: None: this process. A number: that many new processes, with one thread each, ended at the end. An
+    executor, such as `ProcessPoolExecutor` or Dask's `client.get_executor()`, which stays open; or a function that
+    makes one, called again where a lost worker broke it, and closed at the end. For other processes, function, cases
+    and results are pickled: define the function at the top of a module.
+    progress: whether to draw a bar on standard error (default: if that is a terminal and it takes longer than a
+    second), or a function called with (done, total).
+
+    The first case runs in this process, so that kernels are compiled once, not by every worker. What a lost worker
+    had not finished is done again, three times at most. Raises `RbdError` with the number of the first case that
+    raises, and from it; for a worker lost three times; for an executor that is closed or takes no more work.
+    """
+    given = list(cases)
+    work = partial(_part, function, _seed(seed))
+    with _shown(progress, len(given)) as show:
+        if executor is None:
+            return [_values(work([(i, case)]), show)[0] for i, case in enumerate(given)]
+        make, own, workers = _maker(executor)
+        if own:
+            _check_pickles(function)
+        found = _values(work([(0, given[0])]), show) if given else []
+        size = max(1, -(-(len(given) - 1) // PARTS))
+        parts = [_Part([(i, given[i]) for i in range(at, min(at + size, len(given)))])
+                 for at in range(1, len(given), size)]
+        _spread(work, parts, make, own, workers, show)
+        return found + [value for part in parts for value in part.values]
+
+
+@dataclass
+class _Part:
+    """Some cases that one worker computes."""
+
+    cases: list[tuple[int, Any]]
+    lost: int = 0
+    values: list[Any] = ()    # type: ignore[assignment]
+    done: bool = False
+
+    def name(self) -> str:
+        first, last = self.cases[0][0], self.cases[-1][0]
+        return f"case {first}" if first == last else f"cases {first} to {last}"
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """What a case raised, as it can be sent."""
+
+    case: int
+    text: str
+    trace: str
+
+
+def _part(function: Callable[..., Any], seed: int, cases: list[tuple[int, Any]]) -> list[Any]:
+    """Values of some cases, ended by the first failure. Runs in a worker."""
+    values: list[Any] = []
+    for i, case in cases:
+        try:
+            values.append(function(case, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,)))))
+        except Exception as error:
+            values.append(_Failed(i, f"{type(error).__name__}: {error}", traceback.format_exc()))
+            break
+    return values
+
+
+def _values(values: list[Any], show: Callable[[int], None]) -> list[Any]:
+    for value in values:
+        if isinstance(value, _Failed):
+            raise RbdError(f"case {value.case}: {value.text}") from RuntimeError(f"\n{value.trace}")
+    show(len(values))
+    return values
+
+
+def _spread(work: Callable[..., Any], parts: list[_Part], make: Callable[[], Executor], own: bool, workers: int,
+            show: Callable[[int], None]) -> None:
+    """Have all parts computed; what is lost goes to the next executor if they are `own`, else to the same again."""
+    while left := [part for part in parts if not part.done]:
+        executor = make()
+        try:
+            lost, why = _round(work, left, executor, own, show)
+        except BaseException:
+            if own:
+                executor.shutdown(wait=False, cancel_futures=True)
+            raise
+        if own:
+            executor.shutdown()
+        # A process pool breaks as a whole, and starts its work in order: who broke it is among the first.
+        for part in lost[:workers + 1] if own else lost:
+            part.lost += 1
+            if part.lost >= ATTEMPTS:
+                raise RbdError(f"{part.name()}: lost {ATTEMPTS} workers ({shown(why)}); they may need more memory, "
+                               "or crash") from why
+
+
+def _round(work: Callable[..., Any], parts: list[_Part], executor: Executor, own: bool,
+           show: Callable[[int], None]) -> tuple[list[_Part], BaseException | None]:
+    """The parts whose workers were lost, and the last reason."""
+    futures: dict[Future[Any], _Part] = {}
+    why: BaseException | None = None
+    try:
+        with _one_thread():    # processes start at the first submission
+            for part in parts:
+                futures[executor.submit(work, part.cases)] = part
+    except RuntimeError as error:    # closed, or broken meanwhile
+        if not own or not futures:
+            raise RbdError(f"executor: takes no work: {error}" + ("" if own else "; a number of processes, or a "
+                           "function that makes an executor, has lost cases done again")) from error
+        why = error
+    try:
+        for future in as_completed(futures):
+            part = futures[future]
+            try:
+                values = future.result()
+            except (pickle.PicklingError, TypeError, AttributeError) as error:
+                raise RbdError(f"{part.name()} cannot be sent to a worker, or its result back: {error}") from error
+            except (Exception, CancelledError) as error:    # of what carries the work: the function's are values
+                why = error
+            else:
+                part.values, part.done = _values(values, show), True
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
+    return [part for part in parts if not part.done], why
+
+
+def _maker(executor: Executors) -> tuple[Callable[[], Executor], bool, int]:
+    """What makes executors, whether they are closed at the end, and how many workers they have, if that is known."""
+    if isinstance(executor, Executor):
+        return (lambda: executor), False, 0
+    if callable(executor):
+        return executor, True, os.cpu_count() or 1
+    count = whole_number(executor, "executor", "number of processes, an executor, or a function that makes one")
+    return partial(ProcessPoolExecutor, count, multiprocessing.get_context("spawn"), _quiet), True, count
+
+
+def _quiet() -> None:
+    """A worker that is interrupted ends without a word: who waits for it speaks."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes that start in here, or work that they fork, use one thread for linear algebra: workers are many."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _seed(seed: Any) -> int:
+    try:
+        return int(np.random.SeedSequence(seed).entropy)    # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise RbdError(f"seed must be a whole number, not negative, got {shown(seed)}") from None
+
+
+def _check_pickles(function: Any) -> None:
+    try:
+        pickle.dumps(function)
+    except Exception as error:
+        raise RbdError(f"function: cannot be sent to other processes: {error}; define it at the top of a module, and "
+                       "bind what it needs with functools.partial") from error
+
+
+@contextmanager
+def _shown(progress: bool | Callable[[int, int], None] | None, total: int) -> Iterator[Callable[[int], None]]:
+    """What is told how many more cases are done."""
+    done, begin, drawn = 0, time.monotonic(), False
+    tty = sys.stderr is not None and sys.stderr.isatty()
+    draw = progress is True or (progress is None and tty)
+
+    def show(more: int) -> None:
+        nonlocal done, drawn
+        done += more
+        if callable(progress):
+            progress(done, total)
+        elif draw and time.monotonic() - begin > PATIENCE * (progress is None):
+            drawn = True
+            spent = time.monotonic() - begin
+            left = spent * (total - done) / done
+            print(f"\r\033[K[{'#' * (25 * done // total):25}] {done} of {total}, {left:.0f} s left", end="",
+                  file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if drawn:
+            print(file=sys.stderr, flush=True)
