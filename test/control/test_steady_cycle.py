@@ -82,7 +82,7 @@ class Both(Twins):
                                                                            strict=True))
         for key in theirs:
             assert alike(ours[key], theirs[key]), f"{key}: {ours[key]} instead of {theirs[key]}"
-        return found
+        return wanted
 
 
 @pytest.fixture

@@ -26,7 +26,8 @@ def moving(monkeypatch):
                                                                                "feedback.min_rate": 0.0}, model))
     sent = []
     node = SimpleNamespace(controller=controller, active=True, sent=sent,
-                           publish_for=lambda command, stamp, q, v: sent.append((command.effort, stamp, q, v)),
+                           publish_for=lambda command, stamp, q, v: sent.append(
+                               (command.effort.copy(), stamp, q.copy(), v.copy())),
                            answered=lambda command, received_ns: sent.append(controller.state.q))
     answers = SteadyAnswers(node, Transit())
     reader = JointStateReader(lambda data: deserialize_message(data, JointState))

@@ -28,7 +28,8 @@ Array = NDArray[np.float64]
 
 class SteadyCycle:
     """Of one controller. `answer` tries a message; where it does, `keep` must follow, when the effort is out. `prepare`
-    follows where it does not. `stamp` (s, ns), `q`, `v`: of the last message answered.
+    follows where it does not. `stamp` (s, ns), `q`, `v`: of the last message answered. All these, and the command, are
+    what they are until the next one.
     """
 
     def __init__(self, controller: FeedforwardController, transit: Transit) -> None:
@@ -47,7 +48,7 @@ class SteadyCycle:
         self._bytes, self._doubles = memoryview(b""), self._words.view(np.float64)
         self._layout: Layout | None = None
         self._block = self._work = np.zeros(0)
-        self.q = self.v = np.zeros(nv)
+        self.q, self.v, self._command = self._states[at.Q], self._states[at.V], Command(self._states[at.SENT])
         self._q: Array | None = None    # of the state that is prepared for
         self._settings: SafetySettings | None = None
         self._laws: FeedforwardLaws | None = None
@@ -80,18 +81,17 @@ class SteadyCycle:
         if not self._call.call(self._block, self._work, self._words, self._doubles, self._whole, self._constants,
                                self._rows, self._numbers, now, now_ns, sent_ns, received_ns):
             return None
-        states = self._states
-        self._now, self.q, self.v = now, states[at.Q].copy(), states[at.V].copy()
-        return Command(states[at.SENT].copy())
+        self._now = now
+        return self._command
 
     def keep(self) -> None:
         """The effort is out: let the objects of the ordinary way know."""
         controller, states, time_ns = self._controller, self._states, self._whole.item(at.TIME)
         state = controller.state
         measured = states[at.MEASURED].copy() if self._whole[at.EFFORT] else state.measured_effort
-        self._q = self.q
-        state.keep(self._now, time_ns, self.q, self.v, measured)
-        controller.safety.keep(self._now, states[at.SENT].copy())
+        self._q = self.q.copy()
+        state.keep(self._now, time_ns, self._q, self.v.copy(), measured)
+        controller.safety.keep(self._now, self._command.effort.copy())
         controller.loop.time_ns = time_ns
         controller.cycled()
         if self._whole[at.MOVES] and isinstance(self._followed, Trajectory):
