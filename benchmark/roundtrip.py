@@ -8,13 +8,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -29,8 +30,8 @@ from .timing import table
 BLOCK = 50         # messages to one node before it is the other's turn
 PERIOD = 2e-3
 PATIENCE = 0.05    # s
+PATIENCE_OF_MODES = 5.0    # s, less than state_timeout
 LOADS = ("idle", "both cores busy" if os.cpu_count() == 2 else "all cores busy")
-
 
 
 class Node(NamedTuple):
@@ -146,7 +147,8 @@ def _started(nodes: dict[str, Node], environment: dict[str, str],
                      "-r", f"motor_states:={name}/motor_states"]
         if node.module.startswith("rbd_ros"):
             parameters = {"robot_description_file": str(description), "ramp_in": "0.0", "state_rate": "500.0",
-                          "state_timeout": "10.0", **node.parameters}    # it is not always this node's turn
+                          # it is not always this node's turn: that is no slow loop, which would get the safe effort
+                          "state_timeout": "10.0", "feedback.min_rate": "0.0", **node.parameters}
             for key, value in parameters.items():
                 arguments += ["-p", f"{key}:={value.format(actuation=actuation)}"]
         processes[name] = subprocess.Popen(
@@ -197,6 +199,7 @@ def run(seconds: float = 10.0, options: bool = False) -> dict[str, Any]:
                     while time.monotonic() < end:
                         for probe in probes:
                             probe.block(load)
+                _check(own, [name for name, node in nodes.items() if node.module.startswith("rbd_ros")], load)
             memory = {name: _resident(process.pid) for name, process in processes.items()}
     finally:
         rclpy.try_shutdown()
@@ -206,6 +209,25 @@ def run(seconds: float = 10.0, options: bool = False) -> dict[str, Any]:
         return found
     found["stages"] = stages.run(found[LOADS[0]]["full"]["p50_us"], found[LOADS[0]]["direct_echo"]["p50_us"])
     return found
+
+
+def _check(own: Any, names: Iterable[str], load: str) -> None:
+    """Ends unless all these nodes run: what one that waits or is too slow answers is not what is measured."""
+    modes = dict.fromkeys(names, "silent")
+
+    def hear(message: DiagnosticArray) -> None:
+        for status in message.status:
+            name = status.name.removeprefix("/")
+            if name in modes:
+                modes[name] = next((item.value for item in status.values if item.key == "mode"), "")
+
+    subscription = own.create_subscription(DiagnosticArray, "/diagnostics", hear, 10)
+    deadline = time.monotonic() + PATIENCE_OF_MODES
+    while set(modes.values()) - {"running"} and time.monotonic() < deadline:
+        rclpy.spin_once(own, timeout_sec=0.1)
+    own.destroy_subscription(subscription)
+    if set(modes.values()) - {"running"}:
+        raise SystemExit(f"not all nodes were running ({load}): {modes}")
 
 
 def _show(load: str, probes: list[Probe], memory: dict[str, float]) -> dict[str, Any]:

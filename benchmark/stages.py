@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,8 @@ import rbd_ros as rbd
 from rbd_interfaces.msg import JointEffort
 from rbd_ros.nodes.outputs.message_bytes import MessageBytes
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
+from rbd_ros.runtime.control.loop_rate import Transit
+from rbd_ros.runtime.control.steady_cycle import SteadyCycle
 from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader
 from rbd_ros.runtime.inputs.references import Point
 
@@ -58,6 +61,18 @@ def run(full_us: float | None = None, echo_us: float | None = None) -> dict[str,
     controller.on_trajectory(2e-3, 0, names, [Point(0.0, q, (), ()), Point(1e6, q + 0.1, (), ())])
     for _ in range(100):
         cycle()
+    steady, stamped, stamp = SteadyCycle(controller, Transit()), bytearray(data), struct.Struct("<iI")
+
+    def message(k: int) -> bytes:
+        stamp.pack_into(stamped, 4, *divmod(2_000_000 * k, 1_000_000_000))
+        return bytes(stamped)
+
+    def steady_cycle() -> None:
+        k = next(clock)
+        answered = steady.answer(message(k), 2e-3 * k, 0, 0, 0)
+        assert answered is not None
+        steady.keep()
+
     law, reference = controller.safety.laws.newest.law, controller.reference.sample(1.0, 1_000_000_000)
     answer = MessageBytes(JointEffort(name=names), {"effort": model.nv}, True)
     effort = answer.numbers["effort"]
@@ -68,9 +83,12 @@ def run(full_us: float | None = None, echo_us: float | None = None) -> dict[str,
 
     found = {"bytes in": _best(lambda: reader.read(data)), "decide and compute": _best(cycle),
              "compute": _best(lambda: law.effort(state.position, state.velocity, reference)), "bytes out": _best(send)}
+    steady.prepare(reader.layout, data)
+    found["steady cycle"] = _best(steady_cycle)
     found["decide"] = found["decide and compute"] - found["compute"]
     own = found["bytes in"] + found["decide and compute"] + found["bytes out"]
     rows = [[name, f"{found[name]:.1f}"] for name in ("bytes in", "decide", "compute", "bytes out")]
+    rows.append(["bytes in, decide and compute in one call", f"{found['steady cycle']:.1f}"])
     if full_us is not None and echo_us is not None:
         rows += [["all of these", f"{own:.1f}"], ["full − direct_echo, medians", f"{full_us - echo_us:.0f}"],
                  ["middleware, waiting and waking", f"{full_us - own:.0f}"]]

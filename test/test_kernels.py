@@ -25,8 +25,8 @@ ALLOCATE = {"empty", "zeros", "ones", "full", "array", "copy", "zeros_like", "em
 
 
 def bare(source):
-    """The functions of a file that are decorated with `kernel`, `sweep` or `quick_entry(…)`."""
-    names = ("kernel", "sweep", "quick_entry")
+    """The functions of a file that are decorated with `kernel`, `exact`, `sweep` or `quick_entry(…)`."""
+    names = ("kernel", "exact", "sweep", "quick_entry")
     return [item for item in ast.walk(ast.parse(source)) if isinstance(item, ast.FunctionDef)
             and any(getattr(getattr(d, "func", d), "id", "") in names for d in item.decorator_list)]
 

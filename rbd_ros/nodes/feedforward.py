@@ -12,12 +12,16 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.compile import COMPILED
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from ..runtime.control.torque_settings import TorqueSettings
+from ..runtime.control.loop_rate import Transit
 from .base.following_node import FollowingNode
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE
+from .loop.joint_state_inputs import Shortcut
+from .loop.steady_answers import SteadyAnswers
 from .outputs.output import Output
 from .outputs.wrenches import WrenchOutput
 
@@ -39,6 +43,9 @@ class FeedforwardNode(FollowingNode):
         assert isinstance(settings, FeedforwardSettings) and isinstance(controller, FeedforwardController)
         return [WrenchOutput(self, settings.sensors, lambda: controller.sensed(time.monotonic()))
                 ] if settings.sensors else []
+
+    def shortcut(self, transit: Transit) -> Shortcut | None:
+        return SteadyAnswers(self, transit) if COMPILED else None
 
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> FeedforwardController:
         assert isinstance(settings, FeedforwardSettings)

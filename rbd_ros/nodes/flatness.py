@@ -24,14 +24,17 @@ from typing import Any
 
 
 from ..core.actuation.actuation_yaml import load_actuation
+from ..core.compile import COMPILED
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.elastic_controller import ElasticController
 from ..runtime.control.elastic_settings import ElasticSettings
 from ..runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
+from ..runtime.control.loop_rate import Transit
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.inputs.joint_state_bytes import Fields
 from .base.following_node import FollowingNode
-from .loop.joint_state_inputs import Info, JointStateInputs
+from .loop.joint_state_inputs import Info, JointStateInputs, Shortcut
+from .loop.steady_answers import QuickAnswers, QuickMotorStates
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE
 from .outputs.efforts import EffortOutput, EffortRateOutput
@@ -58,6 +61,9 @@ class FlatnessNode(FollowingNode):
         drives = load_actuation(Path(values["actuation_file"]), model).drives
         return ElasticSettings.from_drives(values, model, drives)
 
+    def shortcut(self, transit: Transit) -> Shortcut | None:
+        return QuickAnswers(self, transit) if COMPILED else None
+
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> FlatnessController:
         if isinstance(settings, ElasticSettings):
             return ElasticController(model, settings)
@@ -75,7 +81,8 @@ class FlatnessNode(FollowingNode):
 
     def listen_to_states(self, states: JointStateInputs) -> Any:
         if isinstance(self.controller, ElasticController):    # first, so that it is taken first
-            states.listen("motor_states", self._on_motor_state)
+            states.listen("motor_states", self._on_motor_state,
+                          QuickMotorStates(self.controller.motor_state) if COMPILED else None)
         return super().listen_to_states(states)
 
     def _on_motor_state(self, state: Fields, info: Info) -> None:

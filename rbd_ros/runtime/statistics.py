@@ -3,42 +3,32 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.steady.stream_times import CYCLES, cycle_received_entry
+from .live_numbers import LiveNumbers, Number
 
-class CycleStatistics:
+
+class CycleStatistics(LiveNumbers):
     """Latency and rate of the last `window` cycles. One cycle: a joint state received, its effort published.
 
     A deadline miss is an effort published later than `period` after its state was received; a late state comes more
     than two periods after the one before. `period` (s): 1/`rate`, or measured (mean of the intervals) if `rate` is 0.
     """
 
+    period, last, _mean = (Number(CYCLES, name) for name in ("period", "last", "mean"))
+
     def __init__(self, rate: float = 0.0, window: int = 4096) -> None:
-        self._fixed = rate > 0.0
+        super().__init__(CYCLES, cycle_received_entry)
+        self._numbers[:2] = rate > 0.0, 1.0 / rate if rate > 0.0 else 0.0
         self._latency = np.zeros(window)
-        self.period = 1.0 / rate if self._fixed else 0.0
         self.cycles = self.deadline_misses = self.late_states = 0
-        self._last = self._mean = 0.0
-        self._intervals = self._pauses = 0
 
     def received(self, now: float) -> None:
         """A valid joint state arrived at `now` (s, steady)."""
-        if self._last:
-            interval = now - self._last
-            if self.period and interval > 2.0 * self.period:
-                self.late_states += 1
-            if 0.1 * self._mean < interval < 10.0 * self._mean or not self._mean:
-                self._intervals, self._pauses = self._intervals + 1, 0
-                self._mean += (interval - self._mean) / min(self._intervals, 256)
-            else:    # a pause or a burst is no period, but so many in a row are: what was before was none
-                self._pauses += 1
-                if self._pauses == 8:
-                    self._mean, self._intervals, self._pauses = interval, 1, 0
-            if not self._fixed and self._intervals >= 8:
-                self.period = self._mean
-        self._last = now
+        self.late_states += bool(cycle_received_entry.call(self._numbers, now))
 
     def is_late(self, now: float) -> bool:
         """Whether no state came for more than two periods, as far as the period is known."""
-        return bool(self._last and self.period and now - self._last > 2.0 * self.period)
+        return bool(self.last and self.period and now - self.last > 2.0 * self.period)
 
     def published(self, latency: float) -> None:
         """The effort of that state left `latency` seconds after the state was received."""

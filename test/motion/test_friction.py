@@ -5,7 +5,7 @@ import numpy as np
 from test_motion_derivatives import LIMITS, made, task
 
 import rbd_ros as rbd
-from rbd_ros.core.actuation.friction import Friction
+from rbd_ros.core.dynamics.friction import Friction
 
 
 def test_what_friction_makes_concave_can_be_left_out():

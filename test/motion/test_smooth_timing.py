@@ -13,7 +13,7 @@ from rbd_ros.core.motion.optimal.nodes import Nodes
 from rbd_ros.core.motion.along.path_task import PathTask
 from rbd_ros.core.motion.optimal.problem import Problem
 from rbd_ros.core.motion.optimal.springs import links_and_springs
-from rbd_ros.core.actuation.friction import friction_of
+from rbd_ros.core.dynamics.friction import joint_friction
 from rbd_ros.core.motion.splines import basis
 
 TINY = 1e-30
@@ -142,7 +142,7 @@ def test_gradients_are_those_of_complex_efforts(loose, springs):
     drives = rbd.Actuation(MODEL, {name: rbd.SeriesDrive(rbd.SeriesSpring([60.0, 200.0]), motor=rbd.Motor(0.1))
                                    for name in MODEL.joint_names})
     model, behind = links_and_springs(MODEL, drives)
-    friction = friction_of(model, 0.1)
+    friction = joint_friction(model, 0.1)
     task = PathTask(model, basis(5, 12), np.array([[0.0], [0.1], [0.0]]), np.array([[1.0], [0.0], [0.0]]), None,
                     (0.5, 5.0), {"duration": np.ones(3)}, limits.checked(model), np.zeros(0), np.zeros((0, 1)), None,
                     friction, springs=behind if springs else None, path=waves, loose=loose)

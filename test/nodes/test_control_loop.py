@@ -99,3 +99,19 @@ def test_a_publisher_that_does_not_fit_is_warned_of(started):
     finally:
         node.destroy_publisher(publisher)
         node.destroy_node()
+
+
+@pytest.mark.parametrize("parameters", [{"control_loop": "direct"}, {"control_loop": "executor"},
+                                        {"active_wait": 0.005}], ids=str)
+def test_states_as_bytes_are_answered_by_the_steady_cycle(started, parameters):
+    """With the same effort, and nothing of it by objects."""
+    peer, process = started(feedforward="full", feedback__min_rate=0.0, feedback__max_age=1e3, **parameters)
+    peer.spin_until(lambda: peer.diagnostics.get("mode") == "running", "motion",
+                    lambda: (peer.send_reference(NAMES, Q), peer.send_state(NAMES, Q, [0.0, 0.0])))
+    before = int(peer.diagnostics["steady_cycles"])
+    bytes_are_read = parameters.get("control_loop") != "executor"
+    peer.spin_until(lambda: int(peer.diagnostics["steady_cycles"]) > before or not bytes_are_read, "steady cycles",
+                    lambda: peer.answer_close_to(GRAVITY, NAMES, Q, [0.0, 0.0]))
+    assert (int(peer.diagnostics["steady_cycles"]) > 0) == bytes_are_read
+    assert process.end() == 0
+    assert "Traceback" not in process.output()

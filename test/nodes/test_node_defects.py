@@ -16,8 +16,9 @@ BROKEN = """
 import os
 import sys
 sys.path.insert(0, os.getcwd())
-from rbd_ros.runtime.control import feedforward
+from rbd_ros.runtime.control import feedforward, steady_cycle
 
+answer = steady_cycle.SteadyCycle.answer
 Controller = feedforward.FeedforwardController
 command, on_reference = Controller.command, Controller.on_reference
 
@@ -26,6 +27,12 @@ def broken_command(self, now, laws):
     if reference is not None and reference.q[0] > 1.0:
         raise KeyError("a defect of the law")
     return command(self, now, laws)
+
+def broken_answer(self, *message):
+    followed = self._controller.reference.followed
+    if followed is not None and followed.q[0] > 1.0:
+        raise KeyError("a defect of the law")
+    return answer(self, *message)
 
 def broken_input(self, now, stamp, names, position, *others):
     if position[0] > 2.0:
@@ -36,6 +43,7 @@ def broken_sensor(self, now):
     raise KeyError("a defect of the sensor")
 
 Controller.command, Controller.on_reference, Controller.sensed = broken_command, broken_input, broken_sensor
+steady_cycle.SteadyCycle.answer = broken_answer
 """
 
 

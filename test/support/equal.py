@@ -6,7 +6,7 @@ import types
 import numpy as np
 
 import rbd_ros as rbd
-from rbd_ros.runtime.inputs.joint_states import JointMap
+from rbd_ros.runtime.inputs.joint_map import JointMap
 from rbd_ros.runtime.inputs.rejections import Rejections
 
 # said to users; suspects until the next valid state, which forgets them; the last order of motors; what is made of the

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile import quick_entry
+from ..exact import exact
 
 SLACK = 2e-3          # rad or m: quanta and noise of positions
 WITHIN = 0.5          # of the velocity limit: noise of velocities
@@ -23,9 +24,8 @@ BRAKING = 0.02        # s: the shortest time in which a joint gains or loses its
 GROWTH = 1.25
 
 
-@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
-             "float64[::1], float64, float64)")
-def follows_entry(q0, v0, q, v, bound, usual, turn, longest, least):
+@exact
+def follows(q0, v0, q, v, bound, usual, turn, longest, least):
     """Whether all three inequalities hold; without words, as nearly all states follow. NaN in v: not measured."""
     for i in range(len(q)):
         moved = q[i] - q0[i]
@@ -41,3 +41,9 @@ def follows_entry(q0, v0, q, v, bound, usual, turn, longest, least):
         if not (abs(v[i]) <= fastest and min(v0[i], quotient) - tolerance <= v[i] <= max(v0[i], quotient) + tolerance):
             return False
     return True
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
+             "float64[::1], float64, float64)")
+def follows_entry(q0, v0, q, v, bound, usual, turn, longest, least):
+    return follows(q0, v0, q, v, bound, usual, turn, longest, least)

@@ -6,12 +6,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..compile import quick_entry
+from ..exact import exact
 
 HUGE = 1e150    # more than that counts as not finite
 
 
-@quick_entry("boolean(float64[::1], int64[::1], float64[::1], float64[::1], float64[::1])")
-def picked_entry(given, indices, scale, offset, out):
+@exact
+def picked(given, indices, scale, offset, out):
     """out = given[indices], times scale and plus offset where there are any (else empty). Whether all numbers are
     finite, and their norm below `HUGE`.
     """
@@ -27,8 +28,8 @@ def picked_entry(given, indices, scale, offset, out):
     return square < 1.0
 
 
-@quick_entry("boolean(float64[::1], float64[::1], float64[::1])")
-def clipped_entry(x, limit, out):
+@exact
+def clipped(x, limit, out):
     """out = x within ±limit; whether that is x."""
     same = True
     for i in range(len(x)):
@@ -37,8 +38,8 @@ def clipped_entry(x, limit, out):
     return same
 
 
-@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64, float64[::1])")
-def followed_entry(x, last, rate, elapsed, out):
+@exact
+def followed(x, last, rate, elapsed, out):
     """out = x, no farther from the last one than the rate (inf: none) allows in the time; whether that is x."""
     same = True
     for i in range(len(x)):
@@ -48,3 +49,18 @@ def followed_entry(x, last, rate, elapsed, out):
             out[i] = min(max(x[i], last[i] - step), last[i] + step)
         same = same and out[i] == x[i]
     return same
+
+
+@quick_entry("boolean(float64[::1], int64[::1], float64[::1], float64[::1], float64[::1])")
+def picked_entry(given, indices, scale, offset, out):
+    return picked(given, indices, scale, offset, out)
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1])")
+def clipped_entry(x, limit, out):
+    return clipped(x, limit, out)
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64, float64[::1])")
+def followed_entry(x, last, rate, elapsed, out):
+    return followed(x, last, rate, elapsed, out)

@@ -5,12 +5,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compile import quick_entry
+from ..exact import exact
 
 Array = NDArray[np.float64]
 
 
-@quick_entry("void(float64[:, ::1], float64, float64, float64[:, ::1])")
-def polynomial_entry(c, x, scale, out):
+@exact
+def polynomial_rows(c, x, scale, out):
     """Rows of out: Σ c_i x^i and its derivatives by scale·x; c (degree + 1, n), out (derivatives + 1, n)."""
     rows = out.shape[0]
     for j in range(out.shape[1]):
@@ -25,6 +26,11 @@ def polynomial_entry(c, x, scale, out):
         factor *= k / scale
         for j in range(out.shape[1]):
             out[k, j] *= factor
+
+
+@quick_entry("void(float64[:, ::1], float64, float64, float64[:, ::1])")
+def polynomial_entry(c, x, scale, out):
+    polynomial_rows(c, x, scale, out)
 
 
 def polynomial(coefficients: Array, x: float, scale: float, derivatives: int) -> Array:

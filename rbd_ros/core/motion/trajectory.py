@@ -6,6 +6,7 @@ meant to be; after the last one its position is held.
 """
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,13 +75,19 @@ class Trajectory:
             return self.end
         if t < 0.0:
             return self.begin
+        begin, _, c = self.piece(t)
+        return Reference(*polynomial(c, t - begin, 1.0, 2))
+
+    def piece(self, t: float) -> tuple[float, float, Array]:
+        """From when to when (s) the motion is which polynomial in the time since then; t: in it, not negative."""
+        if t >= self.duration:
+            return self.duration, math.inf, self.end.q.reshape(1, -1)
         i = bisect_right(self._times, t) - 1
-        s = t - self._times[i]
         c = self._segments.get(i)
         if c is None:
             first, last = self.points[i:i + 2]
             c = self._segments[i] = segment(first, last, last.time - first.time)
-        return Reference(*polynomial(c, s, 1.0, 2))
+        return self._times[i], self._times[i + 1], c
 
 
 def with_start(waypoints: Sequence[Waypoint], start: Reference) -> list[Waypoint]:

@@ -7,9 +7,10 @@ Topics (relative names):
   ~/effort              rbd_interfaces/JointEffort, out; its stamp is that of the joint state it answers
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second, one status named after the node. Keys:
                         mode, rate_hz, latency_p50_us, latency_p99_us (joint state received by the middleware → effort
-                        published), deadline_misses, cycles, late_states, clock_restarts, position_restarts, saturated,
-                        rate_limited, non_finite_command, timeouts, old_states (answered without feedback), slow_loops
-                        (how often the loop became too slow for any command), rejected_total and rejected_<kind>
+                        published), deadline_misses, cycles, steady_cycles (those answered in one compiled call),
+                        late_states, clock_restarts, position_restarts, saturated, rate_limited, non_finite_command,
+                        timeouts, old_states (answered without feedback), slow_loops (how often the loop became too slow
+                        for any command), rejected_total and rejected_<kind>
 """
 from __future__ import annotations
 
@@ -32,10 +33,10 @@ from ...runtime.safety import Command, Defect
 from ..outputs import ADAPTERS_TABLE, make_outputs
 from ..outputs.efforts import EffortOutput
 from ..outputs.handover import HANDOVER_TABLE, Handover, make_handover
-from ..outputs.output import Output
+from ..outputs.output import Array, Output, Stamp
 from ..loop.control_loop import CONTROL_LOOP_TABLE
 from .emergency_stop import EmergencyStop
-from ..loop.joint_state_inputs import Info, JointStateInputs
+from ..loop.joint_state_inputs import Info, JointStateInputs, Shortcut
 from .model_node import ModelNode
 from .parameters import MODEL_NODE_TABLE
 from .surroundings import TorqueReminder, no_state, rivals
@@ -85,6 +86,10 @@ class TorqueNode(ModelNode, ABC):
         """Publishers of the subclass beside `~/effort`."""
         return []
 
+    def shortcut(self, transit: Transit) -> Shortcut | None:
+        """What answers joint states as bytes while nothing is unusual. transit: how old they are."""
+        return None
+
     def late_outputs(self, settings: TorqueSettings) -> list[Output]:
         """Publishers of the subclass of what follows the torque that answers a joint state. Nothing of the torque waits
         for them, and what is wrong with them is logged only.
@@ -123,7 +128,7 @@ class TorqueNode(ModelNode, ABC):
 
     def listen_to_states(self, states: JointStateInputs) -> Any:
         """Subscribe to what has to be fast; returns the subscription to the joint states."""
-        return states.listen("joint_states", self._on_joint_state)
+        return states.listen("joint_states", self._on_joint_state, self.shortcut(self._transit))
 
     def tear_down(self) -> None:
         self._stops.tear_down()
@@ -206,8 +211,6 @@ class TorqueNode(ModelNode, ABC):
                 self._publish(self.controller.watchdog(time.monotonic()))
             time.sleep(1e-3)
 
-    # ---- for outputs
-
     @property
     def state_timeout(self) -> float:
         return float(self.controller.settings.safety.state_timeout)
@@ -238,16 +241,33 @@ class TorqueNode(ModelNode, ABC):
         if not isinstance(command, Command):
             self.report_rejection(command)
             return
-        self._stamp = (state.sec, state.nanosec)
+        self.answer_with(command, (state.sec, state.nanosec), received)
+
+    def answer_with(self, command: Command, stamp: Stamp, received_ns: int) -> None:
+        """Publish the answer to the last state accepted, which has this stamp; received_ns as in `answered`."""
+        self._stamp = stamp
         self._publish(command)
         if isinstance(command.problem, Defect):
             self.on_defect(command.problem)
         elif command.problem:
             self.seldom.error("problem", f"publishing the safe effort: {command.problem}")
+        self.answered(command, received_ns)
+
+    def publish_for(self, command: Command, stamp: Stamp, q: Array, v: Array) -> None:
+        """Publish the answer to the state q, v with this stamp."""
+        self._stamp = stamp
+        for output in self._outputs:
+            output.publish(stamp, q, v, command)
+
+    def answered(self, command: Command, received_ns: int) -> None:
+        """What can wait until the torque is out; received_ns: when the middleware received the state, 0: unknown."""
         self._compare_gravity()
-        controller.statistics.published(max(time.time_ns() - received, 0) * 1e-9 if received else 0.0)
-        if self._late:
-            self._publish_late(command)
+        self.controller.statistics.published(max(time.time_ns() - received_ns, 0) * 1e-9 if received_ns else 0.0)
+        try:
+            for output in self._late:
+                output.publish(self._stamp, self.controller.state.q, self.controller.state.v, command)
+        except Exception:    # no reason to take the torque off the robot
+            self.seldom.error("late", f"an output beside the torque failed:\n{traceback.format_exc()}")
 
     def _compare_gravity(self) -> None:
         """Say, twice per activation, whether robot and model agree about gravity."""
@@ -259,15 +279,7 @@ class TorqueNode(ModelNode, ABC):
 
     def _publish(self, command: Command | None) -> None:
         if command is not None:
-            for output in self._outputs:
-                output.publish(self._stamp, self.controller.state.q, self.controller.state.v, command)
-
-    def _publish_late(self, command: Command) -> None:
-        try:
-            for output in self._late:
-                output.publish(self._stamp, self.controller.state.q, self.controller.state.v, command)
-        except Exception:    # no reason to take the torque off the robot
-            self.seldom.error("late", f"an output beside the torque failed:\n{traceback.format_exc()}")
+            self.publish_for(command, self._stamp, self.controller.state.q, self.controller.state.v)
 
     def _on_watchdog(self) -> None:
         # After a long callback a fresh state may wait behind a timer.

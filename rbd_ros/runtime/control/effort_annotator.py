@@ -30,7 +30,7 @@ from ...core.motion.position_limits import limits
 from ...core.motion.trajectory import Reference
 from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.finite import all_finite
-from ..inputs.joint_states import JointMap, as_array
+from ..inputs.joint_map import JointMap, as_array
 from ..inputs.references import Point
 from ..inputs.rejections import Rejected, Rejections, Verdict
 from ..parameters import Parameter, Table, validate

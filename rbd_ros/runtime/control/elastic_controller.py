@@ -12,7 +12,7 @@ motor by its own velocity while that is known: at the motor, damping takes energ
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,15 +22,17 @@ from ...core.actuation.motor_reference import MotorReference, motor_reference
 from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ...core.motion.trajectory import Reference
 from ..inputs.finite import all_finite
 from ..inputs.motor_states import MotorInput
 from ..inputs.references import ReferenceInput
 from ..inputs.rejections import Verdict
 from ..safety import NOTHING, Command, NoCommand, SafetySettings
 from ..safety.motor_ramp import MotorRamp
-from .elastic_law import ElasticLaw, ElasticState
+from .elastic_law import ElasticCommand, ElasticLaw, ElasticState
 from .elastic_settings import ElasticSettings, held
 from .flatness import FlatnessController, FlatnessLaws
+from .quick_flatness import QuickFlatness
 from .smooth_stiffness import SmoothStiffness
 from .torque_settings import TorqueSettings
 
@@ -46,6 +48,22 @@ class ElasticLaws(FlatnessLaws):
     def __init__(self, settings: ElasticSettings, reference: ReferenceInput) -> None:
         super().__init__(settings, reference)
         self.actuation, self.motors = settings.actuation, ElasticLaw(settings.actuation, settings.law)
+        self._quick: QuickFlatness | None = None
+        if QuickFlatness.suits(settings.actuation) and settings.law.mode != "feedback_linearization":
+            self._quick = QuickFlatness(settings.actuation, self._dynamics, self._friction, settings.friction.smoothing,
+                                        self.motors.gains)
+
+    def flat(self, reference: Reference, wrenches: Array | None, state: ElasticState, stiffness: Array,
+             share: float) -> tuple[Array, Array | None, ElasticCommand | None]:
+        """Effort of the links and its rates, and the command for the motors; None where they are not known."""
+        if self._quick is not None and wrenches is None:
+            found = self._quick.command(reference, state, share)
+            if found is not None:
+                return found
+        effort, rates = self.feedforward(reference, wrenches)
+        if rates is None:
+            return effort, None, None
+        return effort, rates, self.motors.follow(reference, state, stiffness, (effort, *rates), share)
 
 
 class ElasticController(FlatnessController[ElasticLaws]):
@@ -121,6 +139,14 @@ class ElasticController(FlatnessController[ElasticLaws]):
         self._heard, self._cycle = self.state.received, self._cycle + 1
         return super().on_state(now, stamp_ns, names, position, velocity, effort, age)
 
+    def on_bytes(self, now: float, data: bytes, age: Callable[[], float]) -> Command | None:
+        before = self._heard, self._cycle
+        self._heard, self._cycle = self.state.received, self._cycle + 1
+        found = super().on_bytes(now, data, age)
+        if found is None:
+            self._heard, self._cycle = before
+        return found
+
     def _fade_from(self, before: ReferenceInput, same: bool = False) -> None:
         super()._fade_from(before, same)
         self._jumps = True
@@ -154,10 +180,10 @@ class ElasticController(FlatnessController[ElasticLaws]):
         if self._since_last() > 1.5 * laws.settings.law.period:    # damped springs move on by a period, or begin anew
             laws.motors.reset()
         state = ElasticState(self.state.q, self.state.v, *self.motor_state.measured(self.state.q, self.state.v))
-        effort, rates = laws.feedforward(reference, self.fresh_wrenches(now))
-        if rates is None:
+        effort, rates, found = laws.flat(reference, self.fresh_wrenches(now), state, self._stiffness.value,
+                                         self.loop.share)
+        if found is None:
             return self._refuse("impossible", "the time derivatives of the effort are not finite", newest)
-        found = laws.motors.follow(reference, state, self._stiffness.value, (effort, *rates), self.loop.share)
         if not (all_finite(found.effort) and _finite(found.reference)):
             return self._refuse("impossible", "the motor reference is not finite", newest)
         motors = None
@@ -254,6 +280,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
                 law.command(reference, state, self._stiffness.value)
             except RbdError:    # in another state it may work
                 break
+        self.safety.laws.newest.flat(Reference.rest(q), None, state, self._stiffness.value, 1.0)
         mass_matrix(self.model, q)
         law.reset()
 

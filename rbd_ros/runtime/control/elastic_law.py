@@ -85,6 +85,11 @@ class ElasticLaw:
         self._linearized: FeedbackLinearization | None = None
         self.reset()
 
+    @property
+    def gains(self) -> tuple[Array, Array] | None:
+        """Kp and Kd (nm,) of the PD, None without one."""
+        return (self._kp, self._kd) if self.settings.mode == "feed_forward_pd" else None
+
     def reset(self) -> None:
         """Forget the last period."""
         self._deflection: DampedDeflection | None = None

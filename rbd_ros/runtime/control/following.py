@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import check_between
 from ...core.motion.trajectory import Interpolation, Reference, Trajectory, Waypoint
-from ..inputs.joint_states import Turns, total_wrenches
+from ..inputs.joint_map import Turns, total_wrenches
 from ..inputs.references import Point, ReferenceInput
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from ..parameters import Parameter, Table
@@ -169,6 +169,11 @@ class FollowingController(TorqueController[F], Generic[F]):
             return self.rejections.add(error)
         self._wrenches_received = now
         return TAKEN
+
+    @property
+    def wrenched(self) -> bool:
+        """Whether there are external wrenches, which may be too old."""
+        return self._wrenches is not None
 
     def fresh_wrenches(self, now: float) -> Array | None:
         """External wrenches (bodies, 6), None without any."""

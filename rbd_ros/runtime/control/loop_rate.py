@@ -13,116 +13,74 @@ from __future__ import annotations
 
 import math
 
-WINDOW, PERIODS = 0.5, 50.0    # s
-LEARNING = 64                  # steps
-EAGER = 1.5
-PROMPT = 2.0                   # s: the most prompt message of one to two of these is the measure of the others
-LEAP = 1.0                     # s: no message waits that long; it is one of the two clocks that leapt
+from ...core.steady.stream_times import (
+    EAGER, LEARNT, LOOP, OLD, BECAME_SLOW, TRANSIT, expect_entry, judge_entry, transit_age_entry,
+)
+from ..live_numbers import LiveNumbers, Number
+
+LEARNING = LEARNT
 
 
-class Transit:
+class Transit(LiveNumbers):
     """How old messages are, as far as it can be known: since the middleware received them, and by how much later they
     come than the most prompt one of late. The publisher's clock may be any, and stamps may be of a simulation.
     """
 
     def __init__(self) -> None:
-        self._restart()
-
-    def _restart(self) -> None:
-        self._least = self._least_before = math.inf
-        self._until = -math.inf
+        super().__init__(TRANSIT, transit_age_entry)
+        self._numbers[:] = math.inf, math.inf, -math.inf
 
     def age(self, now_ns: int, sent_ns: int, received_ns: int) -> float:
         """Age (s) of a message that was sent at that time by the publisher's clock and received at that time by ours;
         0: not known.
         """
-        late = self._late(now_ns * 1e-9, (now_ns - sent_ns) * 1e-9) if sent_ns else 0.0
-        return max(late, (now_ns - received_ns) * 1e-9) if received_ns else late
-
-    def _late(self, now: float, delay: float) -> float:
-        if now >= self._until or now < self._until - PROMPT:
-            self._least_before, self._least, self._until = self._least, delay, now + PROMPT
-        elif delay < self._least:
-            self._least = delay
-        late = delay - min(self._least, self._least_before)
-        if late > LEAP:
-            self._restart()
-            return 0.0
-        return late
+        return float(transit_age_entry.call(self._numbers, now_ns, sent_ns, received_ns))
 
 
-class LoopRate:
+class LoopRate(LiveNumbers):
     """rate: expected, Hz; 0: learnt. max_age: in periods, inf for no limit. fraction: of the rate; 0 for no limit.
 
     share: of the feedback that an answer may carry; slow: whether it may carry no command at all; since: when that
-    began (s, steady).
+    began (s, steady); step, age: means (s); last: when the last state was answered.
     """
 
+    rate, period, share, since, step, age, last, _fraction, _oldest, _slow = (Number(LOOP, name) for name in (
+        "rate", "period", "share", "since", "step", "age", "now", "fraction", "oldest", "slow"))
+
     def __init__(self, rate: float, max_age: float, fraction: float) -> None:
-        self.rate, self._max_age, self._fraction = rate, max_age, fraction
+        super().__init__(LOOP, judge_entry)
+        self._numbers[:3] = rate, max_age, fraction
         self.counts = {"old_states": 0, "slow_loops": 0}
+        self.time_ns = 0    # of the stamp of the last state
         self.restart()
+
+    @property
+    def slow(self) -> bool:
+        return self._slow > 0.0
 
     def allow(self, max_age: float, fraction: float) -> None:
         """Other limits from now on."""
-        self._max_age, self._fraction = max_age, fraction
-        self._expect(self.period)
+        self._numbers[1:3] = max_age, fraction
+        expect_entry.call(self._numbers, self.period)
 
     def restart(self) -> None:
         """Activation, or another clock: what was learnt is forgotten."""
-        self._expect(1.0 / self.rate if self.rate > 0.0 else math.inf)
-        self.share, self.slow, self.since = 1.0, False, math.inf
-        self.step = self.age = 0.0    # means, s
-        self._now, self._time_ns = -math.inf, 0
-        self._count, self._sum = 0, 0.0
-        self._alike = 0               # states with the stamp of the one before
-
-    def _expect(self, period: float) -> None:
-        self.period = period
-        self._oldest = self._max_age * period
-        self._longest = period / self._fraction if self._fraction > 0.0 else math.inf
-        self._memory = max(WINDOW, PERIODS * period)
-        # (1 - exp(-s/memory)) s, what a step of s adds to the mean, is about s^2/memory
-        self._pause = min(math.sqrt(0.5 * self._memory * self._longest), 0.25 * self._memory)
+        numbers = self._numbers
+        for name in LOOP[LOOP.index("slow"):]:
+            numbers[LOOP.index(name)] = 0.0
+        self.share, self.since, self.last = 1.0, math.inf, -math.inf
+        expect_entry.call(numbers, 1.0 / self.rate if self.rate > 0.0 else math.inf)
+        self.time_ns = 0
 
     def judge(self, now: float, time_ns: int, age: float, ramp: float) -> None:
         """A state with this stamp is answered at `now` (s, steady), `age` s (of the time of stamps) after it was sent.
         ramp: s in which feedback comes back.
         """
-        first, elapsed = self._now == -math.inf, now - self._now
-        step = (time_ns - self._time_ns) * 1e-9
-        self._now, self._time_ns = now, time_ns
-        if age > self._oldest:
-            self.counts["old_states"] += 1
-            self.share = 0.0
-        elif self.share < 1.0:
-            self.share = min(self.share + elapsed / ramp, 1.0) if ramp > 0.0 else 1.0
-        if first or step <= 0.0:
-            self._alike += not first
-            return
-        if self.rate <= 0.0:
-            self._learn(step)
-        if self.period == math.inf:
-            self._alike = 0
-            return
-        if step > self._pause:
-            step = self._pause
-        weight = 1.0 - math.exp(-step / self._memory)
-        self.step += weight * (step / (1 + self._alike) - self.step)
-        self._alike = 0
-        self.age += weight * ((age if age < 2.0 * self._oldest else 2.0 * self._oldest) - self.age)
-        better = EAGER if self.slow else 1.0
-        slow = self.age * better > self._oldest or self.step * better > self._longest
-        if slow and not self.slow:
-            self.counts["slow_loops"] += 1
-            self.since = now
-        self.slow = slow
-
-    def _learn(self, step: float) -> None:
-        self._count, self._sum = self._count + 1, self._sum + step
-        if self._count == LEARNING:
-            self._expect(min(self.period, self._sum / LEARNING))
-            self._count, self._sum = 0, 0.0
+        step, self.time_ns = (time_ns - self.time_ns) * 1e-9, time_ns
+        events = judge_entry.call(self._numbers, now, step, age, ramp)
+        if events:
+            self.counts["old_states"] += bool(events & OLD)
+            self.counts["slow_loops"] += bool(events & BECAME_SLOW)
 
     def slow_for(self, now: float) -> float:
         """Seconds since the loop is too slow, 0 if it is not."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ..inputs.finite import all_finite
 from ..inputs.joint_states import StateInput
+from ..inputs.plausibility import Known
 from ..inputs.rejections import Rejections, Verdict
 from ..safety import Command, Defect, NoCommand, SafetyFilter, SafetySettings
 from ..safety.gravity_check import GravityVerdict, compare_gravity
@@ -67,6 +68,7 @@ class TorqueController(ABC, Generic[L]):
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = self._clocks = 0
         self._problem = ""    # of the last answer, for reports
+        self._steady_cycles = 0
         self.safety: SafetyFilter[L] = SafetyFilter(self.limits(settings), self.make_laws(settings), self.safe)
 
     def limits(self, settings: TorqueSettings) -> list[SafetySettings]:
@@ -102,6 +104,18 @@ class TorqueController(ABC, Generic[L]):
         verdict = self.state.accept(now, stamp_ns, names, position, velocity, effort)
         if not verdict or self.safety.mode == "inactive":
             return verdict
+        return self._answer(now, age)
+
+    def on_bytes(self, now: float, data: bytes, age: Callable[[], float]) -> Command | None:
+        """`on_state` of a message as bytes, if nothing is unusual with it; None, and nothing is changed, if that has to
+        be called.
+        """
+        if self.safety.mode == "inactive" or not self.state.accept_bytes(now, data):
+            return None
+        return self._answer(now, age())
+
+    def _answer(self, now: float, age: float) -> Command:
+        """What to publish for the state that was accepted."""
         if self.state.restarts != self._restarts:
             self._restarts = self.state.restarts
             self.begin_anew()
@@ -120,6 +134,16 @@ class TorqueController(ABC, Generic[L]):
             found = found._replace(problem=defect.problem)
         self._problem = found.problem
         return found
+
+    def cycled(self) -> None:
+        """A steady cycle was answered in one compiled call."""
+        self._problem = ""
+        self._steady_cycles += 1
+
+    def trusts(self, last: Known) -> bool:
+        """Whether the last state is also the one that the loop, the cycles and the safety filter saw last."""
+        return (self.loop.last == last.now == self.statistics.last == self.safety.time
+                and self.loop.time_ns == last.time_ns)
 
     def begin_anew(self) -> None:
         """The joint states are those of another clock, or of a robot that is elsewhere."""
@@ -225,8 +249,8 @@ class TorqueController(ABC, Generic[L]):
         values: dict[str, Any] = {
             "model": self.model.name, "mode": self.safety.mode, "rate_hz": self.statistics.rate_hz,
             "latency_p50_us": p50, "latency_p99_us": p99, "deadline_misses": self.statistics.deadline_misses,
-            "cycles": self.statistics.cycles, "late_states": self.statistics.late_states,
-            "clock_restarts": self.state.clock_restarts,
+            "cycles": self.statistics.cycles, "steady_cycles": self._steady_cycles,
+            "late_states": self.statistics.late_states, "clock_restarts": self.state.clock_restarts,
             "position_restarts": self.state.position_restarts, **self.safety.counts, **self.loop.counts,
             "rejected_total": self.rejections.total}
         return values | {f"rejected_{kind}": count for kind, count in self.rejections.counts.items()}

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.dynamics.friction import friction_effort
-from ...core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
-from ...core.errors import unknown_name
+from ...core.errors import BeyondNumbers, unknown_name
 from ...core.model.robot_model import RobotModel
+from ...core.model.state import node_wrenches
 from ...core.motion.trajectory import Reference
+from ...core.steady import tracking
+from ...core.steady.tracking import tracking_entry
 from ..friction_terms import ALL_FRICTION, FrictionTerms
 
 Array = NDArray[np.float64]
@@ -48,63 +49,51 @@ class TrackingLawSettings:
 
 
 class TrackingLaw:
-    """The law of `settings` for one robot."""
+    """The law of `settings` for one robot. `packed`: the same for kernels (`core/steady/tracking.py`)."""
 
     def __init__(self, model: RobotModel, settings: TrackingLawSettings) -> None:
         if settings.feedforward not in FEEDFORWARD:
             raise unknown_name("feedforward", settings.feedforward, FEEDFORWARD)
         self.model, self.settings = model, settings
         self._zero = np.zeros(model.nv)
+        self._none = np.zeros(0)
         self._feedback = bool(settings.kp.any() or settings.kd.any())
         kind = settings.feedforward
         self.only_feedback = self._feedback and kind == "none"
         self.needs_reference = self._feedback or kind in ("full", "computed_torque")
-        self._subtract_gravity = "gravity" in settings.compensates and kind in ("full", "computed_torque")
-        self._subtract_coriolis = "coriolis" in settings.compensates and kind in ("full", "computed_torque")
-        self._friction = None
-        if kind in ("full", "computed_torque") and "friction" not in settings.compensates:
-            self._friction = settings.friction.of(model)
+        self.packed = self._packed()
+
+    def _packed(self) -> Array:
+        settings, nv = self.settings, self.model.nv
+        kind, own = settings.feedforward, settings.compensates
+        dynamic = kind in ("full", "computed_torque")
+        friction = settings.friction.of(self.model) if dynamic and "friction" not in own else None
+        packed = np.zeros(tracking.packed_size(nv))
+        packed[tracking.KIND] = FEEDFORWARD.index(kind)
+        packed[tracking.FEEDBACK], packed[tracking.ALONE] = self._feedback, self.only_feedback
+        packed[tracking.FRICTION], packed[tracking.SMOOTHING] = friction is not None, settings.friction.smoothing
+        packed[tracking.OWN_GRAVITY] = "gravity" in own and kind != "none"
+        packed[tracking.OWN_CORIOLIS] = "coriolis" in own and dynamic
+        rows = packed[tracking.SCALARS:].reshape(tracking.ROWS, nv)
+        rows[tracking.KP], rows[tracking.KD] = settings.kp, settings.kd
+        if friction is not None:
+            rows[tracking.DAMPING], rows[tracking.COULOMB] = friction.damping, friction.friction
+        return packed
 
     def effort(self, q: Array, v: Array, reference: Reference | None, wrenches: Any = None,
                share: float = 1.0) -> Array:
         """Torque (nv,) in the state q, v. `reference` may be None only if not `needs_reference`. share: of the
-        feedback, unless there is nothing else.
+        feedback, unless there is nothing else. Raises `RbdError` where the torque would not be finite.
         """
-        s, model = self.settings, self.model
-        feedback = None
-        if self._feedback and share > 0.0:
-            assert reference is not None
-            feedback = s.kp * model.difference(q, reference.q) + s.kd * (reference.v - v)
-            if share < 1.0 and not self.only_feedback:
-                feedback *= share
-        if s.feedforward == "none":
-            return self._zero.copy() if feedback is None else feedback
-        if s.feedforward == "gravity":
-            effort = self.gravity(q, wrenches)
-            return effort if feedback is None else effort + feedback
-        assert reference is not None
-        if s.feedforward == "full":
-            effort = inverse_dynamics(model, reference.q, reference.v, reference.a, wrenches)
-            if feedback is not None:
-                effort = effort + feedback
-        else:
-            acceleration = reference.a if feedback is None else reference.a + feedback
-            effort = inverse_dynamics(model, q, v, acceleration, wrenches)
-        if self._friction is not None:
-            effort = effort + friction_effort(self._friction, reference.v, s.friction.smoothing)
-        return self._without_own(effort, q, v)
-
-    def _without_own(self, effort: Array, q: Array, v: Array) -> Array:
-        if self._subtract_gravity:
-            effort = effort - gravity_effort(self.model, q)
-        if self._subtract_coriolis:
-            effort = effort - bias_effort(self.model, q, v) + gravity_effort(self.model, q)
-        return effort
-
-    def gravity(self, q: Array, wrenches: Any = None) -> Array:
-        """Torque that holds the robot at rest at q, less what it does by itself."""
-        own = "gravity" in self.settings.compensates
-        if own and wrenches is None:
-            return self._zero.copy()
-        effort = inverse_dynamics(self.model, q, self._zero, self._zero, wrenches)
-        return effort - gravity_effort(self.model, q) if own else effort
+        model, tau = self.model, np.empty(self.model.nv)
+        arrays = (q, v, q, v, self._zero) if reference is None else (q, v, *reference[:3])
+        wrench = self._none if wrenches is None else node_wrenches(model, wrenches, None)
+        try:
+            good = tracking_entry.call(model._block, self.packed, *arrays, wrench, share, model._work, tau)
+        except TypeError:    # arrays with gaps, or read-only
+            good = tracking_entry.call(model._block, self.packed, *map(np.array, arrays), wrench, share, model._work,
+                                       tau)
+        if not good:
+            raise BeyondNumbers("the torque would not be finite: the state or the reference is too large, beyond what "
+                                "floating point numbers hold")
+        return tau

@@ -22,7 +22,8 @@ from ...core.dynamics.friction import friction_effort
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.model.robot_model import RobotModel
 from ..friction_terms import FrictionTerms, friction_rows
-from ..inputs.joint_states import JointMap, StateInput
+from ..inputs.joint_map import JointMap
+from ..inputs.joint_states import StateInput
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from ..parameters import Parameter, Table, validate
 from ..robot import ROBOT_TABLE, joint_order, joints_row

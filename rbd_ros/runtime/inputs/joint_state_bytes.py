@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from .rejections import Rejected
 
 Array = NDArray[np.float64]
+Words = NDArray[np.int64]
 
 HEAD = b"\x00\x01\x00\x00"    # encapsulation: CDR, little-endian
 NAMES = 12                    # where the part begins that does not change
@@ -50,7 +51,9 @@ class Malformed(Rejected):
         super().__init__("malformed", f"{len(data)} bytes are not a {kind}: {error}")
 
 
-class _Layout(NamedTuple):
+class Layout(NamedTuple):
+    """Where things are in the messages of a driver."""
+
     length: int
     numbers: int                # offset of the first of them
     mask: int                   # of NAMES … numbers: what does not only align others
@@ -72,8 +75,41 @@ class _Layout(NamedTuple):
         return Fields(sec, nanosec, self.names, numbers[position], numbers[velocity], numbers[effort])
 
 
+    def words(self, data: bytes) -> tuple[Words, Words]:
+        """The message in words of 8 bytes from 4 before its encapsulation on, and which bits of them never change."""
+        mask = bytearray(len(data))
+        mask[:len(HEAD)] = b"\xff" * len(HEAD)
+        mask[NAMES:self.numbers] = self.mask.to_bytes(self.numbers - NAMES, "little")
+        for at, size in self.sizes:
+            mask[at:at + len(size)] = b"\xff" * len(size)
+        return as_words(data), as_words(mask)
+
+    @property
+    def complete(self) -> bool:
+        """Whether there are a position and a velocity for each name, and efforts for all or none."""
+        position, velocity, effort = (part.stop - part.start for part in self.parts)
+        return position == velocity == len(self.names) > 0 and effort in (0, len(self.names))
+
+    def places(self) -> tuple[int, int, int]:
+        """In which words positions, velocities and efforts begin; 0 for none."""
+        first = (self.numbers + 4) // 8
+        position, velocity, effort = (first + part.start if part.stop > part.start else 0 for part in self.parts)
+        return position, velocity, effort
+
+
+def as_words(data: bytes | bytearray) -> Words:
+    """int64 of a message from 4 bytes before it on, so that its numbers are aligned."""
+    return np.frombuffer(bytes(4) + bytes(data) + bytes(-(len(data) + 4) % 8), np.int64).copy()
+
+
 _STAMP = struct.Struct("<iI")
 _SIZE = struct.Struct("<I")
+
+
+def stamp_of(data: bytes) -> tuple[int, int]:
+    """s and ns of a message with a header that is read in place."""
+    sec, nanosec = _STAMP.unpack_from(data, 4)
+    return sec, nanosec
 
 
 class JointStateReader:
@@ -83,7 +119,7 @@ class JointStateReader:
 
     def __init__(self, convert: Callable[[bytes], Any]) -> None:
         self._convert = convert
-        self._layouts: list[_Layout] = []
+        self._layouts: list[Layout] = []
         self.learnt = 0    # messages that went by way of the conversion
 
     def read(self, data: bytes) -> Fields:
@@ -93,6 +129,11 @@ class JointStateReader:
             if layout.length == length and (fields := layout.read(data)) is not None:
                 return fields
         return self._learn(data)
+
+    def layout(self, data: bytes) -> Layout | None:
+        """That of a message which is read in place."""
+        return next((layout for layout in self._layouts if layout.length == len(data)
+                     and layout.read(data) is not None), None)
 
     def _learn(self, data: bytes) -> Fields:
         self.learnt += 1
@@ -108,7 +149,7 @@ class JointStateReader:
         return fields
 
 
-def _layout(data: bytes) -> _Layout | None:
+def _layout(data: bytes) -> Layout | None:
     """Where things are in a message; None where it is not written as the module's docstring says."""
     mask = bytearray(b"\xff" * len(data))
     at = NAMES
@@ -157,7 +198,7 @@ def _layout(data: bytes) -> _Layout | None:
     last = max((begin + 8 * count for begin, count in numbers if count), default=first)
     parts = [slice((begin - first) // 8, (begin - first) // 8 + count) if count else slice(0, 0)
              for begin, count in numbers]
-    return _Layout(len(data), first, int.from_bytes(mask[NAMES:first], "little"),
+    return Layout(len(data), first, int.from_bytes(mask[NAMES:first], "little"),
                    int.from_bytes(data[NAMES:first], "little") & int.from_bytes(mask[NAMES:first], "little"),
                    tuple((place, size) for place, size in sizes if place >= first), (last - first) // 8, last, names,
                    (parts[0], parts[1], parts[2]))

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.actuation.actuation import Actuation
 from ...core.motion.velocity_limits import velocity_limits
 from .finite import worst
-from .joint_states import Turns, as_array, picked
+from .joint_state_bytes import Layout
+from .joint_map import Turns, as_array, picked
 from .plausibility import Implausible, Plausibility
+from .quick_states import QuickStates
 from .rejections import TAKEN, Rejected, Rejections, Verdict
 
 Array = NDArray[np.float64]
@@ -40,6 +42,7 @@ class MotorInput:
         self._check = Plausibility([self._wanted[i] for i in self._needed],
                                    velocity_limits(actuation.model)[self._joint], math.inf,
                                    self._turns.turn[self._joint])
+        self._quick = QuickStates(self._check, len(self._needed))
         self.allow(plausible)
         self._rejections = rejections
         self.timeout = timeout
@@ -56,6 +59,24 @@ class MotorInput:
     def fresh(self, now: float) -> bool:
         """Whether there is a state that is not older than the timeout; always without elastic joints."""
         return now - self.received < self.timeout or not self._needed.size
+
+    def accept_bytes(self, now: float, data: bytes) -> bool:
+        """`accept` of a message as bytes, if nothing is unusual; False changes nothing."""
+        found = self._quick.accept(now, data, self.timeout)
+        if found is None:
+            return False
+        self.position[self._needed], self.velocity[self._needed] = found.q, found.v
+        self.stamp_ns, self.received = found.time_ns, now
+        return True
+
+    def prepare(self, layout_of: Callable[[bytes], Layout | None], data: bytes) -> None:
+        """For messages as this one, which was accepted by the ordinary way."""
+        last = self._check.last
+        if last is None or last.now != self.received:
+            return
+        layout = layout_of(data)
+        if layout is not None and layout.complete and layout.names == self._names:
+            self._quick.prepare(layout, data, self._indices)
 
     def clear(self) -> None:
         """Forget the state: activation, and a clock that was reset."""

@@ -97,6 +97,15 @@ class Plausibility:
             self.clock.advance(now, (time_ns - last.time_ns) * 1e-9, now - last.now)
         self.last = Known(now, time_ns, q, v)
 
+    @property
+    def bounds(self) -> tuple[Array, Array, Array]:
+        """What `follows_entry` takes: bound, usual and turn."""
+        return self._bound, self._usual, self._turn
+
+    def settle(self, state: Known) -> None:
+        """`keep` of a state that follows, after the clock was advanced."""
+        self.last, self._suspect = state, None
+
     def forget(self) -> None:
         """The next state is the first one."""
         self.last = self._suspect = None

@@ -15,7 +15,7 @@ from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import check_points
 from ...core.motion.trajectory import Interpolation, Reference, Trajectory, Waypoint, check_times
 from ...core.motion.velocity_limits import above_limits, check_speeds, must_jump, velocity_limits
-from .joint_states import JointMap, Turns, as_array
+from .joint_map import JointMap, Turns, as_array
 from .rejections import TAKEN, Rejected, Rejections, Verdict
 
 Array = NDArray[np.float64]
@@ -94,6 +94,26 @@ class ReferenceInput:
         if self.stale and self._stream is not None and not self._resting:
             self._stream, self._resting = Reference.rest(self._stream.q), True
         return self._stream
+
+    @property
+    def waits(self) -> bool:
+        """Whether a trajectory waits for its time."""
+        return self._later is not None
+
+    @property
+    def followed(self) -> Interpolation | Reference | None:
+        """The trajectory or the sample that counts."""
+        return self._stream if self._trajectory is None else self._trajectory
+
+    @property
+    def start_ns(self) -> int:
+        """When the trajectory began."""
+        return self._start_ns
+
+    @property
+    def expiry(self) -> tuple[float, float]:
+        """Timeout (s) of the sample, 0: none, and when it came."""
+        return (0.0 if self._resting else self.timeout), self._received
 
     def _is_stale(self, now: float) -> bool:
         return self._stream is not None and 0.0 < self.timeout < now - self._received

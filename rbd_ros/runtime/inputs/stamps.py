@@ -14,20 +14,21 @@ from __future__ import annotations
 
 import math
 
-PERIODS = 5          # a leap of so many steps of the stamps
-SLOWER, FASTER, MUCH = 2.0, 1.2, 1.1
-LEARNING = 8         # stamps that advance, from the first or a restart on, until period and pace count; LEAP until then
-LEAP = 1.0           # s
-UNKNOWN = 0.01       # s: the period until it is known
-WINDOW = 0.5         # s: the largest o is that of one to two windows
-_MEMORY, _LONGEST = 64, 4.0    # messages of the means; an advance counts as at most so many steps
+from ...core.steady.stream_times import (
+    CLOCK, LEAP, LEARNING, PERIODS, UNKNOWN, clock_advance_entry, clock_leaps_entry,
+)
+from ..live_numbers import LiveNumbers, Number
+
+__all__ = ["LEAP", "LEARNING", "PERIODS", "UNKNOWN", "StampClock"]
 
 
-class StampClock:
+class StampClock(LiveNumbers):
     """What is known about the clock of the stamps; all arguments in s, since the last message that counted."""
 
+    _advance, _interval, _advances = (Number(CLOCK, name) for name in ("advance", "interval", "advances"))
+
     def __init__(self) -> None:
-        self._advance = self._step = self._interval = 0.0
+        super().__init__(CLOCK, clock_leaps_entry, clock_advance_entry)
         self.restart()
 
     @property
@@ -47,34 +48,15 @@ class StampClock:
 
     def restart(self) -> None:
         """Another clock, by the next message; its period is learnt anew."""
-        self._count = self._advances = 0
-        self._offset, self._until = 0.0, -math.inf
-        self._rate = 1.0    # as the module's docstring says
-        self._highest = self._highest_before = 0.0
+        numbers = self._numbers
+        for name, value in (("count", 0.0), ("advances", 0.0), ("offset", 0.0), ("until", -math.inf), ("rate", 1.0),
+                            ("highest", 0.0), ("highest_before", 0.0)):    # rate: as the module's docstring says
+            numbers[CLOCK.index(name)] = value
 
     def leaps(self, passed: float, waited: float) -> bool:
         """Whether a stamp later by `passed` that came `waited` later is of a clock that leapt."""
-        if self._advances < LEARNING:
-            return passed - waited > LEAP
-        ahead = self._offset + passed - self._rate * waited - max(self._highest, self._highest_before)
-        return ahead > PERIODS * self._step
+        return bool(clock_leaps_entry.call(self._numbers, passed, waited))
 
     def advance(self, now: float, passed: float, waited: float) -> None:
         """Such a message counts."""
-        self._offset += passed - self._rate * waited
-        if now >= self._until:
-            self._highest_before, self._highest, self._until = self._highest, self._offset, now + WINDOW
-        elif self._offset > self._highest:
-            self._highest = self._offset
-        if self._advances >= LEARNING:
-            longest = _LONGEST * self._step
-            passed, waited = min(passed, longest), min(waited, max(longest, _LONGEST * self._interval))
-        self._count += 1
-        if passed > 0.0:
-            self._advances += 1
-            self._step += (passed - self._step) / min(self._advances, _MEMORY)
-        weight = 1.0 / min(self._count, _MEMORY)
-        self._advance += weight * (passed - self._advance)
-        self._interval += weight * (waited - self._interval)
-        pace = self.pace
-        self._rate = FASTER * pace if pace > MUCH else min(1.0, SLOWER * pace)
+        clock_advance_entry.call(self._numbers, now, passed, waited)

@@ -13,7 +13,7 @@ from ...core.actuation.actuation import Actuation, Drive
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.simulation.elastic_simulator import ElasticSimulator
-from ..inputs.joint_states import JointMap
+from ..inputs.joint_map import JointMap
 from .plant import Plant
 from .simulator_settings import SimulatorSettings
 

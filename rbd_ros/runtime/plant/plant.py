@@ -15,7 +15,7 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.simulation.simulator import Simulator
 from ..inputs.finite import all_finite, worst
-from ..inputs.joint_states import JointMap, as_array, total_wrenches
+from ..inputs.joint_map import JointMap, as_array, total_wrenches
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from ..wrench_sensors import readings
 from .simulator_settings import SimulatorSettings

@@ -43,8 +43,17 @@ class Channel:
         if not np.array_equal(settings.fallback, self.fallback.newest):
             self.fallback.change(np.array(settings.fallback))
 
+    @property
+    def fading(self) -> bool:
+        """Whether limits or the fallback change."""
+        return self.limiter.fading or self.fallback.fading
+
+    def keep(self, effort: Array) -> None:
+        """`emit` of an effort that no limit changed."""
+        self.output, self.saturated, self.rated = effort, False, False
+
     def advance(self, elapsed: float, duration: float) -> None:
-        if self.limiter.fading or self.fallback.fading:
+        if self.fading:
             self.limiter.advance(elapsed, duration)
             self.fallback.advance(elapsed, duration)
 

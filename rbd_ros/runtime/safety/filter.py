@@ -58,7 +58,7 @@ class SafetyFilter(Generic[Laws]):
         self._absent: Laws | None = None          # that of the laws of the present fade which lacked a command
         self._faded = False                       # the last output is that of no law alone
         self._stopping = False                    # an emergency stop to which there was no output yet
-        self._fresh_at = self._time = 0.0
+        self._fresh_at = self.time = 0.0          # time: of the last output, s
 
     @property
     def mode(self) -> str:
@@ -80,12 +80,10 @@ class SafetyFilter(Generic[Laws]):
         return (self.mode != "running" or self._faded
                 or any(channel.saturated or channel.rated for channel in self.channels))
 
-    # ---- events
-
     def activate(self, now: float) -> None:
         """Begin: nothing is known yet, but an emergency stop from before still holds."""
         self.modes.activate()
-        self._time, self._stale, self._stopping = now, None, False
+        self.time, self._stale, self._stopping = now, None, False
         self.laws.replace(self.laws.newest)
         self._absent = None
         for channel in self.channels:
@@ -118,8 +116,6 @@ class SafetyFilter(Generic[Laws]):
             channel.use(each)
         self.laws.change(laws)
 
-    # ---- what is known
-
     @property
     def settled(self) -> bool:
         """Whether the last output is what was meant: neither rate limit nor a change of settings holds it back."""
@@ -140,7 +136,17 @@ class SafetyFilter(Generic[Laws]):
         """Whether the robot is stopped, or was without states for longer than `patience`."""
         return self.mode == "stopped" or (self.output is not None and now - self._fresh_at > self.patience)
 
-    # ---- outputs
+    @property
+    def steady(self) -> bool:
+        """Whether the next command is the output, within the limits: nothing ramps or fades."""
+        return (self.mode == "running" and self._absent is None and not self.laws.fading
+                and not any(channel.fading for channel in self.channels))
+
+    def keep(self, now: float, effort: Array) -> None:
+        """`update` of a steady filter of one channel, by a command that no limit changed."""
+        self.time = self._fresh_at = now
+        self._faded = False
+        self.channels[0].keep(effort)
 
     def update(self, now: float, command: Callable[[Laws], Command | NoCommand]) -> Command:
         """Output for a fresh joint state; `command(laws)` is what these laws want."""
@@ -216,11 +222,9 @@ class SafetyFilter(Generic[Laws]):
             channel.emit(channel.clip(channel.let_down if self._stale and self._down > 0.0 else effort), 0.0, False)
         return self._sent("")
 
-    # ---- how
-
     def _advance(self, now: float) -> float:
         """Let the fades go on; the time since the last output (s)."""
-        elapsed, self._time = max(now - self._time, 0.0), now
+        elapsed, self.time = max(now - self.time, 0.0), now
         ramp = self.settings.ramp_in
         if self.laws.fading:
             self.laws.advance(elapsed, ramp)

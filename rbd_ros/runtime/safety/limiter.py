@@ -36,6 +36,11 @@ class Limiter:
             fade.change(np.array(limit))
 
     @property
+    def limits(self) -> tuple[Array, Array]:
+        """Present limit and rate where nothing fades, both (n,)."""
+        return self._limits.new, self._rate
+
+    @property
     def fading(self) -> bool:
         """Whether higher limits are on their way."""
         return self._limits.fading

@@ -1,0 +1,210 @@
+"""The steady cycle of a torque controller as one call: from the bytes of a joint state to the effort.
+
+It does what `StateInput.accept`, `LoopRate.judge`, `CycleStatistics.received`, `TrackingLaw.effort` and
+`SafetyFilter.update` do in a row while the mode is `running` and nothing fades, by the same kernels. Whatever would be
+rejected, counted, limited or logged, and whatever begins or ends, is not for it: it returns False before it has changed
+anything, and they decide (`runtime/control/steady_cycle.py`).
+
+| array   | holds                                                                                                   |
+|---------|---------------------------------------------------------------------------------------------------------|
+| B, W    | the model and its workspace                                                                             |
+| words   | the message from four bytes before its encapsulation on, so that all numbers in it are aligned;         |
+|         | numbers: the same memory                                                                                |
+| I       | integers: `HEAD` ones; of each joint its place in the message; the words of a message of this driver;   |
+|         | which bits of these are always the same                                                                 |
+| K       | `SCALARS` numbers; rows of nv numbers; the law; coefficients of the reference, a polynomial in time     |
+| A       | rows of nv numbers: the last state, effort and what this call makes of them; then room for S            |
+| S       | clock, transit, loop and cycles of the controller (`stream_times`)                                      |
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile import quick_entry
+from ..exact import exact
+from ..model.block import size_v
+from ..motion.continuity import follows
+from ..motion.cycle import clipped, followed, picked
+from ..motion.polynomial import polynomial_rows
+from . import tracking
+from .stream_times import (
+    CLOCK, CYCLES, LOOP, NOW, SHARE, SLOW, TRANSIT, clock_advance, clock_leaps, clock_pace, clock_period,
+    cycle_received, judge, transit_age,
+)
+
+AT_CLOCK, AT_TRANSIT = 0, len(CLOCK)    # in S
+AT_LOOP = AT_TRANSIT + len(TRANSIT)
+AT_CYCLES = AT_LOOP + len(LOOP)
+NUMBERS = AT_CYCLES + len(CYCLES)
+
+TIME, START, SEC, NANOSEC, WORDS, POSITION, VELOCITY, EFFORT, MOVES, DEGREE, TURNS, COUNT, HEAD = range(13)    # in I
+TIMEOUT, RAMP, BEGIN, END, EXPIRY, RECEIVED, LIMITS_RATE, SCALARS = range(8)    # in K
+BOUND, USUAL, TURN, LIMIT, RATE, LIMITS = range(6)    # rows of K
+Q, V, SENT, NEW_Q, NEW_V, NEW_EFFORT, MEASURED, REFERENCE, _VELOCITY, _ACCELERATION, _TAU, STATES = range(12)    # of A
+
+MOST_COEFFICIENTS = 6    # of a joint
+
+
+def size_of_constants(nv: int) -> int:
+    """How many numbers K has."""
+    return SCALARS + LIMITS * nv + tracking.packed_size(nv) + MOST_COEFFICIENTS * nv
+
+
+@exact
+def nearest(q, turn, to):
+    """q, by less than half a turn away from `to`, where joints turn."""
+    for i in range(len(q)):
+        q[i] += turn[i] * np.rint((to[i] - q[i]) / (2.0 * np.pi))
+
+
+@exact
+def same_layout(words, I, n):
+    """Whether all that never changes in the messages of this driver is as it was."""
+    count = I[WORDS]
+    at = HEAD + n
+    other = 0
+    for i in range(count):
+        other |= (words[i] ^ I[at + i]) & I[at + count + i]
+    return other == 0
+
+
+@exact
+def admitted(q0, v0, q, v, K, n, S, passed, waited):
+    """Whether the state is fresh and follows on the one before; then it counts for the clock."""
+    if not (waited < K[TIMEOUT] and passed >= 0.0) or clock_leaps(S, AT_CLOCK, passed, waited):
+        return False
+    period = clock_period(S, AT_CLOCK)
+    r = SCALARS
+    return follows(q0, v0, q, v, K[r + BOUND * n:r + USUAL * n], K[r + USUAL * n:r + TURN * n],
+                   K[r + TURN * n:r + LIMIT * n], max(passed, waited, 2.0 * period), max(passed, period))
+
+
+@exact
+def read_state(words, numbers, I, A, n):
+    """Time of the stamp (ns) of a message of this layout, with its positions and velocities to A; 0 if it has none, is
+    not of this layout, or its numbers are not finite.
+    """
+    if not same_layout(words, I, n):
+        return 0
+    sec = (words[1] << 32) >> 32
+    nanosec = (words[1] >> 32) & 0xFFFFFFFF
+    indices = I[HEAD:HEAD + n]
+    none = A[:0]
+    if not (picked(numbers[I[POSITION]:], indices, none, none, A[NEW_Q * n:NEW_V * n])
+            and picked(numbers[I[VELOCITY]:], indices, none, none, A[NEW_V * n:NEW_EFFORT * n])):
+        return 0
+    return sec * 1_000_000_000 + nanosec
+
+
+@exact
+def prompt(S, now, passed, age, ramp):
+    """Whether the loop is as fast as it was and feedback whole, and stays so."""
+    if S[AT_LOOP + SHARE] < 1.0 or S[AT_LOOP + SLOW] > 0.0:
+        return False
+    events = judge(S, AT_LOOP, now, passed, age, ramp)
+    return events == 0 and S[AT_LOOP + SLOW] == 0.0 and not cycle_received(S, AT_CYCLES, now)
+
+
+@exact
+def sampled(I, K, A, n, now, time_ns):
+    """To A the reference at this time; whether it is the piece in K that counts."""
+    x = 0.0
+    if I[MOVES] != 0:
+        t = (time_ns - I[START]) * 1e-9
+        if not (K[BEGIN] <= t < K[END]):
+            return False
+        x = t - K[BEGIN]
+    elif 0.0 < K[EXPIRY] < now - K[RECEIVED]:
+        return False
+    rows = I[DEGREE] + 1
+    at = SCALARS + LIMITS * n + tracking.SCALARS + tracking.ROWS * n
+    polynomial_rows(K[at:at + rows * n].reshape((rows, n)), x, 1.0,
+                    A[REFERENCE * n:(REFERENCE + 3) * n].reshape((3, n)))
+    if I[TURNS] != 0:
+        nearest(A[REFERENCE * n:_VELOCITY * n], K[SCALARS + TURN * n:SCALARS + LIMIT * n],
+                A[NEW_Q * n:NEW_V * n])
+    return True
+
+
+@exact
+def limited(K, A, n, elapsed):
+    """Whether no limit changes the effort."""
+    r = SCALARS
+    tau = A[_TAU * n:STATES * n]
+    out = A[NEW_EFFORT * n:MEASURED * n]
+    for i in range(n):
+        if not abs(tau[i]) < 1e100:
+            return False
+    if not clipped(tau, K[r + LIMIT * n:r + RATE * n], out):
+        return False
+    if K[LIMITS_RATE] == 0.0:
+        return True
+    for i in range(n):
+        tau[i] = out[i]
+    return followed(tau, A[SENT * n:NEW_Q * n], K[r + RATE * n:r + LIMITS * n], elapsed, out)
+
+
+@quick_entry("boolean(float64[::1], float64[::1], int64[::1], float64[::1], int64[::1], float64[::1], float64[::1], "
+             "float64[::1], float64, int64, int64, int64)")
+def steady_cycle_entry(B, W, words, numbers, I, K, A, S, now, now_ns, sent_ns, received_ns):
+    """now: steady, s; now_ns, sent_ns, received_ns: of the message, as in `transit_age`."""
+    n = size_v(B)
+    time_ns = read_state(words, numbers, I, A, n)
+    if time_ns == 0:
+        return False
+    T = A[STATES * n:STATES * n + NUMBERS]
+    for i in range(NUMBERS):
+        T[i] = S[i]
+    age = transit_age(T, AT_TRANSIT, now_ns, sent_ns, received_ns)
+    q = A[NEW_Q * n:NEW_V * n]
+    v = A[NEW_V * n:NEW_EFFORT * n]
+    if I[EFFORT] > 0:
+        picked(numbers[I[EFFORT]:], I[HEAD:HEAD + n], K[:0], K[:0], A[MEASURED * n:REFERENCE * n])
+    passed = (time_ns - I[TIME]) * 1e-9
+    waited = now - S[AT_LOOP + NOW]
+    if not admitted(A[Q * n:V * n], A[V * n:SENT * n], q, v, K, n, T, passed, waited):
+        return False
+    clock_advance(T, AT_CLOCK, now, passed, waited)
+    if not prompt(T, now, passed, clock_pace(T, AT_CLOCK) * age, K[RAMP]):
+        return False
+    if not sampled(I, K, A, n, now, time_ns):
+        return False
+    reference = A[REFERENCE * n:_TAU * n]
+    law = K[SCALARS + LIMITS * n:]
+    if not tracking.tracking(B, law, q, v, reference[:n], reference[n:2 * n], reference[2 * n:], W[:0], 1.0, W,
+                             A[_TAU * n:STATES * n]):
+        return False
+    if not limited(K, A, n, max(waited, 0.0)):
+        return False
+    # From here on nothing is unusual.
+    for i in range(n):
+        A[Q * n + i] = q[i]
+        A[V * n + i] = v[i]
+        A[SENT * n + i] = A[NEW_EFFORT * n + i]
+    for i in range(NUMBERS):
+        S[i] = T[i]
+    I[TIME] = time_ns
+    I[SEC] = (words[1] << 32) >> 32
+    I[NANOSEC] = (words[1] >> 32) & 0xFFFFFFFF
+    return True
+
+
+@quick_entry("boolean(int64[::1], float64[::1], int64[::1], float64[::1], float64[::1], float64[::1], float64, "
+             "float64)")
+def followed_state_entry(words, numbers, I, K, A, S, now, before):
+    """The beginning of that: whether the message at `now` (s, steady) is a state that follows on the last one, which
+    came `before`. I[COUNT]: numbers of a state; S: the clock alone, for which it counts then.
+    """
+    n = I[COUNT]
+    time_ns = read_state(words, numbers, I, A, n)
+    passed = (time_ns - I[TIME]) * 1e-9
+    waited = now - before
+    if time_ns == 0 or not admitted(A[Q * n:V * n], A[V * n:SENT * n], A[NEW_Q * n:NEW_V * n],
+                                    A[NEW_V * n:NEW_EFFORT * n], K, n, S, passed, waited):
+        return False
+    clock_advance(S, AT_CLOCK, now, passed, waited)
+    for i in range(n):
+        A[Q * n + i] = A[NEW_Q * n + i]
+        A[V * n + i] = A[NEW_V * n + i]
+    I[TIME] = time_ns
+    return True

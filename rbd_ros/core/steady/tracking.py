@@ -1,0 +1,107 @@
+"""Tracking of a reference: the torque of the laws in `runtime/control/tracking_law.py`, of one state, in one call.
+
+A law is a record P of numbers: which law, what belongs to it, and per joint gains and friction; then room to compute.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile import quick_entry, sweep
+from ..dynamics.inverse import inverse_dynamics_recursion
+from ..exact import exact
+from ..model.block import OWNER, all_finite, first_position, first_velocity, node, node_count, size_v
+from ..model.configuration import between_node, positions_valid
+
+NONE, GRAVITY, FULL, COMPUTED_TORQUE = range(4)
+KIND, FEEDBACK, ALONE, FRICTION, SMOOTHING, OWN_GRAVITY, OWN_CORIOLIS, SCALARS = range(8)
+KP, KD, DAMPING, COULOMB, _ZERO, _X, _Y, ROWS = range(8)    # of nv numbers each, after the scalars
+
+
+def packed_size(nv: int) -> int:
+    """How many numbers P has."""
+    return SCALARS + ROWS * nv
+
+
+@exact
+def friction_of_joints(damping, coulomb, v, smoothing, tau):
+    """tau += d v + c tanh(v/s)."""
+    for i in range(len(v)):
+        tau[i] += damping[i] * v[i] + coulomb[i] * np.tanh(v[i] / smoothing)
+
+
+@exact
+def add_to(tau, x, sign):
+    for i in range(len(tau)):
+        tau[i] += sign * x[i]
+
+
+@exact
+def feedback(kp, kd, v, rv, share, x):
+    """x: differences of positions; becomes (Kp x + Kd (v_ref − v)) share."""
+    for i in range(len(x)):
+        x[i] = (kp[i] * x[i] + kd[i] * (rv[i] - v[i])) * share
+
+
+@sweep
+def efforts(B, q, v, a, wrench, W, tau):
+    """Inverse dynamics of one state."""
+    inverse_dynamics_recursion(B, q, 0, v, a, 0, wrench, 0, W, tau)
+
+
+@sweep
+def differences(B, q0, q1, out):
+    """q1 ⊖ q0."""
+    for i in range(node_count(B)):
+        o = node(i)
+        if B[o + OWNER] != 0.0:
+            between_node(B, o, q0, q1, first_position(B, o), out, first_velocity(B, o))
+
+
+@sweep
+def tracking(B, P, q, v, rq, rv, ra, wrench, share, W, tau):
+    """The torque of the law P in the state q, v for the reference rq, rv, ra; False where that would not be finite.
+    wrench: per node, empty: none. share: of the feedback, unless there is nothing else.
+    """
+    n = size_v(B)
+    kind = P[KIND]
+    zero = P[SCALARS + _ZERO * n:SCALARS + _X * n]
+    x = P[SCALARS + _X * n:SCALARS + _Y * n]
+    y = P[SCALARS + _Y * n:SCALARS + ROWS * n]
+    for i in range(n):
+        tau[i] = x[i] = 0.0
+    if P[FEEDBACK] > 0.0 and share > 0.0:
+        differences(B, q, rq, x)
+        feedback(P[SCALARS + KP * n:SCALARS + KD * n], P[SCALARS + KD * n:SCALARS + DAMPING * n], v, rv,
+                 1.0 if P[ALONE] > 0.0 else share, x)
+    if kind == COMPUTED_TORQUE:
+        add_to(x, ra, 1.0)
+        efforts(B, q, v, x, wrench, W, tau)
+    else:
+        if kind == FULL:
+            efforts(B, rq, rv, ra, wrench, W, tau)
+        elif kind == GRAVITY and (P[OWN_GRAVITY] == 0.0 or wrench.shape[0] > 0):
+            efforts(B, q, zero, zero, wrench, W, tau)
+            if P[OWN_GRAVITY] > 0.0:
+                efforts(B, q, zero, zero, wrench[:0], W, y)
+                add_to(tau, y, -1.0)
+        add_to(tau, x, 1.0)
+    if kind >= FULL:
+        if P[FRICTION] > 0.0:
+            friction_of_joints(P[SCALARS + DAMPING * n:SCALARS + COULOMB * n],
+                               P[SCALARS + COULOMB * n:SCALARS + _ZERO * n], rv, P[SMOOTHING], tau)
+        if P[OWN_GRAVITY] > 0.0:
+            efforts(B, q, zero, zero, wrench[:0], W, y)
+            add_to(tau, y, -1.0)
+        if P[OWN_CORIOLIS] > 0.0:
+            efforts(B, q, v, zero, wrench[:0], W, y)
+            add_to(tau, y, -1.0)
+            efforts(B, q, zero, zero, wrench[:0], W, y)
+            add_to(tau, y, 1.0)
+    return all_finite(tau) and positions_valid(B, q, 1) and positions_valid(B, rq, 1)
+
+
+@quick_entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
+             "float64[::1], float64[::1], float64, float64[::1], float64[::1])")
+def tracking_entry(B, P, q, v, rq, rv, ra, wrench, share, W, tau):
+    """One state."""
+    return tracking(B, P, q, v, rq, rv, ra, wrench, share, W, tau)

@@ -1,0 +1,73 @@
+"""Joint states as bytes, answered by the steady cycle of a controller where it can (`runtime.control.steady_cycle`)."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ...runtime.control.loop_rate import Transit
+from ...runtime.control.steady_cycle import SteadyCycle
+from ...runtime.inputs.joint_state_bytes import Layout, stamp_of
+from ...runtime.inputs.motor_states import MotorInput
+from .joint_state_inputs import Info
+
+
+class SteadyAnswers:
+    """The `Shortcut` of a torque node."""
+
+    def __init__(self, node: Any, transit: Transit) -> None:
+        self._node, self._cycle = node, SteadyCycle(node.controller, transit)
+
+    def answer(self, message: bytes, info: Info) -> bool:
+        node, cycle = self._node, self._cycle
+        if not node.active:
+            return False
+        received = info["received_timestamp"]
+        command = cycle.answer(message, time.monotonic(), time.time_ns(), info["source_timestamp"], received)
+        if command is None:
+            return False
+        try:
+            node.publish_for(command, cycle.stamp, cycle.q, cycle.v)
+        finally:
+            cycle.keep()
+        node.answered(command, received)
+        return True
+
+    def prepare(self, layout_of: Callable[[bytes], Layout | None], message: bytes) -> None:
+        if self._node.active:
+            self._cycle.prepare(layout_of, message)
+
+
+class QuickAnswers:
+    """The `Shortcut` of other torque nodes: the state is accepted in one call, the controller does the rest."""
+
+    def __init__(self, node: Any, transit: Transit) -> None:
+        self._node, self._transit = node, transit
+
+    def answer(self, message: bytes, info: Info) -> bool:
+        node = self._node
+        if not node.active:
+            return False
+        received = info["received_timestamp"]
+        command = node.controller.on_bytes(time.monotonic(), message, lambda: self._transit.age(
+            time.time_ns(), info["source_timestamp"], received))
+        if command is None:
+            return False
+        node.answer_with(command, stamp_of(message), received)
+        return True
+
+    def prepare(self, layout_of: Callable[[bytes], Layout | None], message: bytes) -> None:
+        self._node.controller.state.prepare(layout_of, message)
+
+
+class QuickMotorStates:
+    """The `Shortcut` of motor states."""
+
+    def __init__(self, motors: MotorInput) -> None:
+        self._motors = motors
+
+    def answer(self, message: bytes, info: Info) -> bool:
+        return self._motors.accept_bytes(time.monotonic(), message)
+
+    def prepare(self, layout_of: Callable[[bytes], Layout | None], message: bytes) -> None:
+        self._motors.prepare(layout_of, message)

@@ -1,0 +1,67 @@
+"""States that follow on the last one, accepted as bytes in one compiled call (`followed_state_entry`).
+
+What it does not accept, it does not touch: the ordinary way decides.
+"""
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.steady import cycle_kernel as at
+from .joint_state_bytes import Layout
+from .plausibility import Known, Plausibility
+
+Array = NDArray[np.float64]
+
+
+class QuickStates:
+    """Of one driver with `count` numbers per state, which `check` judges."""
+
+    def __init__(self, check: Plausibility, count: int) -> None:
+        self._check, self._count = check, count
+        self._last: Known | None = None    # that is prepared for
+        self._bound: Array | None = None
+        self._layout: Layout | None = None
+        self._whole, self._words = np.zeros(at.HEAD, np.int64), np.zeros(1, np.int64)
+        self._doubles, self._bytes = np.zeros(1), memoryview(b"")
+        self._constants = np.zeros(at.SCALARS + at.LIMITS * count)
+        self._rows = np.zeros(at.NEW_EFFORT * count)
+        self._call = at.followed_state_entry
+        self._call.compile()
+
+    def accept(self, now: float, data: bytes, timeout: float) -> Known | None:
+        """The state in a message, which is the last valid one from now on; None if that has to be asked."""
+        check, last = self._check, self._check.last
+        if (last is None or last is not self._last or check.bounds[0] is not self._bound
+                or len(data) != len(self._bytes)):
+            return None
+        self._bytes[:] = data
+        self._constants[at.TIMEOUT] = timeout
+        if not self._call.call(self._words, self._doubles, self._whole, self._constants, self._rows,
+                               check.clock.numbers, now, last.now):
+            return None
+        q, v = self._rows[:2 * self._count].reshape(2, -1).copy()
+        self._last = Known(now, self._whole.item(at.TIME), q, v)
+        check.settle(self._last)
+        return self._last
+
+    def prepare(self, layout: Layout, data: bytes, indices: NDArray[np.intp]) -> None:
+        """For messages as this one, whose layout is complete; indices: of the numbers of a state in those of it."""
+        self._last, last, places = None, self._check.last, layout.places()
+        if last is None or last.time_ns == 0 or np.isnan(last.v).any():
+            return
+        if layout is not self._layout or not np.array_equal(indices, self._whole[at.HEAD:at.HEAD + self._count]):
+            words, mask = layout.words(data)
+            self._whole = np.concatenate([np.zeros(at.HEAD, np.int64), indices, words, mask])
+            self._whole[at.WORDS], self._whole[at.COUNT] = len(words), self._count
+            self._whole[at.POSITION], self._whole[at.VELOCITY] = places[:2]
+            message = bytearray(words.tobytes())
+            self._words, self._doubles = np.frombuffer(message, np.int64), np.frombuffer(message)
+            self._bytes, self._layout = memoryview(message)[4:4 + layout.length], layout
+        bounds = self._check.bounds
+        self._bound = bounds[0]
+        self._constants[at.SCALARS:].reshape(at.LIMITS, -1)[:3] = bounds
+        rows = self._rows[:2 * self._count].reshape(2, -1)
+        rows[0], rows[1] = last.q, last.v
+        self._whole[at.TIME] = last.time_ns
+        self._last = last
