@@ -33,7 +33,8 @@ class Tangent:
     ∂offset)}. The link's frame at zero stays where it is when a screw or an axis changes.
 
     Of constraints, by name, for constrained dynamics only: predecessor_frames, successor_frames {constraint: (6,)}, a
-    twist as in placements (of a contact: world and frame); constants {coupling: number}; terms {coupling: {joint:
+    twist as in placements (of a fixed contact: world and frame; of a rolling or sliding one: the frames of its first
+    and second surface); constants {coupling: number}; terms {coupling: {joint:
     number or coefficients}}.
     """
 
