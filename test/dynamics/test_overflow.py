@@ -25,8 +25,9 @@ RECIPES = {    # further arguments
         np.ones(model.nv), np.ones(model.nv), np.ones(model.nv), np.ones(model.nv))}
 HIGHER = {"inverse_dynamics_time_derivatives", "forward_dynamics_time_derivatives"}
 # what has no state: makers, readers and lists
-OTHERS = {"compile_all", "from_screws", "load_actuation", "load_constraints", "load_urdf", "sample",
-          "sample_constraints", "sample_names", "sample_path"}
+OTHERS = {"closest_points", "compile_all", "contact_accelerations", "contact_rates", "contact_twist", "from_screws",
+          "load_actuation", "load_constraints", "load_urdf", "sample", "sample_constraints", "sample_names",
+          "sample_path", "surfaces_of"}
 FUNCTIONS = [name for name in rbd.__all__ if inspect.isfunction(getattr(rbd, name)) and name not in OTHERS]
 HUGE = (1e100, 1e160, 1e200, 1e308)
 
@@ -158,7 +159,7 @@ def test_integrate_and_difference(kind):
                          np.full(model.nq, -1.7e308) if kind == "iiwa" else np.append([-1.7e308] * 3, q[3:]))
 
 
-@pytest.mark.parametrize("robot", ["five_bar", "stewart", "biped"])
+@pytest.mark.parametrize("robot", ["five_bar", "stewart", "biped", "ball_on_plate"])
 @pytest.mark.parametrize("name", CONSTRAINED)
 def test_a_huge_state_of_a_mechanism(name, robot):
     model, constraints, q = closed(robot)

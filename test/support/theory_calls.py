@@ -236,6 +236,36 @@ def motions():
         "excitation": (lambda: rbd.excitation(arm, 8.0, limits=limits, seconds=1.0)(1.0).q, (2,))}
 
 
+def contacts():
+    ball, plate = rbd.Sphere("ball", radius=0.1), rbd.Plane("plate")
+    pose = np.eye(4)
+    pose[:3, 3] = 0.2, -0.1, 0.1
+    touch = rbd.closest_points(plate, ball, pose)
+    twist = np.array([0.3, -0.2, 0.5, 0.1, 0.2, 0.0])
+    rates = rbd.contact_rates(touch, twist)
+    model, constraints = rbd.sample("ball_on_plate"), rbd.sample_constraints("ball_on_plate", rbd.sample("ball_on_plate"))
+
+    def surface(made):
+        return lambda: list(made.chart(np.array([0.2, 0.3]))), [(3,), (3, 3), (2, 2), (2, 2), (2,)]
+
+    def rows(kind):
+        items = [kind(item.first, item.second) for item in constraints.constraints]
+        return rbd.constraint_jacobian(model, rbd.ConstraintSet(items), rbd.project(
+            model, constraints, model.neutral(), np.zeros(model.nv))[0])
+
+    return {
+        "Plane": surface(plate), "Sphere": surface(ball), "Cylinder": surface(rbd.Cylinder("a", radius=0.1)),
+        "Ellipsoid": surface(rbd.Ellipsoid("a", (0.1, 0.2, 0.3))),
+        "Torus": surface(rbd.Torus("a", 0.3, 0.1)),
+        "closest_points": (lambda: [touch.point_1, touch.point_2, touch.gap], [(3,), (3,), ()]),
+        "contact_rates": (lambda: list(rates), [(2,), (2,), (), ()]),
+        "contact_twist": (lambda: rbd.contact_twist(touch, rates), (6,)),
+        "contact_accelerations": (lambda: list(rbd.contact_accelerations(touch, twist, twist)), [(2,), (2,), (), ()]),
+        "RollingContact": (lambda: rows(rbd.RollingContact), (3, model.nv)),
+        "SlidingContact": (lambda: rows(rbd.SlidingContact), (1, model.nv))}
+
+
 def calls():
     """By public name: the call, and the shape of what it gives, or a list of these."""
-    return {f"lie.{name}": call for name, call in lie().items()} | trees() | mechanisms() | drives() | motions()
+    return ({f"lie.{name}": call for name, call in lie().items()} | trees() | mechanisms() | drives() | motions()
+            | contacts())

@@ -17,12 +17,13 @@ from ..dynamics.constrained.forward import constrained_forward_dynamics
 from ..dynamics.constrained.inverse import RANK_TOLERANCE, constrained_inverse_dynamics
 from ..dynamics.constrained.rows import Motion, constraint_rows
 from ..dynamics.constrained.values import evaluate
+from ..dynamics.contact.contact_rows import contact_changes
 from ..dynamics.friction import Friction
 from ..dynamics.hybrid import prescribed_mask
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ..errors import RbdError
 from ..model.block import integer, node_count, size_q, size_v
-from ..model.constraint_block import ROWS
+from ..model.constraint_block import ROWS, Bound
 from ..model.constraints import ConstraintSet, bound_to
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -107,9 +108,27 @@ def constraint_slopes(model: RobotModel, constraints: ConstraintSet, q: Array, v
                        "NonholonomicConstraint do not tell how they change")
     count, nv, m = len(q), model.nv, bound.size
     out = (np.empty((count, m, nv)), np.empty((count, m, nv)), np.empty((count, nv, nv)), np.empty((count, m, nv)))
-    constraint_slopes_entry.call(model._block, bound.block, q.reshape(-1), v.reshape(-1), a.reshape(-1),
+    constraint_slopes_entry.call(model._block, bound.block_alone, q.reshape(-1), v.reshape(-1), a.reshape(-1),
                                  np.ascontiguousarray(lam), np.ascontiguousarray(y), *out)
+    if bound.contacts.rows:
+        _contact_slopes(bound, (q, v, a), lam, y, out)
     return out
+
+
+def _contact_slopes(bound: Bound, state: tuple[Array, Array, Array], lam: Array, y: Array,
+                    out: tuple[Array, ...]) -> None:
+    """The share of contacts in `constraint_slopes`."""
+    bias_q, bias_v, load_q, turn_q = out
+    count, nv, at = len(y), bound.model.nv, bound.contacts.at
+    X = np.zeros((2, nv, 4, count, nv))
+    for d in range(nv):
+        X[0, d, 0, :, d] = X[1, d, 1, :, d] = 1.0
+    changes = contact_changes(bound, *state, X.reshape(2 * nv, 4, count, nv))
+    changes = changes.reshape(2, nv, count, len(at), nv + 2)
+    bias_q[:, at], bias_v[:, at] = (np.moveaxis(part, 0, -1) for part in changes[..., nv])
+    slopes = changes[0, ..., :nv]    # direction, state, row, column
+    load_q += np.einsum("dsri,sr->sid", slopes, lam[:, at])
+    turn_q[:, at] = np.einsum("dsri,si->srd", slopes, y)
 
 
 def _pinv(B: Array) -> Array:

@@ -60,6 +60,10 @@ def closed_chain(model: RobotModel, constraints: ConstraintSet, recording: Recor
     """
     if not isinstance(constraints, ConstraintSet) or not constraints.size:
         raise RbdError("constraints: expected a ConstraintSet with at least one constraint")
+    if constraints.bound(model).contacts.rows:
+        raise RbdError(f"identification: rolling and sliding contacts "
+                       f"({', '.join(constraints.bound(model).contacts.names)}) are not supported: what rolls has no "
+                       "positions that follow from those of the motors")
     whole = completed(model, constraints, recording)
     finite = np.isfinite(whole.tau)
     low, high = (f(np.where(finite, whole.tau, bad), axis=0) for f, bad in ((np.min, np.inf), (np.max, -np.inf)))

@@ -5,7 +5,8 @@ Header: rows m, items. Then per item: kind, size of the record, first row, and
   constrained axes rx, ry, rz, x, y, z;
 * COUPLING: constant, number of terms; per term position and velocity index, multiplier and offset (mimic joints),
   number of coefficients, and these, of q, q², …;
-* USER: rows, and where its values (A, Ȧq̇, f; nv + 2 per row) start among the users' rows.
+* USER: rows, and where its values (A, Ȧq̇, f; nv + 2 per row) start among those that come with a state: those of
+  rolling and sliding contacts, which have a kernel of their own, then those of users' functions.
 """
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ TERM_Q, TERM_V, TERM_RATIO, TERM_OFFSET, TERM_COUNT, TERM_FIRST = 0, 1, 2, 3, 4,
 COUNT, USER_START, USER_SIZE = 3, 4, 5
 
 
-def _frame(model: RobotModel, end: str, link: str | None, pose: Array) -> tuple[int, list[float]]:
+def node_frame(model: RobotModel, end: str, link: str | None, pose: Array) -> tuple[int, list[float]]:
     """The node that carries this link (None: the world), and the frame's pose in it."""
     if link is None or (link == WORLD and WORLD not in model.body_names):
         return -1, [*pose[:3, :3].ravel().tolist(), *pose[:3, 3].tolist()]
@@ -50,8 +51,8 @@ def _frame(model: RobotModel, end: str, link: str | None, pose: Array) -> tuple[
 def pose_record(model: RobotModel, row: int, predecessor: str | None, frame_1: Array, successor: str, frame_2: Array,
                 flags: Sequence[bool]) -> list[float]:
     """Frame 2 on the successor held to frame 1 on the predecessor along the flagged axes."""
-    node_1, pose_1 = _frame(model, "predecessor", predecessor, frame_1)
-    node_2, pose_2 = _frame(model, "successor", successor, frame_2)
+    node_1, pose_1 = node_frame(model, "predecessor", predecessor, frame_1)
+    node_2, pose_2 = node_frame(model, "successor", successor, frame_2)
     if node_1 == node_2:
         raise RbdError(f"links '{predecessor or WORLD}' and '{successor}' are one rigid body: nothing can move between "
                        "them")
@@ -83,19 +84,41 @@ def user_record(model: RobotModel, row: int, count: int, user: int) -> list[floa
     return [USER, USER_SIZE, row, count, user * (model.nv + 2)]
 
 
+class ContactRows:
+    """Contacts looked up in a model: their names, their rows `at` which of the set, and the packed array of
+    `surfaces.contact_block`.
+    """
+
+    def __init__(self, records: Mapping[str, list[float]], at: Sequence[int]) -> None:
+        self.names, self.rows = tuple(records), len(at)
+        self.at: NDArray[np.int64] = np.array(at, dtype=np.int64)
+        self.block = np.array([len(at), len(records), *(x for record in records.values() for x in record)], dtype=float)
+
+
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """A constraint set looked up in one model: the packed array of kernels, and the user's own constraints."""
+    """A constraint set looked up in one model: the packed array of kernels, contacts, and the user's own constraints.
+
+    Of contacts and of users' constraints the values come with a state (`dynamics.constrained.given`): the packed array
+    has USER records for them, contacts last.
+    """
 
     model: RobotModel
     size: int
     block: Array
     users: tuple[Any, ...]    # of kinds `UserConstraint` and `NonholonomicConstraint`
     holonomic: NDArray[np.bool_]    # (m,): rows that restrict positions, too
-    no_users: Array = field(default_factory=lambda: np.empty(0))
+    contacts: ContactRows
+    block_alone: Array = field(init=False)    # without contacts
+    none_given: Array = field(default_factory=lambda: np.empty(0))
     work: Array = field(init=False)    # scratch memory, see `workspace`
 
     def __post_init__(self) -> None:
+        alone = self.block
+        if self.contacts.rows:
+            alone = self.block.copy()
+            alone[ITEMS] -= len(self.contacts.names)
+        object.__setattr__(self, "block_alone", alone)
         if COMPILED:
             object.__setattr__(self, "work", self.new_work())
 
@@ -103,12 +126,10 @@ class Bound:
         """Scratch memory of one call."""
         return np.empty(CONSTRAINED.size(nodes=len(self.model._node_rows), nv=self.model.nv, rows=self.size))
 
-    def user_values(self, q: Array, v: Array) -> Array:
-        """The users' values at a state or at each of a batch, flat."""
-        if not self.users or not len(np.atleast_2d(q)):
-            return self.no_users
-        states = zip(np.atleast_2d(q), np.atleast_2d(v), strict=True)
-        return np.concatenate([user.values(x, y).ravel() for x, y in states for user in self.users])
+    @property
+    def is_given(self) -> bool:
+        """Whether values of some rows come with a state."""
+        return bool(self.users) or self.contacts.rows > 0
 
 
 if not COMPILED:    # each call takes its own

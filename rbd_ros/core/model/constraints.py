@@ -13,34 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import RbdError, shown, unknown_name
-from ..lie import se3
-from .constraint_block import Bound, coupling_record, pose_record, user_record
-from .inertia import Array, finite, read_only
+from .checks.frames import Frame, frame_pose
+from .constraint_block import Bound, ContactRows, coupling_record, pose_record, user_record
+from .inertia import Array, finite
 from .robot_model import RobotModel
+from .surfaces.contacts import RollingContact, SlidingContact
 
 AXES = ("rx", "ry", "rz", "x", "y", "z")
 CUT_JOINTS: dict[str, tuple[str, ...]] = {
     "fixed": AXES, "revolute": ("rx", "ry", "x", "y", "z"), "prismatic": ("rx", "ry", "rz", "x", "y"),
     "cylindrical": ("rx", "ry", "x", "y"), "universal": ("rz", "x", "y", "z"), "spherical": ("x", "y", "z"),
     "planar": ("rx", "ry", "z")}
-
-Frame: TypeAlias = ArrayLike | tuple[ArrayLike, ArrayLike] | None
-
-
-def frame_pose(value: Frame, what: str) -> Array:
-    """A frame as a pose (4, 4): None (the link's own), xyz (3,), (xyz, rpy), or a pose (4, 4)."""
-    if value is None:
-        return read_only(np.eye(4))
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        array = np.zeros(0)
-    if array.shape not in ((3,), (2, 3), (4, 4)) or not np.isfinite(array).all():
-        raise RbdError(f"{what}: expected xyz (3,), (xyz, rpy) or a pose (4, 4), got {shown(value)}")
-    if array.shape == (4, 4):
-        return read_only(se3.checked_pose(what, array).copy())
-    return read_only(se3.pose(array) if array.ndim == 1 else se3.pose(array[0], array[1]))
-
 
 @dataclass(frozen=True, eq=False)
 class LoopClosure:
@@ -231,9 +214,11 @@ class NonholonomicConstraint(_Functions):
     name: str = ""
 
 
-Constraint: TypeAlias = LoopClosure | FixedContact | JointCoupling | UserConstraint | NonholonomicConstraint
-_KINDS = {LoopClosure: "loop", FixedContact: "contact", JointCoupling: "coupling", UserConstraint: "user",
-          NonholonomicConstraint: "nonholonomic"}
+Constraint: TypeAlias = (LoopClosure | FixedContact | RollingContact | SlidingContact | JointCoupling | UserConstraint
+                         | NonholonomicConstraint)
+_KINDS = {LoopClosure: "loop", FixedContact: "contact", RollingContact: "rolling", SlidingContact: "sliding",
+          JointCoupling: "coupling", UserConstraint: "user", NonholonomicConstraint: "nonholonomic"}
+_CONTACTS = (RollingContact, SlidingContact)
 
 
 class ConstraintSet:
@@ -259,7 +244,8 @@ class ConstraintSet:
         self.rows = {name: slice(a, b) for name, a, b in zip(self.names, sizes[:-1], sizes[1:], strict=True)}
         self.row_names = tuple(f"{name}/{row}" for name, item in named.items() for row in item.rows())
         self.holonomic: NDArray[np.bool_] = np.array([    # (m,): rows that restrict positions, too
-            not isinstance(item, NonholonomicConstraint) for item in self.constraints for _ in item.rows()], dtype=bool)
+            held for item in self.constraints for held in getattr(
+                item, "holonomic_rows", [not isinstance(item, NonholonomicConstraint)] * len(item.rows()))], dtype=bool)
         self._bound: Bound | None = None
 
     @property
@@ -280,16 +266,28 @@ class ConstraintSet:
         """The packed form for this model; `RbdError` names a link or joint that the model lacks."""
         bound = self._bound
         if bound is None or bound.model is not model:
-            block: list[float] = [float(self.size), float(len(self.constraints))]
             users = tuple(item for item in self.constraints if isinstance(item, _Functions))
-            at = 0
+            at = [row for name, item in self._named.items() if isinstance(item, _CONTACTS)
+                  for row in range(self.size)[self.rows[name]]]
+            touch, user = 0, len(at)    # among the rows whose values are given: first those of contacts
+            records: list[float] = []
+            given: list[float] = []
+            contacts: dict[str, list[float]] = {}
             for name, item in self._named.items():
+                start = self.rows[name].start
                 try:
-                    block += item.record(model, self.rows[name].start, at)
+                    if isinstance(item, _CONTACTS):
+                        contacts[name] = item.contact_record(model, touch)
+                        given += user_record(model, start, len(item.rows()), touch)
+                        touch += len(item.rows())
+                    else:
+                        records += item.record(model, start, user)
+                        user += item.size if isinstance(item, _Functions) else 0
                 except RbdError as error:
                     raise RbdError(f"constraint '{name}': {error}") from None
-                at += item.size if isinstance(item, _Functions) else 0
-            bound = self._bound = Bound(model, self.size, np.array(block), users, self.holonomic)
+            head = [float(self.size), float(len(self.constraints))]
+            bound = self._bound = Bound(model, self.size, np.array(head + records + given), users, self.holonomic,
+                                        ContactRows(contacts, at))
         return bound
 
 

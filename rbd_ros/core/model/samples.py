@@ -32,7 +32,7 @@ def sample(name: str, **options: Any) -> RobotModel:
 
     "iiwa": KUKA LBR iiwa 14 of M Table 1; "two_link": a planar 2R arm of rods; "two_link_mueller": that of M §6.1, of
     point masses. With constraints (`sample_constraints`), closed at zero: "four_bar", "five_bar" (planar), "stewart",
-    "delta", "gripper", and "biped" (root="floating").
+    "delta", "gripper", and "biped" (root="floating"). With a contact: "ball_on_plate", an arm that carries a ball.
     Does not warn about inertias that no real body can have: some of the iiwa's, which were identified, and M's points.
     """
     with warnings.catch_warnings():

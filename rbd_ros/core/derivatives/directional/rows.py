@@ -7,6 +7,7 @@ import numpy as np
 
 from ...compile import entry
 from ...dynamics.constrained.rows import Motion, constraint_rows
+from ...dynamics.contact.contact_rows import contact_changes
 from ...dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ...errors import RbdError, unknown_name
 from ...lie import so3
@@ -23,11 +24,16 @@ from ...model.constraints import ConstraintSet, FixedContact, JointCoupling, bou
 from ...model.inertia import Array, finite
 from ...model.joint_kinds import dof
 from ...model.robot_model import RobotModel
+from ...model.surfaces import contact_block
+from ...model.surfaces.contacts import RollingContact, SlidingContact
 from ..second_derivatives import STEP
 from .packed import packed_change
 from .records import following
 from .tangent import Tangent, Tangents
 
+POSE_ENDS = ((ROTATION_1, POSITION_1), (ROTATION_2, POSITION_2))
+CONTACT_ENDS = ((contact_block.ROTATION_1, contact_block.POSITION_1), (contact_block.ROTATION_2,
+                                                                       contact_block.POSITION_2))
 CONSTRAINTS = ("predecessor_frames", "successor_frames", "constants", "terms")
 
 
@@ -84,45 +90,62 @@ def row_changes(model: RobotModel, constraints: ConstraintSet, tangents: Tangent
     if len(tangents.records):
         for record, change in zip(tangents.records.reshape(count, -1), changes, strict=True):
             packed_change(model, record, None, start, change)
-    frames = np.array([constraint_change(model, constraints, tangent, shift) for tangent, shift in zip(
-        tangents.tangents, tangents.shifts, strict=True)]).reshape(count, len(bound.block))
+    found = [constraint_change(model, constraints, tangent, shift) for tangent, shift in zip(
+        tangents.tangents, tangents.shifts, strict=True)]
+    frames = np.array([change for change, _ in found]).reshape(count, len(bound.block))
     out = np.empty((count, states, bound.size, model.nv)), np.empty((count, states, bound.size))
-    row_changes_entry.call(start, bound.block, changes, frames, q.reshape(-1), v.reshape(-1), a.reshape(-1),
+    row_changes_entry.call(start, bound.block_alone, changes, frames, q.reshape(-1), v.reshape(-1), a.reshape(-1),
                            np.ascontiguousarray(X), *out)
+    if bound.contacts.rows:
+        frames = np.array([change for _, change in found]).reshape(count, len(bound.contacts.block))
+        rows = contact_changes(bound, q, v, a, X, start, changes, frames)
+        out[0][:, :, bound.contacts.at], out[1][:, :, bound.contacts.at] = rows[..., :model.nv], rows[..., model.nv]
     return out
 
 
-def constraint_change(model: RobotModel, constraints: ConstraintSet, tangent: Tangent, shifts: Array | None) -> Array:
-    """∂ of the packed constraints."""
-    C = bound_to(model, constraints).block
-    out = np.zeros(len(C))
+def constraint_change(model: RobotModel, constraints: ConstraintSet, tangent: Tangent,
+                      shifts: Array | None) -> tuple[Array, Array]:
+    """∂ of the packed constraints, and of the packed contacts."""
+    bound = bound_to(model, constraints)
+    C, contacts = bound.block, bound.contacts.block
+    out, contact_out = np.zeros(len(C)), np.zeros(len(contacts))
     given: dict[str, dict[str, Any]] = {what: dict(getattr(tangent, what)) for what in CONSTRAINTS}
-    o = START
+    o, k = START, contact_block.START
     for name, item in zip(constraints.names, constraints.constraints, strict=True):
         mine = {what: values.pop(name) for what, values in given.items() if name in values}
-        if int(C[o + KIND]) == POSE:
-            ends: tuple[Any, Any] = ((None, item.link) if isinstance(item, FixedContact)
-                                     else (getattr(item, "predecessor", None), getattr(item, "successor", None)))
-            for end, (R_at, p_at), what in zip(
-                    ends, ((ROTATION_1, POSITION_1), (ROTATION_2, POSITION_2)), CONSTRAINTS[:2], strict=True):
-                R, p = C[o + R_at:o + R_at + 9].reshape(3, 3), C[o + p_at:o + p_at + 3]
-                dR, dp = np.zeros((3, 3)), np.zeros(3)
-                if what in mine:
-                    x = finite(mine.pop(what), (6,), f"{what}['{name}']")
-                    dR, dp = dR + R @ so3.hat(x[:3]), dp + R @ x[3:]
-                if shifts is not None and end in model._body_by_name:
-                    x = shifts[model.body_index(end)]
-                    dR, dp = dR + so3.hat(x[:3]) @ R, dp + np.cross(x[:3], p) + x[3:]
-                out[o + R_at:o + R_at + 9], out[o + p_at:o + p_at + 3] = dR.reshape(-1), dp
-        elif int(C[o + KIND]) == COUPLING and isinstance(item, JointCoupling):
-            _coupling_change(model, name, item, tangent, mine, C, o, out)
+        if isinstance(item, RollingContact | SlidingContact):
+            _frames_change(model, name, (item.first.link, item.second.link), mine, shifts, contacts, CONTACT_ENDS, k,
+                           contact_out)
+            k += contact_block.RECORD
+        else:
+            if int(C[o + KIND]) == POSE:
+                ends: tuple[Any, Any] = ((None, item.link) if isinstance(item, FixedContact)
+                                         else (getattr(item, "predecessor", None), getattr(item, "successor", None)))
+                _frames_change(model, name, ends, mine, shifts, C, POSE_ENDS, o, out)
+            elif int(C[o + KIND]) == COUPLING and isinstance(item, JointCoupling):
+                _coupling_change(model, name, item, tangent, mine, C, o, out)
+            o += int(C[o + ITEM_SIZE])
         if mine:
             raise RbdError(f"tangent: constraint '{name}' has no {', '.join(mine)}")
-        o += int(C[o + ITEM_SIZE])
     for what, values in given.items():
         if values:
             raise unknown_name(f"constraint in {what}", next(iter(values)), constraints.names)
-    return out
+    return out, contact_out
+
+
+def _frames_change(model: RobotModel, name: str, ends: tuple[Any, Any], mine: dict[str, Any], shifts: Array | None,
+                   C: Array, at: tuple[tuple[int, int], tuple[int, int]], o: int, out: Array) -> None:
+    """∂ of the two frames of the record at o."""
+    for end, (R_at, p_at), what in zip(ends, at, CONSTRAINTS[:2], strict=True):
+        R, p = C[o + R_at:o + R_at + 9].reshape(3, 3), C[o + p_at:o + p_at + 3]
+        dR, dp = np.zeros((3, 3)), np.zeros(3)
+        if what in mine:
+            x = finite(mine.pop(what), (6,), f"{what}['{name}']")
+            dR, dp = dR + R @ so3.hat(x[:3]), dp + R @ x[3:]
+        if shifts is not None and end in model._body_by_name:
+            x = shifts[model.body_index(end)]
+            dR, dp = dR + so3.hat(x[:3]) @ R, dp + np.cross(x[:3], p) + x[3:]
+        out[o + R_at:o + R_at + 9], out[o + p_at:o + p_at + 3] = dR.reshape(-1), dp
 
 
 def _coupling_change(model: RobotModel, name: str, item: JointCoupling, tangent: Tangent, mine: dict[str, Any],

@@ -37,7 +37,8 @@ class Tangent:
     where the law has breakaway = coulomb, the one goes with the other unless it is named.
 
     Of constraints, by name, for constrained dynamics only: predecessor_frames, successor_frames {constraint: (6,)}, a
-    twist as in placements (of a contact: world and frame); constants {coupling: number}; terms {coupling: {joint:
+    twist as in placements (of a fixed contact: world and frame; of a rolling or sliding one: the frames of its first
+    and second surface); constants {coupling: number}; terms {coupling: {joint:
     number or coefficients}}.
     """
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from ...compile import entry
 from ...errors import RbdError
+from ...lie import se3
 from ...lie.coadjoint import Ad_star_inv
 from ...lie.spatial import unit
 from ...model.assembly import WORLD
@@ -17,8 +18,10 @@ from ...model.constraints import AXES, ConstraintSet, FixedContact, LoopClosure,
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import real, states
+from ...model.surfaces.contacts import RollingContact, SlidingContact
 from ..bodies.joint_wrenches import joint_wrenches
 from ..bodies.link_tree import link_wrenches
+from ..contact.coordinates import closest_points
 from ..kinematics import forward_kinematics
 from ..turning import turned, turning_rate
 
@@ -39,10 +42,10 @@ def constraint_wrenches(model: RobotModel, constraints: ConstraintSet, q: ArrayL
     """What constraints with these multipliers (m,) or (N, m) exert on the links (nb, 6) or (N, nb, 6), moment first, in
     the links' frames, about their origins: `Σ Jᵀ W = Aᵀ λ`.
 
-    Loop closures act on successor and predecessor with opposite wrenches, contacts on their link. Couplings, user and
-    nonholonomic constraints are efforts at joints, which bodies feel as efforts of motors: they exert nothing here
-    (of a wheel or blade it is not known where it touches what). As `external_wrenches`, the result turns functions of
-    trees into those of closed mechanisms.
+    Loop closures and rolling or sliding contacts act on both bodies with opposite wrenches, fixed ones on their link.
+    Couplings, user and nonholonomic constraints are efforts at joints, which bodies feel as efforts of motors: they
+    exert nothing here (of a wheel or blade it is not known where it touches what). As `external_wrenches`, the result
+    turns functions of trees into those of closed mechanisms.
     """
     size = bound_to(model, constraints).size
     given = states(model, positions={"q": q})
@@ -65,6 +68,8 @@ def constraint_wrenches(model: RobotModel, constraints: ConstraintSet, q: ArrayL
                  rows)
         elif isinstance(item, FixedContact):
             _add(model, poses, out, (None, item.world), (item.link, item.frame), item.rows(), rows)
+        elif isinstance(item, RollingContact | SlidingContact):
+            _add_contact(model, poses, out, item, name, rows)
     given.finite(constraint_wrenches=out)
     return out
 
@@ -92,6 +97,24 @@ def _add(model: RobotModel, poses: Array, out: Array, first: tuple[str | None, A
     if i is not None:
         wrench = np.concatenate([moment + np.cross(p, force), force], axis=-1)
         out[..., i, :] -= (Ad_star_inv(frame_1) @ wrench[..., None])[..., 0]
+
+
+def _add_contact(model: RobotModel, poses: Array, out: Array, item: RollingContact | SlidingContact, name: str,
+                 rows: Array) -> None:
+    """Add the wrenches of a rolling or sliding contact: a force at the contact, and a moment about its normal."""
+    ends = [None if surface.link == WORLD and WORLD not in model.body_names else model.body_index(surface.link)
+            for surface in (item.first, item.second)]
+    for at in np.ndindex(rows.shape[:-1]):
+        T = [np.eye(4) if end is None else poses[at][end] for end in ends]
+        touch = closest_points(item.first, item.second, se3.inverse(T[0]) @ T[1], f"contact '{name}'")
+        R, P = T[0][:3, :3] @ touch.axes, T[0] @ [*touch.point_2, 1.0]
+        lam = np.zeros(4)
+        lam[:rows.shape[-1]] = rows[at]
+        force, moment = R @ lam[[1, 2, 0]], lam[3] * R[:, 2]
+        for end, pose, sign in zip(ends, T, (-1.0, 1.0), strict=True):
+            if end is not None:
+                turn, arm = pose[:3, :3].T, P[:3] - pose[:3, 3]
+                out[at][end] += sign * np.concatenate([turn @ (moment + np.cross(arm, force)), turn @ force])
 
 
 def carry(result: Any, model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, external_wrenches: Any,

@@ -13,6 +13,7 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import States, node_wrenches, shaped
 from ...trying import trying
+from ..contact.contact_rows import contact_rows_entry
 from ..forward import solve_mass_matrix
 from ..friction import Friction, left_over
 from ..inverse import bias_effort
@@ -20,6 +21,7 @@ from ..bodies.joint_wrenches import Loaded
 from ..mass_matrix import mass_matrix
 from ..singular import singular
 from .constraint_wrenches import carry
+from .given import given_rows
 from .minimum_norm import minimum_norm_entry
 from .recursion import (
     ALPHA, BETA, CONDITION, DAMPING, EXCESS, INFO, RANK, RESIDUAL, SCALE, constrained_entry, constrained_forward_entry,
@@ -55,13 +57,23 @@ def _one_state(model: RobotModel, constraints: ConstraintSet, q: Any, v: Any, ta
     if bound.users:
         return None
     options = _NO_OPTIONS if damping == 0.0 and baumgarte is None else solver_options(damping, baumgarte)
-    out = np.empty(model.nv + bound.size + INFO)
-    if constrained_forward_entry.call(model._block, bound.block, q, v, tau, options, bound.work, out) != 0:
-        return None
+    nv = efforts = model.nv
+    if bound.contacts.rows:
+        efforts = 2 * nv
+        rows = np.empty(bound.contacts.rows * (nv + 2))
+        out = np.empty(efforts + bound.size + INFO)
+        if (contact_rows_entry.call(model._block, bound.contacts.block, q, v, model._zeros, 1, rows) != -1
+                or constrained_entry.call(model._block, bound.block, q, v, v, tau, _NO_MASK, bound.none_given, rows,
+                                          options, 1, out) != 0):
+            return None
+    else:
+        out = np.empty(nv + bound.size + INFO)
+        if constrained_forward_entry.call(model._block, bound.block, q, v, tau, options, bound.work, out) != 0:
+            return None
     rank, residual, _, condition, excess = out[-INFO:].tolist()
     if not (excess <= 1.0 or damping > 0.0):
         return None
-    return _new(ConstrainedForward, (out[:model.nv], out[model.nv:-INFO], int(rank), residual, condition))
+    return _new(ConstrainedForward, (out[:nv], out[efforts:-INFO], int(rank), residual, condition))
 
 
 @trying(_one_state)
@@ -127,7 +139,7 @@ def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array
     else:
         found = constrained_entry.call(
             model._block, bound.block, q.reshape(-1), v.reshape(-1), (v if a is None else a).reshape(-1), given.flat[2],
-            mask, node_wrenches(model, external_wrenches, given.batch), bound.user_values(q, v), options, given.count,
+            mask, node_wrenches(model, external_wrenches, given.batch), given_rows(bound, q, v), options, given.count,
             out)
         if found > 0:
             raise given.beyond_numbers() or singular(model, found - 1)

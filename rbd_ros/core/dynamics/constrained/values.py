@@ -17,6 +17,7 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import shaped, states
 from ..kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, forward_kinematics, node_motion
+from .given import given_rows
 from .rows import Motion, constraint_rows
 
 
@@ -53,7 +54,7 @@ def evaluate(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, 
     m, lead = bound.size, q.shape[:-1]
     out = ConstraintRows(np.empty((*lead, m)), np.empty((*lead, m, model.nv)), np.empty((*lead, m)))
     if not constraint_rows_entry.call(model._block, bound.block, q.reshape(-1), v.reshape(-1), a.reshape(-1),
-                                      bound.user_values(q, v), int(np.prod(lead)), order, out.jacobian.reshape(-1),
+                                      given_rows(bound, q, v), int(np.prod(lead)), order, out.jacobian.reshape(-1),
                                       out.value.reshape(-1), out.acceleration.reshape(-1)):
         given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
         given.refuse(**dict(list(out._asdict().items())[:order + 1]))

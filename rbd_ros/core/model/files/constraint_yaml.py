@@ -5,6 +5,8 @@
          predecessor_frame: {xyz: [0, 0, 0], rpy: [1.5708, 0, 0]}, successor_frame: {rpy: [1.5708, 0, 0]}}
       - {name: gear, type: coupling, terms: {motor: 1.0, output: [-50.0, 0.1]}, constant: 0.0}
       - {name: foot, type: contact, link: left_foot, kind: surface, frame: {xyz: [0, 0, -0.1]}, world: {xyz: [0, 0, 0]}}
+      - {name: roll, type: rolling, spin: false, first: {link: plate, surface: plane, frame: {xyz: [0, 0, 0.01]}},
+         second: {link: ball, surface: sphere, radius: 0.02}}
 """
 from __future__ import annotations
 
@@ -14,13 +16,19 @@ from typing import Any
 
 from ...errors import RbdError, shown, unknown_name
 from ..constraints import Constraint, ConstraintSet, FixedContact, JointCoupling, LoopClosure
+from ..surfaces.contacts import RollingContact, SlidingContact
+from ..surfaces.surface import Cylinder, Ellipsoid, Plane, Sphere, Surface, Torus
 from ..robot_model import RobotModel
 from .yaml_text import read_yaml
 
 _TYPES: dict[str, tuple[type, tuple[str, ...], tuple[str, ...]]] = {    # class, required and optional keys
     "loop": (LoopClosure, ("predecessor", "successor"), ("axes", "predecessor_frame", "successor_frame")),
     "coupling": (JointCoupling, ("terms",), ("constant",)),
-    "contact": (FixedContact, ("link",), ("frame", "kind", "world"))}
+    "contact": (FixedContact, ("link",), ("frame", "kind", "world")),
+    "rolling": (RollingContact, ("first", "second"), ("spin",)), "sliding": (SlidingContact, ("first", "second"), ())}
+_SURFACES: dict[str, tuple[type[Surface], tuple[str, ...]]] = {    # class and keys beside link, frame and inside
+    "plane": (Plane, ()), "sphere": (Sphere, ("radius",)), "cylinder": (Cylinder, ("radius",)),
+    "ellipsoid": (Ellipsoid, ("semi_axes",)), "torus": (Torus, ("major_radius", "minor_radius"))}
 _FRAMES = ("predecessor_frame", "successor_frame", "frame", "world")
 
 
@@ -69,7 +77,10 @@ def _constraint(entry: Mapping[Any, Any]) -> Constraint:
             continue
         if key not in ("name", *required, *optional):
             raise unknown_name("key", key, ["name", "type", *required, *optional])
-        if _has_truth(value):
+        if key in ("first", "second"):
+            options[key] = _surface(key, value)
+            continue
+        if _has_truth(value) and key != "spin":
             raise RbdError(f"{key}: expected a value other than true or false, got {shown(value)}")
         options[key] = _frame(key, value) if key in _FRAMES else value
         if key in ("name", "predecessor", "successor", "link", "kind") and not isinstance(value, str):
@@ -82,6 +93,30 @@ def _constraint(entry: Mapping[Any, Any]) -> Constraint:
         raise RbdError(f"a {kind} needs {', '.join(missing)}")
     constraint: Constraint = made(**options)
     return constraint
+
+
+def _surface(which: str, entry: Any) -> Surface:
+    """A surface of a contact."""
+    if not isinstance(entry, Mapping):
+        raise RbdError(f"{which}: expected {{link: …, surface: …}}, got {shown(entry)}")
+    kind = entry.get("surface")
+    if not isinstance(kind, str) or kind not in _SURFACES:
+        raise unknown_name("surface", kind, _SURFACES, which)
+    made, sizes = _SURFACES[kind]
+    keys = ("link", *sizes, "frame", *(("inside",) if sizes else ()))
+    options: dict[str, Any] = {}
+    for key, value in entry.items():
+        if key == "surface":
+            continue
+        if key not in keys:
+            raise unknown_name("key", key, ["surface", *keys], which)
+        if _has_truth(value) and key != "inside":
+            raise RbdError(f"{which}: {key}: expected a value other than true or false, got {shown(value)}")
+        options[key] = _frame(f"{which}: frame", value) if key == "frame" else value
+    missing = [key for key in ("link", *sizes) if key not in options]
+    if missing:
+        raise RbdError(f"{which}: a {kind} needs {', '.join(missing)}")
+    return made(**options)
 
 
 def _has_truth(value: Any) -> bool:

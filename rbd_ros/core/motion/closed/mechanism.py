@@ -25,6 +25,9 @@ def closed_chain(model: RobotModel, constraints: Any, actuated: Any, minimize: s
     """The mechanism at a posture `start` (nq,), checked. actuated: mask or names. weights: of efforts (nv,).
     """
     bound = bound_to(model, constraints)
+    if bound.contacts.rows:
+        raise RbdError(f"optimize_motion: rolling and sliding contacts ({', '.join(bound.contacts.names)}) are not "
+                       "supported: what rolls has no positions that follow from those of the motors")
     if bound.users:
         raise RbdError("optimize_motion: functions of a UserConstraint or NonholonomicConstraint do not "
                        "tell how they change")

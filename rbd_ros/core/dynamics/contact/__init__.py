@@ -1,0 +1,1 @@
+"""Contact of curved surfaces: where they touch, how the contact moves, rows of constraints."""

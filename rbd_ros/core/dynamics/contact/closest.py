@@ -1,0 +1,288 @@
+"""Closest points of two surfaces: a search in real numbers that is safe, then Newton's method in numbers of any type.
+
+Sphere, cylinder and torus are tubes about a point, a line and a circle. The search moves a point of this core, or of an
+ellipsoid, to where it is least far outside of the other body: in closed form where there is one, else from samples on
+ever finer steps. Newton's method then makes normals opposite and the offset normal, with the surfaces' curvature. What
+it ends at counts if the distance is least there, not largest or without end (`touching`).
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from ...compile import entry, kernel, sweep
+from ...lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub
+from ...model.block import integer, matrix, vector
+from ...model.surfaces.shapes import (
+    CYLINDER, ELLIPSOID, PLANE, TORUS, bend, length, normal, outside, settled,
+)
+from ..turning import transpose
+
+SAMPLES = 32        # of a circle
+POINTS = 160        # of an ellipsoid
+FINEST = 1e-4       # rad: where Newton's method takes over
+ITERATIONS = 30
+CONVERGED = 1e-8    # step, relative, after which two more give all digits, of imaginary parts, too
+DEFINITE = 1e-12    # least determinant of curvatures, relative
+
+
+@kernel
+def real_shape(shape):
+    return (shape[0], shape[1].real, shape[2].real, shape[3].real, shape[4].real)
+
+
+@kernel
+def real_vector(x):
+    return (x[0].real, x[1].real, x[2].real)
+
+
+@kernel
+def across(n):
+    """Two unit vectors perpendicular to the unit vector n and to each other."""
+    z = 0.0 * n[0]
+    axis = (z + 1.0, z, z) if n[0].real * n[0].real < 0.5 else (z, z + 1.0, z)
+    t = cross(n, axis)
+    t = scale(1.0 / length(t), t)
+    return t, cross(n, t)
+
+
+@kernel
+def core(shape, m):
+    """The point in direction m of the circle in a torus or of an ellipsoid's surface."""
+    if shape[0] == TORUS:
+        return (shape[2] * m[0], shape[2] * m[1], 0.0)
+    return (shape[2] * m[0], shape[3] * m[1], shape[4] * m[2])
+
+
+@kernel
+def support(shape, n):
+    """The point of an ellipsoid whose normal is n, a unit vector."""
+    x = (shape[2] * n[0], shape[3] * n[1], shape[4] * n[2])
+    size = length(x)
+    return (shape[2] * x[0] / size, shape[3] * x[1] / size, shape[4] * x[2] / size)
+
+
+@sweep
+def depth(walker, wall, R, p, m):
+    """How far the walker's core in direction m is outside of the wall.
+
+    Of two ellipsoids m is a normal of the walker: minus what separates them along it, at most the distance, and that
+    for the right one; of a hollow wall the room that is left along m.
+    """
+    if wall[0] == ELLIPSOID and walker[0] == ELLIPSOID:
+        n = rotate(R, m)
+        return dot(n, support(wall, n)) + wall[1] * (dot(n, p) + dot(m, support(walker, m)))
+    return outside(wall, add(rotate(R, core(walker, m)), p))
+
+
+@sweep
+def best_on_circle(walker, wall, R, p):
+    """The direction of the torus' core that is least far outside of the wall."""
+    step = 2.0 * np.pi / SAMPLES
+    best = np.inf
+    t = 0.0
+    for i in range(SAMPLES):
+        d = depth(walker, wall, R, p, (np.cos(i * step), np.sin(i * step), 0.0))
+        if d < best:
+            best = d
+            t = i * step
+    while step > FINEST:
+        moved = False
+        for sign in (-1.0, 1.0):
+            x = t + sign * step
+            d = depth(walker, wall, R, p, (np.cos(x), np.sin(x), 0.0))
+            if d < best:
+                best = d
+                t = x
+                moved = True
+        if not moved:
+            step *= 0.4
+    return (np.cos(t), np.sin(t), 0.0)
+
+
+@sweep
+def best_on_ellipsoid(walker, wall, R, p):
+    """The direction (x/a, y/b, z/c) of the ellipsoid's point that is least far outside of the wall (see `depth`)."""
+    best = np.inf
+    m = (0.0, 0.0, 1.0)
+    for i in range(POINTS):    # a spiral from pole to pole
+        z = 1.0 - (2.0 * i + 1.0) / POINTS
+        r = np.sqrt(1.0 - z * z)
+        x = (r * np.cos(2.399963229728653 * i), r * np.sin(2.399963229728653 * i), z)
+        d = depth(walker, wall, R, p, x)
+        if d < best:
+            best = d
+            m = x
+    step = 0.3
+    while step > FINEST:
+        moved = False
+        t, u = across(m)
+        for k in range(4):
+            x = add(m, scale(step if k < 2 else -step, t if k % 2 == 0 else u))
+            x = scale(1.0 / length(x), x)
+            d = depth(walker, wall, R, p, x)
+            if d < best:
+                best = d
+                m = x
+                moved = True
+        if not moved:
+            step *= 0.4
+    return m
+
+
+@sweep
+def searched(walker, wall, R, p):
+    """Closest points in real numbers, nearly: on the wall, in its frame, and on the walker, whose pose (R, p) is."""
+    kind = walker[0]
+    y = (0.0, 0.0, 0.0)
+    radius = walker[2]
+    if kind == TORUS:
+        radius = walker[3]
+        y = core(walker, best_on_circle(walker, wall, R, p))
+    elif kind == CYLINDER and wall[0] == CYLINDER:    # next to the other's axis; the middle where they are parallel
+        slope = R[2] * R[2] + R[5] * R[5]
+        y = (0.0, 0.0, -(p[0] * R[2] + p[1] * R[5]) / slope if slope > 1e-12 else 0.0)
+    elif kind == ELLIPSOID:
+        radius = 0.0
+        if wall[0] == PLANE:
+            m = (-walker[2] * R[6], -walker[3] * R[7], -walker[4] * R[8])
+            y = core(walker, scale(1.0 / length(m), m))
+        else:
+            m = best_on_ellipsoid(walker, wall, R, p)
+            if wall[0] == ELLIPSOID:
+                return scale(-wall[1], support(wall, rotate(R, m))), support(walker, m)
+            y = core(walker, m)
+    x = settled(wall, add(rotate(R, y), p))
+    n = rotate_back(R, normal(wall, x))
+    if kind == CYLINDER:
+        n = (n[0], n[1], 0.0)
+        n = scale(1.0 / length(n), n)
+    return x, sub(y, scale(radius, n))
+
+
+@sweep
+def curvatures(shape, x, n, t, u):
+    """The Weingarten map at x along tangent vectors t and u: xx, xy, yy."""
+    along, sideways = bend(shape, x, n, t), bend(shape, x, n, u)
+    return dot(t, along), dot(t, sideways), dot(u, sideways)
+
+
+@sweep
+def second_curvatures(first, second, R, y, t, u):
+    """Those of the second surface along t and u in the first's frame.
+
+    A cylinder on a plane touches in its middle: its moving equations are those of one that is bent along its axis.
+    """
+    n = normal(second, y)
+    k, l = rotate_back(R, t), rotate_back(R, u)
+    xx, xy, yy = curvatures(second, y, n, k, l)
+    if second[0] == CYLINDER and first[0] == PLANE:
+        xx, xy, yy = xx + k[2] * k[2] / second[2], xy + k[2] * l[2] / second[2], yy + l[2] * l[2] / second[2]
+    return xx, xy, yy
+
+
+@sweep
+def newton_step(first, second, R, p, x, y):
+    """Tangential steps of x on the first surface and y on the second that would make them closest points.
+
+    `S₁ s₁ + S₂ s₂ = −(n₁ + n₂)` and `s₂ = (1 + d S₁) s₁ − e`, e the offset's tangential part, d its normal one. Returns
+    both steps, and whether the distance would be least there.
+    """
+    n1 = normal(first, x)
+    n2 = rotate(R, normal(second, y))
+    offset = sub(add(rotate(R, y), p), x)
+    d = dot(n1, offset)
+    t, u = across(n1)
+    off = add(n1, n2)
+    e = (dot(t, offset), dot(u, offset))
+    a = curvatures(first, x, n1, t, u)
+    b = second_curvatures(first, second, R, y, t, u)
+    s, definite = slid(a, b, d, (b[0] * e[0] + b[1] * e[1] - dot(t, off), b[1] * e[0] + b[2] * e[1] - dot(u, off)))
+    r = carried(a, d, s, e)
+    return add(scale(s[0], t), scale(s[1], u)), rotate_back(R, add(scale(r[0], t), scale(r[1], u))), definite
+
+
+@sweep
+def slid(a, b, d, c):
+    """The solution s₁ of `(S₁ + S₂ (1 + d S₁)) s₁ = c`, and whether the distance is a minimum.
+
+    a, b: S₁ and S₂ as xx, xy, yy; d: the gap. The second derivative of the distance is `(1 + d S₁)` times that matrix.
+    """
+    g = (1.0 + d * a[0], d * a[1], 1.0 + d * a[2])
+    m00, m01 = a[0] + b[0] * g[0] + b[1] * g[1], a[1] + b[0] * g[1] + b[1] * g[2]
+    m10, m11 = a[1] + b[1] * g[0] + b[2] * g[1], a[2] + b[1] * g[1] + b[2] * g[2]
+    determinant = m00 * m11 - m01 * m10
+    h00, h11 = (g[0] * m00 + g[1] * m10).real, (g[1] * m01 + g[2] * m11).real
+    h01 = (g[0] * m01 + g[1] * m11).real
+    definite = h00 > 0.0 and h11 > 0.0 and h00 * h11 - h01 * h01 > DEFINITE * (h00 + h11) * (h00 + h11)
+    return ((m11 * c[0] - m01 * c[1]) / determinant, (m00 * c[1] - m10 * c[0]) / determinant), definite
+
+
+@kernel
+def carried(a, d, s, e):
+    """`s₂ = (1 + d S₁) s₁ − e`."""
+    return (s[0] + d * (a[0] * s[0] + a[1] * s[1]) - e[0], s[1] + d * (a[1] * s[0] + a[2] * s[1]) - e[1])
+
+
+@sweep
+def touching(first, second, walks, R, p):
+    """Closest points x on the first surface and y on the second, each in its frame; (R, p): pose of the second's frame
+    in the first's. walks: whether the second is moved in the search. Last whether they are: False where Newton's method
+    finds none, or none at which the distance is least.
+    """
+    Rr = (R[0].real, R[1].real, R[2].real, R[3].real, R[4].real, R[5].real, R[6].real, R[7].real, R[8].real)
+    pr = real_vector(p)
+    if walks:
+        x0, y0 = searched(real_shape(second), real_shape(first), Rr, pr)
+    else:
+        y0, x0 = searched(real_shape(first), real_shape(second), transpose(Rr), scale(-1.0, rotate_back(Rr, pr)))
+    z = 0.0 * (p[0] + first[2] + second[2])
+    if second[0] == CYLINDER and first[0] == PLANE:    # along a line: the lowest point of the circle in the middle
+        down = (-R[6], -R[7], z)
+        size = length(down)
+        y = scale(second[2] / size, down)
+        return settled(first, add(rotate(R, y), p)), y, size.real > 1e-6
+    x, y = (x0[0] + z, x0[1] + z, x0[2] + z), (y0[0] + z, y0[1] + z, y0[2] + z)
+    more = -1
+    definite = False
+    for _ in range(ITERATIONS):
+        s, r, definite = newton_step(first, second, R, p, x, y)
+        sr, rr = real_vector(s), real_vector(r)
+        step = np.sqrt(dot(sr, sr) + dot(rr, rr))
+        size = extent(first) if first[0] != PLANE else extent(second)
+        if not step < 1e3 * size:
+            return x, y, False
+        if step > 0.3 * size:    # not where the surfaces are like their curvature
+            s, r = scale(0.3 * size / step, s), scale(0.3 * size / step, r)
+        x, y = settled(first, add(x, s)), settled(second, add(y, r))
+        if more > 0:
+            more -= 1
+        elif more < 0 and step < CONVERGED * size:
+            more = 2
+        if more == 0:
+            break
+    return x, y, more == 0 and definite
+
+
+@kernel
+def extent(shape):
+    """A length of the surface: the least that is in its shape."""
+    kind = shape[0]
+    if kind == ELLIPSOID:
+        return min(shape[2].real, shape[3].real, shape[4].real)
+    return shape[3].real if kind == TORUS else shape[2].real
+
+
+@kernel
+def shape_of(C, o):
+    """The shape that an array holds at o: kind, side, three sizes."""
+    return integer(C, o), C[o + 1].real, C[o + 2], C[o + 3], C[o + 4]
+
+
+@entry("boolean(float64[::1], float64[::1])")
+def closest_points_entry(pair, out):
+    """`touching` of a pair of surfaces: whether the second is moved, both shapes (5 numbers each), R, p; out: x, y."""
+    x, y, found = touching(shape_of(pair, 1), shape_of(pair, 6), pair[0] > 0.0, matrix(pair, 11), vector(pair, 20))
+    for i in range(3):
+        out[i] = x[i]
+        out[3 + i] = y[i]
+    return found

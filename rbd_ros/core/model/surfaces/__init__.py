@@ -1,0 +1,1 @@
+"""Surfaces on links and the contacts that are declared between them."""

@@ -1,0 +1,165 @@
+"""Surfaces on links: plane, sphere, cylinder, ellipsoid and torus, declared; with their charts."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import RbdError, shown
+from ..checks.frames import Frame, frame_pose
+from ..inertia import Array, finite
+from ..scalars import positive
+from .charts import Shape, chart_coordinates, chart_forms
+from .shapes import CYLINDER, ELLIPSOID, PLANE, SPHERE, TORUS, normal, polar
+
+
+class Chart(NamedTuple):
+    """A surface at u (Montana 1988), in the surface's frame.
+
+    `point` c(u) (3,); `axes` (3, 3): columns x along ∂c/∂u₁, y = z × x, and z out of the body; `metric` M (2, 2), with
+    `dc = [x y] M du`: diagonal, of an ellipsoid with unlike axes upper triangular; `curvature` K (2, 2), with
+    `dz = [x y] K M du`: positive where the body is convex; `torsion` T (2,), with `y·dx = T M du`.
+    """
+
+    point: Array
+    axes: Array
+    metric: Array
+    curvature: Array
+    torsion: Array
+
+
+class Surface:
+    """What surfaces share. link: which carries it ("world": the world, or the model's link of this name)."""
+
+    kind: ClassVar[int]
+    link: str
+    frame: Frame
+    inside: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.link, str):
+            raise RbdError(f"{type(self).__name__}: expected the name of its link, got {shown(self.link)}")
+        object.__setattr__(self, "frame", frame_pose(self.frame, f"frame of {self}"))
+        if not isinstance(self.inside, bool):
+            raise RbdError(f"{self}: inside is {shown(self.inside)}, expected True or False")
+
+    def __str__(self) -> str:
+        return f"{'inside of the ' * (self.inside is True)}{type(self).__name__.lower()} on '{self.link[:80]}'"
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        return 1.0, 1.0, 1.0
+
+    @property
+    def shape(self) -> Shape:
+        """Kind, side and sizes, as kernels take them (`shapes`)."""
+        return self.kind, -1.0 if self.inside else 1.0, *self.sizes
+
+    def coordinates(self, point: ArrayLike) -> tuple[Array, int]:
+        """u (2,) of a point (3,) of the surface, in its frame, and which chart: 0, or where that ends 1."""
+        x = tuple(finite(point, (3,), "point").tolist())
+        second = bool(polar(self.shape, normal(self.shape, x)))
+        return np.array(chart_coordinates(self.shape, x, second)), int(second)
+
+    def chart(self, u: ArrayLike, index: int = 0) -> Chart:
+        """The surface at u (2,), with its forms.
+
+        u: on a plane (x, y); else the longitude about z (rad) and, of a cylinder the height (m), of a sphere the
+        latitude, of an ellipsoid that of the unit sphere that is stretched, of a torus the angle about the tube from
+        outside; the second one negative where the surface is touched from inside. index 1: the second chart of a sphere
+        or an ellipsoid, with poles on x instead of z.
+        """
+        u = finite(u, (2,), "u")
+        if index not in (0, 1) or (index == 1 and self.kind not in (SPHERE, ELLIPSOID)):
+            raise RbdError(f"{self} has no chart {shown(index)}")
+        return Chart(*chart_forms(self.shape, u, bool(index)))
+
+
+@dataclass(frozen=True, eq=False)
+class Plane(Surface):
+    """The plane z = 0 of a frame on a link, endless; the body is below it. frame as in `LoopClosure`."""
+
+    link: str
+    frame: Frame = None
+    kind = PLANE
+
+
+@dataclass(frozen=True, eq=False)
+class Sphere(Surface):
+    """A sphere of this radius (m) about the frame's origin; inside: a hollow one, touched from inside."""
+
+    link: str
+    radius: float = 0.0
+    frame: Frame = None
+    inside: bool = False
+    kind = SPHERE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "radius", positive(self.radius, f"radius of the {self}", "length in m"))
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        return self.radius, 1.0, 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Cylinder(Sphere):
+    """The round side of a cylinder of this radius (m) about the frame's z axis, endless; inside: a pipe.
+
+    On a plane it touches along a line: contact is in the middle, the frame's origin, and its axis has to be held
+    parallel to the plane by other joints or constraints (`LoopClosure` with axes ["ry"] of a frame with x along it).
+    """
+
+    kind = CYLINDER
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoid(Surface):
+    """An ellipsoid with these three semi-axes (m) along the frame's axes; inside: a hollow one."""
+
+    link: str
+    semi_axes: Sequence[float] | Array = ()
+    frame: Frame = None
+    inside: bool = False
+    kind = ELLIPSOID
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        axes = finite(self.semi_axes, (3,), f"semi_axes of the {self}")
+        object.__setattr__(self, "semi_axes", tuple(
+            positive(axis, f"semi-axis of the {self}", "length in m") for axis in axes))
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        a, b, c = self.semi_axes
+        return float(a), float(b), float(c)
+
+
+@dataclass(frozen=True, eq=False)
+class Torus(Surface):
+    """A ring: a tube of minor_radius (m) about the circle of major_radius in the frame's x, y plane, the larger of the
+    two; inside: touched from inside the tube.
+    """
+
+    link: str
+    major_radius: float = 0.0
+    minor_radius: float = 0.0
+    frame: Frame = None
+    inside: bool = False
+    kind = TORUS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("major_radius", "minor_radius"):
+            object.__setattr__(self, name, positive(getattr(self, name), f"{name} of the {self}", "length in m"))
+        if self.minor_radius >= self.major_radius:
+            raise RbdError(f"{self}: minor_radius {self.minor_radius:g} should be less than major_radius "
+                           f"{self.major_radius:g}")
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        return self.major_radius, self.minor_radius, 1.0
