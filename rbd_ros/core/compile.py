@@ -95,6 +95,7 @@ class Entry:
             dispatcher.compile(self._signature)
         dispatcher.disable_compile()
         numba_inside.refuse_at_once(dispatcher, _no_match)
+        numba_inside.tell_arrays_apart(dispatcher, len(dispatcher.nopython_signatures[0].args))
         self.call = dispatcher
 
 

@@ -8,6 +8,7 @@ Seen in numba 0.68.1; `keep` in 0.59 and later. Another version has to be looked
 | `refuse_at_once` | `Dispatcher._search_new_conversions`, `_explain_matching_error` | a call with a list or with integers spends 60 µs on a message that nobody reads before it is looked at |
 | `keep` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `Dispatcher._cache` | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
 | `Cache.load_overload` | that of `FunctionCache`, its `_load_overload`, and `rtsys.initialize` | the first kernel that a process loads takes 0.15 s longer: numba prepares for compiling |
+| `tell_arrays_apart` | the fingerprints of `_typeof.cpp`, which say nothing of the order of bytes | after an array that is not aligned, one in the other order of bytes is taken as if it were in this one: wrong numbers |
 | `is_kept` | names of that cache's files, `….NAME-….nbc` | nodes and `rbd doctor` do not know whether they have to compile |
 | `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen`; `Dispatcher.get_call_template` | machine code, and two wrappers for Python, are made of every function of every kernel, and thrown away, and functions are compiled twice where one caller names the number 0: compilation takes two to three times as long |
 | `numba_import` | that `coverage_support` imports coverage, and `arraymath` scipy.linalg by `ensure_blas` of `numba.np.linalg`, only to see whether they are there | the first result of a process takes 0.2 s longer |
@@ -17,12 +18,15 @@ Seen in numba 0.68.1; `keep` in 0.59 and later. Another version has to be looked
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from .numba_import import numba    # first: it imports numba lightly
+import numpy as np
 from llvmlite import ir
 from numba.core import codegen, compiler, cpu, errors, types
 from numba.core.types import IntegerLiteral, NamedTuple, Tuple, UniTuple, unliteral    # type: ignore[attr-defined]
@@ -134,6 +138,27 @@ def refuse_at_once(dispatcher: Any, refuse: Callable[..., NoReturn]) -> None:
     """Let a dispatcher that compiles nothing any more call `refuse` for other argument types, and do nothing else."""
     dispatcher._search_new_conversions = lambda *arguments, **keywords: False
     dispatcher._explain_matching_error = refuse
+
+
+_apart: list[bool] = []    # of this process
+
+
+def tell_arrays_apart(dispatcher: Any, count: int) -> None:
+    """Let numba see arrays with bytes in the other order before any whose numbers are not aligned, once per process.
+
+    It finds the type of such arguments once, and again by a fingerprint that does not have the order of bytes. After an
+    array that is not aligned, which it takes, it would take one in the other order, and compute nonsense. After one in
+    the other order, for which it has no type, it refuses both. count: of the dispatcher's arguments.
+    """
+    if _apart:
+        return
+    _apart.append(True)
+    for kind, axes, writable, step in itertools.product((np.float64, np.int64), (1, 2, 3), (True, False), (1, -1)):
+        for order in ("C", "F"):
+            array = np.zeros((2,) * axes, np.dtype(kind).newbyteorder(), order=order)[::step]
+            array.flags.writeable = writable
+            with suppress(TypeError):
+                dispatcher(*(array,) * count)
 
 
 def is_kept(name: str, folder: Path) -> bool:

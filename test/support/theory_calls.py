@@ -243,7 +243,8 @@ def contacts():
     touch = rbd.closest_points(plate, ball, pose)
     twist = np.array([0.3, -0.2, 0.5, 0.1, 0.2, 0.0])
     rates = rbd.contact_rates(touch, twist)
-    model, constraints = rbd.sample("ball_on_plate"), rbd.sample_constraints("ball_on_plate", rbd.sample("ball_on_plate"))
+    model = rbd.sample("ball_on_plate")
+    constraints = rbd.sample_constraints("ball_on_plate", model)
 
     def surface(made):
         return lambda: list(made.chart(np.array([0.2, 0.3]))), [(3,), (3, 3), (2, 2), (2, 2), (2,)]
