@@ -7,42 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .core import lie
-from .core.actuation.actuation import Actuation, RigidDrive, SeriesDrive, VariableDrive
-from .core.actuation.actuation_yaml import load_actuation
-from .core.actuation.damped_deflection import DampedDeflection
-from .core.actuation.directional import (
-    feedback_linearization_directional, link_efforts_directional, motor_reference_directional,
-)
-from .core.actuation.elastic_tangent import ElasticTangent
-from .core.actuation.feedback_linearization import FeedbackLinearization, feedback_linearization
-from .core.actuation.motor_reference import MotorReference, link_efforts, motor_reference
-from .core.actuation.motor import Motor
-from .core.actuation.poles import FeedbackGains
-from .core.actuation.series_elastic import SeriesSpring
-from .core.actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
 from .core.ahead import compile_all
-from .core.batch import batch
 from .core.compile import COMPILED
-from .core.derivatives.balafoutis_patel import BalafoutisPatel, balafoutis_patel
-from .core.derivatives.bodies import BodyDerivatives, body_derivatives
-from .core.derivatives.constrained import (
-    ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
-    constrained_inverse_dynamics_derivatives,
-)
-from .core.derivatives.directional.bodies import ForwardDirectional, HybridDirectional, InverseDirectional
-from .core.derivatives.directional.inverse import inverse_dynamics_directional
-from .core.derivatives.directional.forward import forward_dynamics_directional, hybrid_dynamics_directional
 from .core.derivatives.forward import ForwardDerivatives, forward_dynamics_derivatives
 from .core.derivatives.hybrid import HybridDerivatives, hybrid_dynamics_derivatives
 from .core.derivatives.inverse import InverseDerivatives, inverse_dynamics_derivatives
 from .core.derivatives.regressor import inertial_regressor
-from .core.derivatives.second_derivatives import SecondDerivatives, inverse_dynamics_second_derivatives
-from .core.derivatives.directional.constrained import (
-    ConstrainedForwardDirectional, ConstrainedHybridDirectional, ConstrainedInverseDirectional,
-    constrained_forward_dynamics_directional, constrained_hybrid_dynamics_directional,
-    constrained_inverse_dynamics_directional,
-)
-from .core.derivatives.directional.tangent import Tangent, Tangents
 from .core.derivatives.time_derivatives import forward_dynamics_time_derivatives, inverse_dynamics_time_derivatives
 from .core.dynamics.bodies.articulated_bodies import ArticulatedBodies, articulated_bodies
 from .core.dynamics.bodies.joint_wrenches import joint_wrenches
@@ -50,19 +20,12 @@ from .core.dynamics.bodies.momenta import body_momenta, spatial_inertias
 from .core.dynamics.bodies.operational_space import (
     effective_inertia, inverse_operational_space_inertia, operational_space_inertia,
 )
-from .core.dynamics.closed_form import ClosedForm, closed_form
 from .core.dynamics.constrained.constraint_wrenches import constraint_wrenches
 from .core.dynamics.constrained.forward import ConstrainedForward, constrained_forward_dynamics
 from .core.dynamics.constrained.hybrid import ConstrainedHybrid, constrained_hybrid_dynamics
 from .core.dynamics.constrained.inverse import ConstrainedInverse, constrained_inverse_dynamics
 from .core.dynamics.constrained.projection import project
-from .core.dynamics.constrained.solutions import (
-    Solutions, constrained_hybrid_solutions, constrained_inverse_solutions,
-)
 from .core.dynamics.constrained.values import anchored, constraint_bias, constraint_jacobian, constraint_values
-from .core.dynamics.contact.coordinates import (
-    ContactPoint, ContactRates, closest_points, contact_accelerations, contact_rates, contact_twist,
-)
 from .core.dynamics.coriolis import coriolis_matrix
 from .core.dynamics.energy import center_of_mass, centroidal_momentum, kinetic_energy, potential_energy
 from .core.dynamics.forward import Forward, forward_dynamics
@@ -78,9 +41,6 @@ from .core.model.constraints import (
     ConstraintSet, FixedContact, JointCoupling, LoopClosure, NonholonomicConstraint, UserConstraint,
 )
 from .core.model.coordinates import Joint, Mimic
-from .core.model.files.collision_surfaces import surfaces_of
-from .core.model.files.constraint_yaml import load_constraints
-from .core.model.files.screws import from_screws
 from .core.model.files.urdf import load_urdf
 from .core.model.inertia import Inertia
 from .core.model.joints import JOINT_TYPES, JointSpec, Primitive
@@ -88,28 +48,68 @@ from .core.model.robot_model import RobotModel
 from .core.model.surfaces.contacts import RollingContact, SlidingContact
 from .core.model.surfaces.surface import Chart, Cylinder, Ellipsoid, Plane, Sphere, Torus
 from .core.model.samples import sample, sample_constraints, sample_names, sample_path
-from .core.motion.effort_energy import EffortEnergy, effort_energy
-from .core.motion.optimal.certificate import Usage
-from .core.motion.optimal.limits import MotionLimits
-from .core.motion.places.body_goal import BodyGoal
-from .core.motion.places.plane_limit import PlaneLimit
-from .core.motion.optimization import OptimalMotion, optimize_motion
 from .core.motion.splines import SplineMotion
-from .core.motion.time_optimal import TimedPath, time_optimal
 from .core.motion.trajectory import Reference
-from .core.specialize.specialized import SpecializedModel, specialize
-from .core.simulation.elastic_simulator import ElasticSimulator
-from .core.simulation.simulator import Simulator
-from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
 
 if TYPE_CHECKING:
+    from .core.actuation.actuation import Actuation, RigidDrive, SeriesDrive, VariableDrive
+    from .core.actuation.actuation_yaml import load_actuation
+    from .core.actuation.damped_deflection import DampedDeflection
+    from .core.actuation.directional import (
+        feedback_linearization_directional, link_efforts_directional, motor_reference_directional,
+    )
+    from .core.actuation.elastic_tangent import ElasticTangent
+    from .core.actuation.feedback_linearization import FeedbackLinearization, feedback_linearization
+    from .core.actuation.motor import Motor
+    from .core.actuation.motor_reference import MotorReference, link_efforts, motor_reference
+    from .core.actuation.poles import FeedbackGains
+    from .core.actuation.series_elastic import SeriesSpring
+    from .core.actuation.variable_stiffness import AntagonisticExponential, AntagonisticQuadratic, StiffnessInput
+    from .core.batch import batch
+    from .core.derivatives.balafoutis_patel import BalafoutisPatel, balafoutis_patel
+    from .core.derivatives.bodies import BodyDerivatives, body_derivatives
+    from .core.derivatives.constrained import (
+        ConstrainedForwardDerivatives, ConstrainedInverseDerivatives, constrained_forward_dynamics_derivatives,
+        constrained_inverse_dynamics_derivatives,
+    )
+    from .core.derivatives.directional.bodies import ForwardDirectional, HybridDirectional, InverseDirectional
+    from .core.derivatives.directional.constrained import (
+        ConstrainedForwardDirectional, ConstrainedHybridDirectional, ConstrainedInverseDirectional,
+        constrained_forward_dynamics_directional, constrained_hybrid_dynamics_directional,
+        constrained_inverse_dynamics_directional,
+    )
+    from .core.derivatives.directional.forward import forward_dynamics_directional, hybrid_dynamics_directional
+    from .core.derivatives.directional.inverse import inverse_dynamics_directional
+    from .core.derivatives.directional.tangent import Tangent, Tangents
+    from .core.derivatives.second_derivatives import SecondDerivatives, inverse_dynamics_second_derivatives
+    from .core.dynamics.closed_form import ClosedForm, closed_form
+    from .core.dynamics.constrained.solutions import (
+        Solutions, constrained_hybrid_solutions, constrained_inverse_solutions,
+    )
+    from .core.dynamics.contact.coordinates import (
+        ContactPoint, ContactRates, closest_points, contact_accelerations, contact_rates, contact_twist,
+    )
     from .core.identification.base_parameters import BaseParameters, base_parameters
     from .core.identification.excited.excitation import Excitation, excitation
     from .core.identification.fit import identify
     from .core.identification.identified import Estimate, Identification
     from .core.identification.recorded.recording import Recording
     from .core.identification.transmission import Transmission
+    from .core.model.files.collision_surfaces import surfaces_of
+    from .core.model.files.constraint_yaml import load_constraints
+    from .core.model.files.screws import from_screws
+    from .core.motion.effort_energy import EffortEnergy, effort_energy
+    from .core.motion.optimal.certificate import Usage
+    from .core.motion.optimal.limits import MotionLimits
+    from .core.motion.optimization import OptimalMotion, optimize_motion
+    from .core.motion.places.body_goal import BodyGoal
+    from .core.motion.places.plane_limit import PlaneLimit
+    from .core.motion.time_optimal import TimedPath, time_optimal
+    from .core.simulation.elastic_simulator import ElasticSimulator
+    from .core.simulation.simulator import Simulator
     from .core.specialize.c_source import c_source
+    from .core.specialize.specialized import SpecializedModel, specialize
+    from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
 
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ArticulatedBodies",
@@ -151,6 +151,63 @@ __all__ = [
 
 # What programs of control rarely ask for is imported when they do: it takes a tenth of the time to their first result.
 _LATER = {
+    "Actuation": "core.actuation.actuation",
+    "RigidDrive": "core.actuation.actuation",
+    "SeriesDrive": "core.actuation.actuation",
+    "VariableDrive": "core.actuation.actuation",
+    "load_actuation": "core.actuation.actuation_yaml",
+    "DampedDeflection": "core.actuation.damped_deflection",
+    "feedback_linearization_directional": "core.actuation.directional",
+    "link_efforts_directional": "core.actuation.directional",
+    "motor_reference_directional": "core.actuation.directional",
+    "ElasticTangent": "core.actuation.elastic_tangent",
+    "FeedbackLinearization": "core.actuation.feedback_linearization",
+    "feedback_linearization": "core.actuation.feedback_linearization",
+    "Motor": "core.actuation.motor",
+    "MotorReference": "core.actuation.motor_reference",
+    "link_efforts": "core.actuation.motor_reference",
+    "motor_reference": "core.actuation.motor_reference",
+    "FeedbackGains": "core.actuation.poles",
+    "SeriesSpring": "core.actuation.series_elastic",
+    "AntagonisticExponential": "core.actuation.variable_stiffness",
+    "AntagonisticQuadratic": "core.actuation.variable_stiffness",
+    "StiffnessInput": "core.actuation.variable_stiffness",
+    "batch": "core.batch",
+    "BalafoutisPatel": "core.derivatives.balafoutis_patel",
+    "balafoutis_patel": "core.derivatives.balafoutis_patel",
+    "BodyDerivatives": "core.derivatives.bodies",
+    "body_derivatives": "core.derivatives.bodies",
+    "ConstrainedForwardDerivatives": "core.derivatives.constrained",
+    "ConstrainedInverseDerivatives": "core.derivatives.constrained",
+    "constrained_forward_dynamics_derivatives": "core.derivatives.constrained",
+    "constrained_inverse_dynamics_derivatives": "core.derivatives.constrained",
+    "ForwardDirectional": "core.derivatives.directional.bodies",
+    "HybridDirectional": "core.derivatives.directional.bodies",
+    "InverseDirectional": "core.derivatives.directional.bodies",
+    "ConstrainedForwardDirectional": "core.derivatives.directional.constrained",
+    "ConstrainedHybridDirectional": "core.derivatives.directional.constrained",
+    "ConstrainedInverseDirectional": "core.derivatives.directional.constrained",
+    "constrained_forward_dynamics_directional": "core.derivatives.directional.constrained",
+    "constrained_hybrid_dynamics_directional": "core.derivatives.directional.constrained",
+    "constrained_inverse_dynamics_directional": "core.derivatives.directional.constrained",
+    "forward_dynamics_directional": "core.derivatives.directional.forward",
+    "hybrid_dynamics_directional": "core.derivatives.directional.forward",
+    "inverse_dynamics_directional": "core.derivatives.directional.inverse",
+    "Tangent": "core.derivatives.directional.tangent",
+    "Tangents": "core.derivatives.directional.tangent",
+    "SecondDerivatives": "core.derivatives.second_derivatives",
+    "inverse_dynamics_second_derivatives": "core.derivatives.second_derivatives",
+    "ClosedForm": "core.dynamics.closed_form",
+    "closed_form": "core.dynamics.closed_form",
+    "Solutions": "core.dynamics.constrained.solutions",
+    "constrained_hybrid_solutions": "core.dynamics.constrained.solutions",
+    "constrained_inverse_solutions": "core.dynamics.constrained.solutions",
+    "ContactPoint": "core.dynamics.contact.coordinates",
+    "ContactRates": "core.dynamics.contact.coordinates",
+    "closest_points": "core.dynamics.contact.coordinates",
+    "contact_accelerations": "core.dynamics.contact.coordinates",
+    "contact_rates": "core.dynamics.contact.coordinates",
+    "contact_twist": "core.dynamics.contact.coordinates",
     "BaseParameters": "core.identification.base_parameters",
     "base_parameters": "core.identification.base_parameters",
     "Excitation": "core.identification.excited.excitation",
@@ -160,7 +217,27 @@ _LATER = {
     "Identification": "core.identification.identified",
     "Recording": "core.identification.recorded.recording",
     "Transmission": "core.identification.transmission",
+    "surfaces_of": "core.model.files.collision_surfaces",
+    "load_constraints": "core.model.files.constraint_yaml",
+    "from_screws": "core.model.files.screws",
+    "EffortEnergy": "core.motion.effort_energy",
+    "effort_energy": "core.motion.effort_energy",
+    "Usage": "core.motion.optimal.certificate",
+    "MotionLimits": "core.motion.optimal.limits",
+    "OptimalMotion": "core.motion.optimization",
+    "optimize_motion": "core.motion.optimization",
+    "BodyGoal": "core.motion.places.body_goal",
+    "PlaneLimit": "core.motion.places.plane_limit",
+    "TimedPath": "core.motion.time_optimal",
+    "time_optimal": "core.motion.time_optimal",
+    "ElasticSimulator": "core.simulation.elastic_simulator",
+    "Simulator": "core.simulation.simulator",
     "c_source": "core.specialize.c_source",
+    "SpecializedModel": "core.specialize.specialized",
+    "specialize": "core.specialize.specialized",
+    "ElasticLaw": "runtime.control.elastic_law",
+    "ElasticLawSettings": "runtime.control.elastic_law",
+    "ElasticState": "runtime.control.elastic_law",
 }
 
 if not TYPE_CHECKING:    # where it would say that there is every name

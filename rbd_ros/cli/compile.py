@@ -2,13 +2,10 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import pkgutil
 import sys
 import time
 import warnings
 
-from .. import core
 from ..core.ahead import compile_all
 from ..core.compile import COMPILED
 from ..core.errors import RbdError, RbdWarning
@@ -40,17 +37,10 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.urdf is not None:
         _specialize(namespace)
         return 0
-    import_kernels()
     with interruptible():    # as other processes do the work
         seconds = compile_all(None if namespace.quiet else lambda line: print(line, flush=True))
     print(f"kernels ready in {cache_directory()} ({seconds:.1f} s)")
     return 0
-
-
-def import_kernels() -> None:
-    """Import every module of the library, so that all kernels are known."""
-    for module in pkgutil.walk_packages(core.__path__, core.__name__ + "."):
-        importlib.import_module(module.name)
 
 
 def _specialize(namespace: argparse.Namespace) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.ahead import compile_all
+from ..core.ahead import compile_all, know_all
 from ..core.compile import COMPILED, is_cached
 from ..core.errors import RbdError, RbdWarning
 from ..core.model.files.urdf import load_urdf
@@ -26,7 +26,6 @@ from ..core.model.samples import sample_path
 from ..runtime.robot import check_model
 from ..signals import interruptible
 from . import demo_elastic, demo_lift, demo_motion, demo_report
-from .compile import import_kernels
 from .identification import demo_identify
 from .processes import NodeProcesses
 
@@ -221,7 +220,7 @@ def _check_ros() -> None:
 def _compile() -> None:
     """Kernels are compiled here, once and visibly, rather than in both children at the same time."""
     if COMPILED:
-        import_kernels()
+        know_all()
         if not is_cached():
             print("compiling the kernels, once: this takes some minutes", flush=True)
             with interruptible():
