@@ -48,7 +48,11 @@ def batch(function: Callable[[Any, np.random.Generator], Any], cases: Iterable[A
     had not finished is done again, three times at most. Raises `RbdError` with the number of the first case that
     raises, and from it; for a worker lost three times; for an executor that is closed or takes no more work.
     """
-    given = list(cases)
+    try:
+        each = iter(cases)
+    except TypeError:
+        raise RbdError(f"cases: expected a list of them, got {shown(cases)}") from None
+    given = list(each)
     work = partial(_part, function, _seed(seed))
     with _shown(progress, len(given)) as show:
         if executor is None:
@@ -112,6 +116,8 @@ def _spread(work: Callable[..., Any], parts: list[_Part], make: Callable[[], Exe
     """Have all parts computed; what is lost goes to the next executor if they are `own`, else to the same again."""
     while left := [part for part in parts if not part.done]:
         executor = make()
+        if not callable(getattr(executor, "submit", None)):
+            raise RbdError(f"executor: the function made {shown(executor)}, which is none of concurrent.futures")
         try:
             lost, why = _round(work, left, executor, own, show)
         except BaseException:

@@ -138,10 +138,12 @@ def test_a_case_that_raises_is_named_with_its_trace(executor):
     ({"seed": -1}, "seed must be"),
     ({"seed": "x"}, "seed must be"),
     ({"function": lambda case, random: case, "executor": 2}, "function: cannot be sent.*functools.partial"),
+    ({"executor": lambda: 3}, "executor: the function made 3"),
+    ({"cases": 5}, "cases: expected a list of them, got 5"),
 ])
 def test_what_it_does_not_take_is_named(arguments, text):
     with pytest.raises(rbd.RbdError, match=text):
-        rbd.batch(arguments.pop("function", drawn), range(4), **arguments)
+        rbd.batch(**{"function": drawn, "cases": range(4)} | arguments)
 
 
 def test_a_closed_executor_is_named():

@@ -83,7 +83,7 @@ def test_a_run_does_not_depend_on_the_workers(tmp_path, capsys):
     (["--cases", "0"], "--cases must be a positive"), (["--mass", "-1"], "--mass must be a number of at least 0"),
     (["--delay", "nan"], "--delay must be"), (["--workers", "0"], "--workers must be"),
     (["--rate", "0"], "--rate must be a positive rate"), (["--duration", "inf"], "--duration must be a positive"),
-    (["--seed", "-1"], "seed must be"),
+    (["--seed", "-1"], "seed must be"), (["--duration", "1e-4"], "--duration 0.0001: shorter than a period"),
 ])
 def test_what_it_does_not_take_is_named(option, text, capsys):
     assert main(["sweep", "two_link", *option]) == 1

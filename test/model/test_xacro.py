@@ -90,6 +90,18 @@ def test_it_is_the_robot_that_the_command_xacro_makes(robot, arguments):
     assert xacro_text.MARK not in read_text(f"{robot} {arguments}")[0]
 
 
+@pytest.mark.parametrize("name", ["left-mass", "left.mass", "masse_à_gauche"])
+@pytest.mark.parametrize("declaration", ['name="{}" default="2.0"', "default='2.0' name = '{}'",
+                                         'default="2.0" doc="more > less" name="{}"', ""])
+def test_arguments_have_any_name_that_xacro_takes(robot, name, declaration):
+    declared = f"<xacro:arg {declaration.format(name)}/>" if declaration else ""
+    robot.write_text(ROBOT.replace('<xacro:arg name="left_mass" default="2.0"/>', declared).replace(
+        "$(arg left_mass)", f"$(arg {name})"), encoding="utf-8")
+    assert rbd.load_urdf(f"{robot} {name}:=7.0").total_mass == pytest.approx(10.0)
+    with pytest.raises(rbd.RbdError, match="unknown xacro argument 'nothing'"):
+        rbd.load_urdf(f"{robot} {name}:=7.0 nothing:=1")
+
+
 def test_a_path_needs_no_arguments(robot):
     alike(rbd.load_urdf(robot), rbd.load_urdf(str(robot)))
 

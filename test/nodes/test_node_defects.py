@@ -69,6 +69,42 @@ def test_defects_stop_the_robot_and_not_the_process(tmp_path, private_domain):
         process.kill()
 
 
+UNPREPARED = """
+from rbd_ros.runtime.control import steady_cycle
+
+def broken_prepare(self, *message):
+    if self._controller.safety.mode == "running":
+        raise KeyError("a defect of the preparation")
+
+steady_cycle.SteadyCycle.prepare = broken_prepare
+"""
+
+
+def test_a_steady_cycle_that_cannot_be_prepared_is_left_out_after_the_reset(tmp_path, private_domain):
+    """The ordinary way has no defect."""
+    (tmp_path / "sitecustomize.py").write_text(UNPREPARED)
+    process = NodeProcess(tmp_path, "feedforward", python_path=tmp_path, ramp_in=0.0, state_timeout=10.0,
+                          robot_description_file=str(rbd.sample_path("two_link")), gains__kp=20.0, reference_timeout=0)
+
+    def move():
+        peer.send_reference(NAMES, Q)
+        peer.send_state(NAMES, Q, [0.0, 0.0])
+
+    try:
+        with Peer() as peer:
+            peer.spin_until(lambda: peer.diagnostics.get("mode") in ("running", "stopped"), "motion", move)
+            if peer.diagnostics["mode"] == "stopped":    # states as objects know no steady cycle
+                assert "a defect of the preparation" in process.output()
+                assert peer.call(Trigger, "feedforward/reset", Trigger.Request()).success
+                peer.spin_until(lambda: peer.diagnostics["mode"] == "running", "motion after the reset", move)
+            for _ in range(5):
+                peer.answer(NAMES, Q, [0.0, 0.0])
+            assert process.output().count("stopped by a defect") <= 1
+        assert process.end() == 0
+    finally:
+        process.kill()
+
+
 def test_a_sensor_that_fails_takes_no_torque_off_the_robot(tmp_path, private_domain):
     (tmp_path / "sitecustomize.py").write_text(BROKEN)
     process = NodeProcess(tmp_path, "feedforward", python_path=tmp_path, ramp_in=0.0, state_timeout=10.0,

@@ -53,6 +53,8 @@ def run(namespace: argparse.Namespace) -> int:
         check_model(model)
         duration = positive(namespace.duration, "--duration", "time in seconds")
         rate = positive(namespace.rate, "--rate", "rate in Hz")
+        if round(duration * rate) < 1:
+            raise RbdError(f"--duration {duration:g}: shorter than a period of the controller, {1.0 / rate:g} s")
         scenario = demo_motion.scenario(model, demo_motion.random_motion(model, duration), duration)
         if namespace.output is not None:
             namespace.output.mkdir(parents=True, exist_ok=True)

@@ -71,11 +71,17 @@ class JointStateInputs:
                     node.on_defect(traceback.format_exc())
                 try:
                     callback(reader.read(message) if raw else fields_of(message), info)
-                    if raw and shortcut is not None:
-                        shortcut.prepare(reader.layout, message)
                 except Malformed as error:
                     self._on_malformed(error)
+                    return
                 except Exception:
+                    node.on_defect(traceback.format_exc())
+                    return
+                try:
+                    if raw and shortcut is not None:
+                        shortcut.prepare(reader.layout, message)
+                except Exception:
+                    shortcut = None    # else it would stop the robot again after each reset
                     node.on_defect(traceback.format_exc())
 
         made = node.create_subscription(

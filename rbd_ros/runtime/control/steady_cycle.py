@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ...core.motion.trajectory import Reference, Trajectory
 from ...core.steady import cycle_kernel as at
 from ..inputs.joint_state_bytes import Layout
+from ..inputs.plausibility import Known
 from ..safety import Command, SafetySettings
 from .feedforward import FeedforwardController, FeedforwardLaws
 from .loop_rate import Transit
@@ -90,7 +91,7 @@ class SteadyCycle:
         state = controller.state
         measured = states[at.MEASURED].copy() if self._whole[at.EFFORT] else state.measured_effort
         self._q = self.q.copy()
-        state.keep(self._now, time_ns, self._q, self.v.copy(), measured)
+        state.keep(Known(self._now, time_ns, self._q, self.v.copy()), measured)
         controller.safety.keep(self._now, self._command.effort.copy())
         controller.loop.time_ns = time_ns
         controller.cycled()

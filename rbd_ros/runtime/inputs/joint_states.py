@@ -133,18 +133,18 @@ class StateInput:
         """Where the joints stand in messages with these names, if that is all there is to it."""
         return self._map.indices if names == self._map.names and self._map.plain else None
 
-    def keep(self, now: float, time_ns: int, q: Array, v: Array, measured: Array | None) -> None:
+    def keep(self, state: Known, measured: Array | None) -> None:
         """A state that follows on the last one, and for which the clock was advanced, is the last valid one."""
-        self._check.settle(Known(now, time_ns, q, v))
-        self.q, self.v, self.measured_effort = q, v, measured
-        self.stamp_ns = self.time_ns = time_ns
-        self.received, self.refused, self.foreign = now, "", ()
+        self._check.settle(state)
+        self.q, self.v, self.measured_effort = state.q, state.v, measured
+        self.stamp_ns = self.time_ns = state.time_ns
+        self.received, self.refused, self.foreign = state.now, "", ()
 
     def accept_bytes(self, now: float, data: bytes) -> bool:
         """`accept` of a message as bytes, if nothing is unusual; False changes nothing."""
         found = self._quick.accept(now, data, self.timeout)
         if found is not None:
-            self.keep(now, found.time_ns, found.q, found.v, self.measured_effort)
+            self.keep(found, self.measured_effort)
         return found is not None
 
     def prepare(self, layout_of: Callable[[bytes], Layout | None], data: bytes) -> None:

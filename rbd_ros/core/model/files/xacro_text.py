@@ -18,7 +18,8 @@ from ...errors import RbdError, shortened, unknown_name
 
 MARK = "rbd_place"
 COMMANDS = "xacro:"    # the library looks at the prefix, too: several names of its namespace are in use
-ARGUMENT = re.compile(r"<xacro:arg\s[^>]*?name\s*=\s*[\"'](\w+)|\$\(arg\s+(\w+)|xacro\.arg\(\s*[\"'](\w+)")
+DECLARED = "xacro:arg"
+ARGUMENT = re.compile(r"\$\(arg\s+([^\s()]+)|xacro\.arg\(\s*[\"']([^\"']+)")    # where one is used
 PATH = re.compile(r"(.*?\.xacro)(?:\s+(\S+:=.*)?)?", re.DOTALL)
 _LOCK = threading.Lock()    # the library's state is global
 
@@ -105,7 +106,7 @@ class _Reading:
         except OSError as error:
             raise self._xacro.XacroException(f"cannot read '{filename}': {error.strerror}") from None
         self.names.update(name for groups in ARGUMENT.findall(data.decode(errors="replace")) for name in groups if name)
-        return _Builder(self.places, os.path.basename(filename)).parseString(data)
+        return _Builder(self, os.path.basename(filename)).parseString(data)
 
     def text(self, root: minidom.Element) -> Expanded:
         """The text of an expanded document, without the marks."""
@@ -121,11 +122,11 @@ class _Reading:
 
 
 class _Builder(expatbuilder.ExpatBuilderNS):
-    """A document whose elements know where they start."""
+    """A document whose elements know where they start; `reading` gets to know of places and declared arguments."""
 
-    def __init__(self, places: list[str], file: str) -> None:
+    def __init__(self, reading: _Reading, file: str) -> None:
         super().__init__()
-        self._places, self._file = places, file
+        self._places, self._names, self._file = reading.places, reading.names, file
 
     def start_element_handler(self, name: str, attributes: list[str]) -> None:
         super().start_element_handler(name, attributes)
@@ -133,3 +134,5 @@ class _Builder(expatbuilder.ExpatBuilderNS):
         if not element.tagName.startswith(COMMANDS):
             element.setAttribute(MARK, str(len(self._places)))
             self._places.append(f"{self.getParser().CurrentLineNumber} of '{self._file}'")
+        elif element.tagName == DECLARED:
+            self._names.add(element.getAttribute("name"))
