@@ -95,7 +95,7 @@ def test_the_doctor_says_it_when_asked(capsys):
     assert "Gazebo" not in capsys.readouterr().out
     assert main(["doctor", "--gazebo", str(rbd.sample_path("two_link"))]) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "base: is left out, as it has no mass, with the 3 links behind it" in said and "rbd gazebo" in said
+    assert "base (line 4): is left out, as it has no mass, with the 3 links behind it" in said and "rbd gazebo" in said
 
 
 def test_the_files_agree(tmp_path):

@@ -4,6 +4,9 @@ What it does not accept, it does not touch: the ordinary way decides.
 """
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +31,11 @@ class QuickStates:
         self._rows = np.zeros(at.NEW_EFFORT * count)
         self._call = at.followed_state_entry
         self._call.compile()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> QuickStates:
+        """One that has to be prepared: its arrays share memory, which copies of them would not."""
+        made = memo[id(self)] = QuickStates(copy.deepcopy(self._check, memo), self._count)
+        return made
 
     def accept(self, now: float, data: bytes, timeout: float) -> Known | None:
         """The state in a message, which is the last valid one from now on; None if that has to be asked."""

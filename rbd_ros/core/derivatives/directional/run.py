@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compile import UNSUITED, entry, routine
+from ...compile import entry, routine
 from ...dynamics.articulated import SIZE as FACTORS
 from ...dynamics.articulated import articulated_recursion
 from ...dynamics.friction import Friction, left_over
@@ -19,6 +19,7 @@ from ...model.configuration import positions_valid
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import States, finite_entry, node_wrenches, shaped
+from ...trying import where_suited
 from .friction_records import friction_by, friction_change, friction_terms, not_asked
 from .parameters import HEAD, RECORD
 from .sweeps import (
@@ -133,14 +134,17 @@ def rubbing_entry(B, q, v, a, tau, mask, X, D, law, rubs, out):
 def rubbing_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, mask: NDArray[np.bool_], tangent: Any,
                   friction: Friction) -> Array | None:
     """∂ of one state, looked up and quick; None where the input is to be looked at more closely."""
-    try:
-        if tangent.block is not model._block or not tangent.alone:
-            return None
-        out = np.empty((tangent.count, model.nv))
-        found = rubbing_entry.call(model._block, q, v, a, tau, mask, tangent.changes, tangent.records, friction.packed,
-                                   NO_RUBBING if tangent.friction is None else tangent.friction, out.reshape(-1))
-    except UNSUITED:
+    found: Array | None = where_suited(_rubbing, model, q, v, a, tau, mask, tangent, friction)
+    return found
+
+
+def _rubbing(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, mask: NDArray[np.bool_], tangent: Any,
+             friction: Friction) -> Array | None:
+    if tangent.block is not model._block or not tangent.alone:
         return None
+    out = np.empty((tangent.count, model.nv))
+    found = rubbing_entry.call(model._block, q, v, a, tau, mask, tangent.changes, tangent.records, friction.packed,
+                               NO_RUBBING if tangent.friction is None else tangent.friction, out.reshape(-1))
     return out if found == 0 and finite_entry.call(out.reshape(-1)) else None
 
 
