@@ -222,12 +222,14 @@ def test_something_else_than_a_tangent_and_a_screw_of_many_coordinates():
 
 
 @pytest.mark.parametrize(("change", "words"), [
+    ({"inertias": [1.0]}, ["inertias", "list"]), ({"friction": 3.0}, ["friction", "float"]),
+    ({"friction": {"joint0": 3.0}}, ["friction", "joint0", "float"]), ({"terms": {"gear": 1.0}}, ["terms", "gear"]),
     ({"gravity": [0.0, 1.0]}, ["gravity"]), ({"axes": {"joint1": np.zeros(2)}}, ["axes", "joint1"]),
     ({"axes": {"joint3": np.zeros(3)}}, ["joint3", "spherical"]), ({"pitches": {"joint0": "x"}}, ["pitches", "joint0"]),
     ({"pitches": {"joint2": 1.0}}, ["joint2", "prismatic"]), ({"advances": {"joint0": [1.0]}}, ["joint0", "cam"]),
     ({"rotor_inertias": {"joint1": [1.0, 2.0, 3.0]}}, ["rotor_inertias", "joint1"]),
     ({"mimics": {"joint0": [1.0, 0.0]}}, ["mimics", "joint0"]), ({"placements": {"joint": np.zeros(6)}}, ["mount1"]),
-    ({"screws": {"mount1": np.zeros(6)}}, ["screws", "mount1"])], ids=range(10))
+    ({"screws": {"mount1": np.zeros(6)}}, ["screws", "mount1"])], ids=range(14))
 def test_a_wrong_parameter_is_named(change, words):
     model = random_tree(1, ["revolute", "universal", "prismatic", "spherical"])
     with pytest.raises(rbd.RbdError) as caught:

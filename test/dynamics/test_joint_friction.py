@@ -119,3 +119,26 @@ def test_what_is_no_law_is_named(law, word):
                  lambda: rbd.hybrid_dynamics(model, one, one, one, one, [], friction=law)):
         with pytest.raises(rbd.RbdError, match=word):
             call()
+
+
+def test_lists_are_arrays():
+    model, (q, v, a) = rbd.sample("iiwa"), random_state(rbd.sample("iiwa"), 3)
+    level = np.linspace(0.1, 0.7, 7)
+    laws = [rbd.Friction(made(level), made(2.0 * level), made(3.0 * level)) for made in (np.array, list, tuple)]
+    for call in (lambda law: rbd.inverse_dynamics(model, q, v, a, friction=law),
+                 lambda law: rbd.forward_dynamics_derivatives(model, q, v, a, friction=law).v,
+                 lambda law: rbd.forward_dynamics_directional(model, q, v, a, rbd.Tangent(v=a), friction=law)):
+        expected, *others = map(call, laws)
+        for found in others:
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("what", ["x", 1j, [None] * 7, [[1.0], [1.0, 2.0]]], ids=str)
+def test_what_is_no_number_is_named(what):
+    model, one = rbd.sample("iiwa"), np.ones(7)
+    along = rbd.Tangents(model, rbd.Tangent(v=one))
+    for call in (lambda law: rbd.inverse_dynamics(model, one, one, one, friction=law),
+                 lambda law: rbd.hybrid_dynamics_derivatives(model, one, one, one, one, [], friction=law),
+                 lambda law: rbd.forward_dynamics_directional(model, one, one, one, along, friction=law)):
+        with pytest.raises(rbd.RbdError, match=r"friction\.coulomb"):
+            call(rbd.Friction(coulomb=what))

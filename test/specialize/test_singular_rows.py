@@ -26,7 +26,11 @@ CALLS = {
     "forward_dynamics_derivatives with friction": lambda m, q, v, a, tau: rbd.forward_dynamics_derivatives(
         m, q, v, tau, friction=RUBS),
     "hybrid_dynamics_derivatives with friction": lambda m, q, v, a, tau: rbd.hybrid_dynamics_derivatives(
-        m, q, v, a, tau, ["slide"], friction=RUBS)}
+        m, q, v, a, tau, ["slide"], friction=RUBS),
+    "forward_dynamics_directional": lambda m, q, v, a, tau: rbd.forward_dynamics_directional(
+        m, q, v, tau, rbd.Tangent(q=a, v=tau, inertias={"mass": np.ones(10)})),
+    "hybrid_dynamics_directional": lambda m, q, v, a, tau: rbd.hybrid_dynamics_directional(
+        m, q, v, a, tau, ["slide"], rbd.Tangent(v=tau, a=tau, friction={"turn": {"damping": 1.0}}), friction=RUBS)}
 
 
 def polar_arm(mimic=False):
@@ -148,7 +152,11 @@ def test_wrenches_from_outside(name, each, polar):
     function = {"hybrid_dynamics": lambda *x, w: rbd.hybrid_dynamics(model, *x, ["slide"], w),
                 "hybrid_dynamics_derivatives": lambda *x, w: rbd.hybrid_dynamics_derivatives(model, *x, ["slide"], w),
                 "forward_dynamics_time_derivatives": lambda q, v, a, tau, w: rbd.forward_dynamics_time_derivatives(
-                    model, q, v, tau, a, external_wrenches=[w, w])}.get(
+                    model, q, v, tau, a, external_wrenches=[w, w]),
+                "forward_dynamics_directional": lambda q, v, a, tau, w: rbd.forward_dynamics_directional(
+                    model, q, v, tau, rbd.Tangent(v=a, external_wrenches=w), w),
+                "hybrid_dynamics_directional": lambda q, v, a, tau, w: rbd.hybrid_dynamics_directional(
+                    model, q, v, a, tau, ["slide"], rbd.Tangent(placements={"slide": np.ones(6)}), w)}.get(
         name, lambda q, v, a, tau, w: getattr(rbd, name)(model, q, v, tau, w))
     others = np.setdiff1d(np.arange(9), [3])
     part = {"mass": wrench[others] if wrench.ndim == 2 else wrench}
@@ -179,3 +187,21 @@ def test_it_goes_through_a_pipe(polar):
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.row, again.joint) == (str(error), error.row, error.joint)
     np.testing.assert_array_equal(again.result.acceleration, error.result.acceleration)
+
+
+@pytest.mark.parametrize("bodies", [False, True])
+@pytest.mark.parametrize("mimic", [False, True])
+def test_several_directions(mimic, bodies):
+    """Directions first, as in what is returned without a singular state."""
+    model = polar_arm(mimic)
+    q, v, a, tau = batch(model, 5, [1, 3])
+    directions = [rbd.Tangent(v=a), rbd.Tangent(gravity=np.ones(3)), rbd.Tangent(tau=v)]
+    for along in (directions, rbd.Tangents(model, directions)):
+        with pytest.raises(rbd.SingularMassMatrix) as error:
+            rbd.forward_dynamics_directional(model, q, v, tau, along, bodies=bodies)
+        assert (error.value.row, list(error.value.rows)) == (1, [1, 3])
+        for row in range(5):
+            alone = [rbd.Tangent(v=a[row]), directions[1], rbd.Tangent(tau=v[row])]
+            expected = np.nan if row in (1, 3) else rbd.forward_dynamics_directional(
+                model, q[row], v[row], tau[row], alone)
+            np.testing.assert_allclose(error.value.result[:, row], np.broadcast_to(expected, (3, model.nv)), rtol=1e-10)

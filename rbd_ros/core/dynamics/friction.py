@@ -5,6 +5,7 @@ near rest, Stribeck velocity v_s, smoothing s.
 """
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -24,7 +25,7 @@ STRIBECK_VELOCITY = 0.1  # rad/s or m/s
 
 @dataclass(frozen=True)
 class Friction:
-    """The law above; every field a number or an array (n,) of as many joints or motors. Values are taken as given;
+    """The law above; every field a number or (n,), of as many joints or motors. Values are taken as given;
     `joint_friction` makes that of a model's joints, which `dynamics` take as `friction=`.
     """
 
@@ -35,6 +36,11 @@ class Friction:
     smoothing: Array | float = SMOOTHING
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, list | tuple):
+                with suppress(TypeError, ValueError):    # `packed` says what is no number
+                    object.__setattr__(self, field.name, np.asarray(value, dtype=float))
         level: Any = self.breakaway    # by default as coulomb: no effect of Stribeck's
         if level is None:
             object.__setattr__(self, "breakaway", self.coulomb)
@@ -59,7 +65,12 @@ class Friction:
     def packed(self) -> Array:
         """All fields (5, 1) or (5, n); `RbdError` for numbers that no law has."""
         for field in fields(self):
-            value = np.asarray(getattr(self, field.name), dtype=float)
+            given = getattr(self, field.name)
+            try:
+                value = np.asarray(given, dtype=float)
+            except (TypeError, ValueError):
+                raise RbdError(f"friction.{field.name}: expected one finite number or one per coordinate, got "
+                               f"{shown(given)}") from None
             if value.ndim > 1 or not np.isfinite(value).all():
                 raise RbdError(f"friction.{field.name}: expected one finite number or one per coordinate, got "
                                f"{shown(value)}")

@@ -20,7 +20,7 @@ class SingularMassMatrix(RbdError):
 
     `joint`: which moves no inertia; None where it takes several. Of a batch, else None: `row`, the first such state;
     `rows` (k,), all states without a result; `result`, what the function would have returned (of `Forward` its
-    accelerations), NaN in those rows and right in all others.
+    accelerations, of `…_directional` what it is without `bodies`), NaN in those rows and right in all others.
     """
 
     def __init__(self, model: str, joint: str | None = None, row: int | None = None,

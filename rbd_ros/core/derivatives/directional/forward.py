@@ -11,7 +11,7 @@ from ...dynamics.forward import forward_dynamics, solve_mass_matrix
 from ...dynamics.friction import Friction
 from ...dynamics.hybrid import hybrid_dynamics, prescribed_mask
 from ...dynamics.mass_matrix import mass_matrix
-from ...dynamics.singular import solved
+from ...dynamics.singular import SingularMassMatrix, by_rows, solved, wrenches_of
 from ...model.block import SHARED
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
@@ -49,7 +49,7 @@ def forward_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
             return quick
     found, _ = case(model, tangent, q=q, v=v, tau=tau).less(friction)
     q, v, tau = found.inputs
-    out = sought(model, found, (q, v, v, tau), NO_MASK, external_wrenches)
+    out = by_states(model, found, (q, v, v, tau), NO_MASK, external_wrenches)
     if not bodies:
         return found.result(out)
     a = forward_dynamics(model, q, v, tau, external_wrenches)
@@ -82,7 +82,7 @@ def hybrid_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a
         if quick is not None:
             return quick
     found, rubbed = case(model, tangent, q=q, v=v, a=a, tau=tau).less(friction)
-    out = sought(model, found, found.inputs, mask, external_wrenches) + mask * rubbed
+    out = by_states(model, found, found.inputs, mask, external_wrenches, mask * rubbed)
     if not bodies:
         return found.result(out)
     changes = found.changes.reshape(found.tangents.count, 4, *out.shape[1:])
@@ -91,6 +91,27 @@ def hybrid_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a
     a = hybrid_dynamics(model, q, v, a, tau, mask, external_wrenches).acceleration
     return HybridDirectional(found.result(da), found.result(np.where(mask, out, changes[:, 3] + rubbed)),
                              *of_bodies(found, a, da, external_wrenches))
+
+
+def by_states(model: RobotModel, found: Case, inputs: tuple[Array, ...], mask: NDArray[np.bool_],
+              external_wrenches: Any, more: Any = 0.0) -> Array:
+    """What is `sought` and more; the error for a singular state of a batch has the results of all others."""
+    try:
+        return sought(model, found, inputs, mask, external_wrenches) + more
+    except SingularMassMatrix:
+        if found.given.batch is None:
+            raise
+
+    def one(row: int) -> Array:
+        return sought(model, found.state(row), tuple(x[row] for x in inputs), mask, wrenches_of(external_wrenches, row))
+
+    out = found.empty()
+    try:
+        by_rows(found.given, np.moveaxis(out, 1, 0), one)
+    except SingularMassMatrix as error:
+        error.result = found.result(out + more)
+        raise
+    raise AssertionError("singular in a batch and not alone")
 
 
 def sought(model: RobotModel, found: Case, inputs: tuple[Array, ...], mask: NDArray[np.bool_],

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +13,7 @@ from ...compile import entry, routine
 from ...dynamics.articulated import SIZE as FACTORS
 from ...dynamics.articulated import articulated_recursion
 from ...dynamics.friction import Friction, left_over
+from ...dynamics.singular import wrenches_of
 from ...errors import RbdError
 from ...model.block import (
     HEADER, LINK_START, NODE, SHARED, all_finite, integer, node_count, rates_valid, size_q, size_v,
@@ -182,6 +185,15 @@ class Case(NamedTuple):
         changes[:, 3] -= change
         left = left_over(self.given.model, friction, self.inputs[1], self.inputs[-1])    # type: ignore[arg-type]
         return self._replace(inputs=(*self.inputs[:-1], left), changes=changes.reshape(-1)), change
+
+    def state(self, row: int) -> Case:
+        """One state of a batch, with the tangents at it."""
+        given, tangents = self.given, copy(self.tangents)
+        changes = self.changes.reshape(tangents.count, 4, given.count, given.model.nv)[:, :, row].reshape(-1)
+        tangents.tangents = tuple(replace(tangent, external_wrenches=wrenches_of(tangent.external_wrenches, row))
+                                  for tangent in tangents.tangents)
+        alone = States(given.model, given.names, tuple(x[row] for x in given.arrays), given.positions, None)
+        return self._replace(given=alone, inputs=tuple(x[row] for x in self.inputs), changes=changes, tangents=tangents)
 
     def result(self, out: Array) -> Array:
         """Without the axis of directions for one `Tangent`."""

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,9 @@ class Tangent:
     friction: Mapping[str, Mapping[str, ArrayLike]] = field(default_factory=dict)
 
 
+_BY_NAME = tuple(item.name for item in fields(Tangent) if item.default_factory is dict)
+
+
 class Tangents:
     """Several tangents, looked up in a model once: what `…_directional` take where the same directions are asked for at
     many states. `tangents`: the `Tangent` of each direction, whose arrays are copied.
@@ -75,6 +78,7 @@ class Tangents:
         for tangent in self.tangents:
             if not isinstance(tangent, Tangent):
                 raise RbdError(f"tangent: expected a Tangent or several, got {type(tangent).__name__}")
+            _check_names(tangent)
         self.model, self.block, self.count = model, model._block, len(self.tangents)
         found = [parameter_records(model, tangent) for tangent in self.tangents]
         self.shifts = [shifts for _, shifts in found]
@@ -117,6 +121,18 @@ class Tangents:
                 part += shifted_wrenches(self.model, external_wrenches, shift, batch)
             parts.append(part)
         return np.concatenate(parts)
+
+
+def _check_names(tangent: Tangent) -> None:
+    """`RbdError` where something is no dictionary."""
+    for name in _BY_NAME:
+        given = getattr(tangent, name)
+        if type(given) is not dict and not isinstance(given, Mapping):
+            raise RbdError(f"tangent.{name}: expected a dictionary by name, got {type(given).__name__}")
+    for name in ("friction", "terms"):
+        for key, given in getattr(tangent, name).items():
+            if not isinstance(given, Mapping):
+                raise RbdError(f"tangent.{name}['{key}']: expected a dictionary by name, got {type(given).__name__}")
 
 
 def state_changes(model: RobotModel, tangents: tuple[Tangent, ...]) -> dict[str, Any]:
