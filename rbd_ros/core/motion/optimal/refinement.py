@@ -22,6 +22,7 @@ INSIDE = 1e-5       # barrier parameter at which nodes are added first
 AGAIN = 1e-3        # with which a finer spline begins
 NEAR = 0.95         # of a limit: peaks beyond get a node then
 AFTERWARDS, IN_LOOPS = 2.0, 3.0    # times what the certificate and the cost take; loops are followed from the start
+RESERVED = 0.8      # of the time that is left, at most
 LONGER = 20.0       # than the first guess, at most, in that estimate
 REFINEMENTS = 8
 FINE = 5            # times the nodes, for the cost that is told
@@ -53,7 +54,7 @@ def refined(task: Task, control: Array, T: float, count: int, tolerance: float, 
     longest = min(LONGER * T, task.durations[1])    # that the certificate may be of
     afterwards = (now - begin) * AFTERWARDS * (FINE + samples(task, longest) / len(problem.nodes.s))
     afterwards *= 1.0 if task.chain is None else IN_LOOPS
-    deadline -= min(afterwards, 0.5 * max(deadline - now, 0.0))
+    deadline -= min(afterwards, RESERVED * max(deadline - now, 0.0))
     found = solve(problem, x, tolerance, deadline, None if before is None else before[1]._replace(barrier=AGAIN),
                   INSIDE, stop)
     iterations, near, inside = found.iterations, NEAR, found
