@@ -2,10 +2,7 @@
 
 import inspect
 import math
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -212,22 +209,6 @@ def test_numbers_in_any_container_are_taken(name, parameter, kind):
         left, right = np.asarray(left), np.asarray(right)
         assert right.shape[right.ndim - left.ndim:] == left.shape
         np.testing.assert_allclose(right, np.broadcast_to(left, right.shape), rtol=1e-12, atol=1e-13)
-
-
-def test_bytes_in_the_other_order_after_numbers_that_are_not_aligned():
-    """numba keeps the types of unusual arrays by what it sees of them, which is not the order of their bytes."""
-    code = """
-import numpy as np, rbd_ros as rbd
-model, x = rbd.sample("two_link"), np.array([0.3, -0.7])
-odd = np.zeros(17, np.uint8)[1:].view(float)
-odd[:] = x
-fixed = odd.view()
-fixed.flags.writeable = False
-for given in (odd, fixed, x.astype(">f8"), odd.astype(">f8")):
-    assert np.array_equal(rbd.inverse_dynamics(model, given, given, given), rbd.inverse_dynamics(model, x, x, x))
-    assert np.array_equal(rbd.mass_matrix(model, given), rbd.mass_matrix(model, x))
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
 def arrays(result):

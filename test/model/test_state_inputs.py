@@ -1,7 +1,9 @@
 """States beside batches, empty batches, integers, bad quaternions, robots without coordinates: in every function."""
 
 import inspect
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -146,3 +148,19 @@ def test_a_robot_without_coordinates(model, shape):
     if shape != (0,):
         with pytest.raises(rbd.RbdError, match="mass"):
             rbd.center_of_mass(model, none)
+
+
+def test_bytes_in_the_other_order_after_numbers_that_are_not_aligned():
+    """numba keeps the types of unusual arrays by what it sees of them, which is not the order of their bytes."""
+    code = """
+import numpy as np, rbd_ros as rbd
+model, x = rbd.sample("two_link"), np.array([0.3, -0.7])
+odd = np.zeros(17, np.uint8)[1:].view(float)
+odd[:] = x
+fixed = odd.view()
+fixed.flags.writeable = False
+for given in (odd, fixed, x.astype(">f8"), odd.astype(">f8")):
+    assert np.array_equal(rbd.inverse_dynamics(model, given, given, given), rbd.inverse_dynamics(model, x, x, x))
+    assert np.array_equal(rbd.mass_matrix(model, given), rbd.mass_matrix(model, x))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])

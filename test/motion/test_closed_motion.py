@@ -11,6 +11,7 @@ from scipy.linalg import qr
 from scipy.optimize import minimize
 from support import complex_step
 from support.closed import closed
+from support.lagrangians import summed
 
 import rbd_ros as rbd
 from rbd_ros.core.dynamics.friction import Friction
@@ -104,15 +105,7 @@ def lagrangian(problem, x, y, nodes):
         found["position"] = np.where(at >= 0, moved[at], 0.0)
         dense = [found[name] if name in ("effort", "power") else found[name][index] for name, index in task.dense]
         columns.append(np.concatenate([*dense, *z[k]]))
-    h = np.array(columns) / task.scale
-    total = T * problem.nodes.weight @ (h**2 @ task.omega) + T * task.omega_duration
-    lower, upper = task.bounds(problem.nodes.s)
-    rows = [(h - np.where(np.isfinite(upper), upper, 0.0))[np.isfinite(upper)],
-            (np.where(np.isfinite(lower), lower, 0.0) - h)[np.isfinite(lower)]]
-    if problem.free_duration:
-        low, high = task.durations
-        rows.append(np.array([low / T - 1.0, T / high - 1.0]))
-    return total / problem.unit + y @ np.concatenate(rows)
+    return summed(problem, T, columns, y)
 
 
 @pytest.mark.parametrize("free", [False, True])

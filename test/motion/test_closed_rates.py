@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support import complex_step
+from support.lagrangians import summed
 from test_closed_goals import EIGHTH
 from test_closed_motion import MOTORS, REDUNDANT, complex_columns, mechanism
 
@@ -63,16 +64,8 @@ def lagrangian(problem, x, y, near):
         dense = [found[name] if name in ("effort", "power", "effort_rate", "motor_velocity") else found[name][index]
                  for name, index in task.dense]
         columns.append(np.concatenate([*dense, u, du, ddu, dddu]))
-    h = np.array(columns) / task.scale
-    total = T * problem.nodes.weight @ (h**2 @ task.omega) + T * task.omega_duration
-    lower, upper = task.bounds(problem.nodes.s)
-    rows = [(h - np.where(np.isfinite(upper), upper, 0.0))[np.isfinite(upper)],
-            (np.where(np.isfinite(lower), lower, 0.0) - h)[np.isfinite(lower)]]
-    if problem.free_duration:
-        low, high = task.durations
-        rows.append(np.array([low / T - 1.0, T / high - 1.0]))
     assert n == len(own)
-    return total / problem.unit + y @ np.concatenate(rows)
+    return summed(problem, T, columns, y)
 
 
 @pytest.mark.parametrize(("name", "motors", "rule", "coulomb", "springs"), [
