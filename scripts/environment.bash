@@ -19,6 +19,10 @@ forget_other_environments() {
         _ROS_WHEELS_BOOTSTRAP_COMPLETE
 }
 
+recorded() {    # recorded KEY: what scripts/setup wrote down about the environment that it made
+    [[ ! -r $stamps/environment ]] || sed -n "s/^$1=//p" "$stamps/environment"
+}
+
 # True if the user sourced a ROS 2 installation that works with the python3 on the PATH.
 # Python wheels of ROS, ours or another checkout's, do not count.
 ros_is_sourced() {
@@ -38,11 +42,12 @@ prepend() {    # prepend VARIABLE FOLDER: as in a PATH, without a trailing colon
 # it takes several Python starts.
 enter_environment() {
     [[ -r $stamps/environment ]] || fail "there is no environment yet: run scripts/setup first."
-    local ros python_folder
-    ros=$(sed -n 's/^ros=//p' "$stamps/environment")
+    local ros distro python_folder
+    ros=$(recorded ros)
     if [[ $ros == wheels ]]; then
         forget_other_environments
-        export ROS_DISTRO=jazzy ROS_VERSION=2 ROS_PYTHON_VERSION=3
+        distro=$(recorded distro)
+        export ROS_DISTRO=${distro:-jazzy} ROS_VERSION=2 ROS_PYTHON_VERSION=3
     elif [[ ${ROS_DISTRO:-} != "$ros" ]]; then
         fail "the environment was made for ROS 2 $ros: source its setup.bash, or run scripts/setup again."
     fi
