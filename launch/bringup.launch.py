@@ -7,7 +7,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from launch import LaunchDescription
-from rbd_ros.nodes.base.launching import config, declare, topic, typed
+from rbd_ros.nodes.base.launching import config, declare, node_rviz, topic, typed
 
 
 def arg_params_file():
@@ -38,7 +38,15 @@ def node_feedforward(context):
                     *output(context)])]
 
 
+def arg_rviz_frame():
+    return DeclareLaunchArgument(
+        "rviz_frame", default_value="base_link",
+        description="Link of the arm that stands still in RViz.")
+
+
 def generate_launch_description():
+    rviz = LaunchConfiguration("rviz")
     return LaunchDescription([
         arg_params_file(), *declare("namespace", "joint_states", "robot_description"), arg_controller(),
-        *declare("autostart", "use_sim_time"), OpaqueFunction(function=node_feedforward)])
+        *declare("autostart", "use_sim_time", "rviz"), arg_rviz_frame(), OpaqueFunction(function=node_feedforward),
+        node_rviz(rviz, *(LaunchConfiguration(name) for name in ("rviz_frame", "joint_states", "robot_description")))])

@@ -1,6 +1,6 @@
 """Starts the simulated iiwa sample and node feedforward, connected as on a real robot.
 
-    ros2 launch rbd_ros demo.launch.py feedforward:=gravity mass_scale:=1.05
+    ros2 launch rbd_ros demo.launch.py feedforward:=gravity mass_scale:=1.05 rviz:=true
 
 Gravity compensation alone holds the arm until the node receives a reference on /feedforward/reference or a trajectory:
 
@@ -9,11 +9,12 @@ Gravity compensation alone holds the arm until the node receives a reference on 
         {positions: [0.5, 0.8, 0.0, -1.2, 0.0, 0.6, 0.0], time_from_start: {sec: 3}}]}"
 """
 from launch.actions import DeclareLaunchArgument
+from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from launch import LaunchDescription
 from rbd_ros import sample_path
-from rbd_ros.nodes.base.launching import config, declare, typed
+from rbd_ros.nodes.base.launching import config, declare, node_rviz, node_state_publisher, typed
 
 ROBOT = {"robot_description_file": str(sample_path("iiwa"))}
 
@@ -36,4 +37,7 @@ def node_feedforward():
 
 
 def generate_launch_description():
-    return LaunchDescription([arg_feedforward(), *declare("mass_scale"), node_simulator(), node_feedforward()])
+    rviz = LaunchConfiguration("rviz")
+    return LaunchDescription([
+        arg_feedforward(), *declare("mass_scale", "rviz"), node_simulator(), node_feedforward(),
+        node_state_publisher(rviz, str(sample_path("iiwa"))), node_rviz(rviz, "link_0")])

@@ -13,7 +13,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from launch import LaunchDescription
-from rbd_ros.nodes.base.launching import config, declare, typed
+from rbd_ros.nodes.base.launching import config, declare, node_rviz, node_state_publisher, typed
 
 
 def arg_params_file():
@@ -110,8 +110,17 @@ def node_residual():
                 condition=IfCondition(LaunchConfiguration("residual")))
 
 
+def arg_rviz_frame():
+    return DeclareLaunchArgument(
+        "rviz_frame", default_value="link_0",
+        description="Link of the arm that stands still in RViz; link_0 is the root of the iiwa.")
+
+
 def generate_launch_description():
+    rviz = LaunchConfiguration("rviz")
     return LaunchDescription([
         *declare("robot_description_file"), arg_params_file(), arg_plant(), arg_mode(), arg_steps(),
-        *declare("mass_scale", "feedforward"), arg_residual(), node_simulator(), node_mujoco_plant(),
-        OpaqueFunction(function=node_feedforward), node_lockstep(), node_residual()])
+        *declare("mass_scale", "feedforward", "rviz"), arg_rviz_frame(), arg_residual(), node_simulator(),
+        node_mujoco_plant(), OpaqueFunction(function=node_feedforward), node_lockstep(), node_residual(),
+        node_state_publisher(rviz, LaunchConfiguration("robot_description_file"), use_sim_time=True),
+        node_rviz(rviz, LaunchConfiguration("rviz_frame"), use_sim_time=True)])

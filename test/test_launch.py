@@ -4,13 +4,15 @@ The launch files of co-simulation have a test file of their own in test/cosimula
 """
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
-from support.launch_files import CHECKOUT, calls, each_file
+from support.launch_files import CHECKOUT, calls, each_file, shared
 
 import rbd_ros as rbd
 
@@ -26,7 +28,8 @@ def test_show_args_describes_everything(path, launch):
     result = subprocess.run(["ros2", "launch", path, "--show-args"], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     shown = re.findall(r"^    '(\w+)':\n        (.+)$", result.stdout, re.MULTILINE)
-    assert sorted(name for name, _ in shown) == sorted(item["0"] for item in calls(path, "DeclareLaunchArgument"))
+    assert sorted(name for name, _ in shown) == sorted(
+        item["0"] for item in calls(path, "DeclareLaunchArgument") + shared(path))
     assert not any("no description" in text for _, text in shown)
 
 
@@ -60,6 +63,35 @@ def test_demo_moves_the_arm_where_it_is_told(launch):
         demo.wait_for(f"good diagnostics of {name}",
                       lambda name=name: name in demo.reports and demo.reports[name].level == b"\x00")
     demo.end()
+
+
+def stand_in(prefix, package, tmp_path):
+    """A program that writes down its arguments, where ROS looks for the package of this name."""
+    program = prefix / "lib" / package / package
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path / package}.part\n'
+                       f'mv {tmp_path / package}.part {tmp_path / package}.txt\nexec sleep 600\n')
+    program.chmod(0o755)
+    index = prefix / "share" / "ament_index" / "resource_index" / "packages"
+    index.mkdir(parents=True, exist_ok=True)
+    (index / package).touch()
+    return tmp_path / f"{package}.txt"
+
+
+@pytest.mark.parametrize(("file", "simulated"), [
+    ("demo.launch.py", True), ("simulation.launch.py", True), ("bringup.launch.py", False)])
+def test_rviz_is_started_where_it_is_wanted(launch, tmp_path, monkeypatch, file, simulated):
+    prefix = tmp_path / "prefix"
+    packages = ["rviz2", *["robot_state_publisher"] * simulated]
+    notes = [stand_in(prefix, package, tmp_path) for package in packages]
+    monkeypatch.setenv("AMENT_PREFIX_PATH", f"{prefix}:{os.environ['AMENT_PREFIX_PATH']}")
+    started = launch(file, "rviz:=true", *([] if simulated else ["joint_states:=/robot/joint_states"]))
+    for note in notes:
+        started.wait_for(note.name, note.exists)
+    given = notes[0].read_text().split()
+    assert yaml.safe_load(Path(given[given.index("-d") + 1]).read_text())["Visualization Manager"]
+    assert given[given.index("-f") + 1] == ("link_0" if simulated else "base_link")
+    assert f"/joint_states:={'' if simulated else '/robot/'}joint_states" in given
 
 
 def test_bringup_drives_the_controller_it_is_given(launch):

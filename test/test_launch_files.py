@@ -1,37 +1,21 @@
 """Launch files and what they refer to: what holds without launch_ros."""
 from __future__ import annotations
 
-import ast
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
-from support.launch_files import CHECKOUT, calls, each_file, literal
+from support.launch_files import CHECKOUT, calls, each_file, shared
 from support.tables import TABLES
 
 import rbd_ros as rbd
 from rbd_ros.cli import demo_motion
 from rbd_ros.runtime.parameters import validate
 
-SHARED = CHECKOUT / "rbd_ros" / "nodes" / "base" / "launching.py"
-
 
 def names(parameters: dict[str, Any], section: str) -> dict[str, Any]:
     return parameters.get(section, {}).get("ros__parameters", {})
-
-
-def shared(path: Path) -> list[dict[str, Any]]:
-    """The arguments that this file takes from those that several have."""
-    tree = ast.parse(SHARED.read_text())
-    [table] = [item.value for item in tree.body if isinstance(item, ast.AnnAssign) and item.target.id == "SHARED"]
-    known = {key.value: {"0": key.value} | {name.value: literal(value) for name, value in zip(
-        entry.keys, entry.values, strict=True)} for key, entry in zip(table.keys, table.values, strict=True)}
-    for argument in known.values():
-        if isinstance(argument.get("choices"), ast.Name):    # BOOLEAN
-            argument["choices"] = ["true", "false"]
-    return [known[name] for call in calls(path, "declare") for name in call.values()]
 
 
 @each_file

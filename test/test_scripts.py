@@ -1,6 +1,7 @@
 """scripts/: what they promise about the environment, signals and errors."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -140,3 +141,20 @@ def test_setup_names_what_an_interpreter_lacks(tmp_path, interpreter, advice):
     assert result.returncode != 0
     assert advice in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_setup_names_the_distros_that_there_are_as_wheels(tmp_path):
+    result = script("setup", folder=bare_copy(tmp_path / "checkout"), ROS_WHEELS="nosuch", ROS_DISTRO="")
+    assert result.returncode != 0
+    assert "ROS_WHEELS is nosuch: there are wheels of jazzy kilted." in result.stderr
+
+
+def test_matrix_knows_its_rows():
+    rows = script("matrix", "--list").stdout.split()
+    assert {row.rsplit("-", 1)[0] for row in rows} == {
+        f"3.{minor}-{distro}" for minor in range(10, 14) for distro in ("jazzy", "kilted")}
+    assert {row.rsplit("-", 1)[1] for row in rows} == {"1.26", "2"}
+    result = script("matrix", "3.9-jazzy-2")
+    assert result.returncode != 0 and "3.9-jazzy-2" in result.stderr
+    for path in re.findall(r"test/[\w/.]+", (CHECKOUT / "scripts" / "matrix").read_text()):
+        assert (CHECKOUT / path).exists(), path

@@ -19,6 +19,7 @@ COMMANDS = {
     "identify": ("identification.identify", "find inertial parameters and friction of an arm from a recorded motion"),
     "gazebo": ("gazebo", "write the files to control an arm by torque in Gazebo"),
     "generate": ("generate", "write a robot's dynamics as C source for controllers and firmware"),
+    "layouts": ("layouts.layouts", "write layouts of PlotJuggler and Foxglove for a robot: torque, limits, latencies"),
     "plan": ("plan", "plan an optimal motion of an arm: least effort, time or jerk within all limits"),
     "sweep": ("sweep.sweep", "track with many robots that differ from their model: the distribution of errors"),
     "demo": ("demo", "track a trajectory with a simulated arm, with and without feed-forward"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from launch.actions import DeclareLaunchArgument
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch.conditions import IfCondition
+from launch.substitutions import Command, LaunchConfiguration, PathJoinSubstitution
+from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
@@ -27,6 +29,10 @@ SHARED: dict[str, dict[str, Any]] = {
     "use_sim_time": {
         "default_value": "false", "choices": BOOLEAN,
         "description": "Take the time from /clock, as in a simulation."},
+    "rviz": {
+        "default_value": "false", "choices": BOOLEAN,
+        "description": "Also start RViz (package rviz2) with the robot, the measured effort and, where the output "
+                       "adapter joint_state is on, the commanded one: true or false."},
     "mass_scale": {
         "default_value": "1.0",
         "description": "Mass of the simulated robot over that of its model, 0.001 to 1000."},
@@ -56,3 +62,21 @@ def typed(name: str, kind: type) -> dict[str, ParameterValue]:
 def topic(name: str) -> tuple[str, LaunchConfiguration]:
     """A remapping of this topic to what the argument of the same name says."""
     return name, LaunchConfiguration(name)
+
+
+def node_rviz(wanted: Any, frame: Any, joint_states: Any = "joint_states",
+              robot_description: Any = "robot_description", **parameters: Any) -> Node:
+    """RViz on these topics, if wanted; frame: the link that stands still."""
+    return Node(package="rviz2", executable="rviz2", name="rviz2", output="log",
+                parameters=[parameters] if parameters else None,
+                arguments=["-d", config("rbd_ros.rviz"), "-f", frame],
+                remappings=[("/joint_states", joint_states), ("/robot_description", robot_description)],
+                condition=IfCondition(wanted))
+
+
+def node_state_publisher(wanted: Any, description_file: Any, **parameters: Any) -> Node:
+    """What gives RViz the poses of the links of a simulated robot, if wanted."""
+    description = ParameterValue(Command(["xacro ", description_file]), value_type=str)
+    return Node(package="robot_state_publisher", executable="robot_state_publisher", name="robot_state_publisher",
+                output="log", parameters=[{"robot_description": description, **parameters}],
+                condition=IfCondition(wanted))

@@ -1,0 +1,1 @@
+"""Layouts of PlotJuggler and Foxglove for one robot."""

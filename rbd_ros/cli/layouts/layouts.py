@@ -1,0 +1,44 @@
+"""`rbd layouts`: PlotJuggler and Foxglove show a robot's torque, limits, residual and latencies."""
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ...core.errors import RbdError, unknown_name
+from ...core.model.files.urdf import load_urdf
+from ...core.model.samples import sample_names, sample_path
+from . import foxglove, plotjuggler
+from .panels import tabs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("urdf", help=f"robot description, or a sample: {', '.join(sample_names())}")
+    parser.add_argument("-o", "--output", type=Path, default=Path("."), help="folder for the files")
+    parser.add_argument("--node", default="/feedforward", help="node that commands the torque (/feedforward)")
+    parser.add_argument("--joint-states", default="/joint_states", help="topic of the joint states (/joint_states)")
+    parser.add_argument("--residual", default="/residual/residual", help="topic of node residual (/residual/residual)")
+    parser.add_argument("--joints", nargs="+", default=None, metavar="JOINT",
+                        help="order of the node's parameter `joints` (default: that of the model)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    path = sample_path(arguments.urdf) if arguments.urdf in sample_names() else arguments.urdf
+    model = load_urdf(path)
+    names = ["/" + name.strip("/") for name in (arguments.node, arguments.joint_states, arguments.residual)]
+    joints = list(model.joint_names) if arguments.joints is None else arguments.joints
+    for joint in joints:
+        if joint not in model.joint_names:
+            raise unknown_name("joint", joint, model.joint_names)
+    node, joint_states, residual = names
+    shown = tabs(model, joints, node, joint_states, residual)
+    files = {f"{model.name}_plotjuggler.xml": plotjuggler.layout(shown, joint_states),
+             f"{model.name}_foxglove.json": foxglove.layout(shown, node)}
+    try:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (arguments.output / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RbdError(f"{arguments.output}: {error.strerror}") from None
+    for name in files:
+        print(arguments.output / name)
+    return 0
