@@ -27,7 +27,7 @@ def series(curve: Curve, joint_states: str) -> str:
 def layout(tabs: Mapping[str, Sequence[Panel]], joint_states: str) -> str:
     """The file's text."""
     root = xml.Element("root")
-    window = xml.SubElement(root, "tabbed_widget", name="Main Window", parent="main_window")
+    window = xml.SubElement(root, "tabbed_widget", {"name": "Main Window", "parent": "main_window"})
     snippets = xml.Element("customMathEquations")
     topics = []
     for title, panels in tabs.items():

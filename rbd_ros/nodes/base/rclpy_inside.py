@@ -1,6 +1,7 @@
 """All that leans on the inside of rclpy, where it has no public way: what, why, and what happens without it.
 
-Seen in rclpy 7.1.5 (Jazzy), whose sources are the reference; another version has to be looked at.
+Seen in rclpy 7.1.5 (Jazzy), whose sources are the reference, and the same in 9.1.2 (Kilted); another version has to be
+looked at.
 
 | here | in rclpy | without it |
 |---|---|---|
