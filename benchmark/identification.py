@@ -3,9 +3,11 @@ and how mutilated recordings end.
 """
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +23,33 @@ sys.path.append(str(Path(__file__).parents[1] / "test"))
 ACCELERATION = [15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0]    # rad/s², of the Panda
 
 
-def coverage(seeds: int) -> dict[str, Any]:
-    """Of simulated recordings of the sample iiwa, with the same motion and other noise and truth each."""
+def _covered(model: rbd.RobotModel, seed: int, _random: np.random.Generator) -> dict[str, Any]:
+    """One recording: which intervals hold the truth, the cost of consistency in percent, and processor seconds."""
     from support.recordings import perturbed, periodic, record
 
-    model = rbd.sample("iiwa")
+    truth = perturbed(model, seed)
+    recording = record(truth, periodic(model, seed % 10, periods=3), seed)
+    begin = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = rbd.identify(model, recording)
+    spent = time.process_time() - begin
     names = parameter_names(model)
-    inside: list[np.ndarray] = []
-    costs, consistent, spent = [], 0, []
-    for seed in range(seeds):
-        truth = perturbed(model, seed)
-        recording = record(truth, periodic(model, seed % 10, periods=3), seed)
-        begin = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = rbd.identify(model, recording)
-        spent.append(time.process_time() - begin)
-        theta = parameters_of(truth)[[names.index(name) for name in found.base.parameter_names]]
-        values = found.base.values(theta)
-        inside.append(np.array([abs(e.linear - x) <= e.half_width for e, x in
-                                zip(found.confidence, values, strict=True)]))
-        costs.append(100.0 * (found.residual.overall - found.residual.overall_unconstrained))
-        bodies = found.model.inertial_parameters.reshape(-1, 10)
-        consistent += all(is_consistent(body) for body in bodies if body[0] > 0.0)
-    each = np.mean(inside, axis=0)
-    return {"coverage": float(np.mean(inside)), "least": float(each.min()), "most": float(each.max()),
-            "cost": float(max(costs)), "consistent": consistent, "seeds": seeds, "time": float(np.median(spent))}
+    theta = parameters_of(truth)[[names.index(name) for name in found.base.parameter_names]]
+    values = found.base.values(theta)
+    bodies = found.model.inertial_parameters.reshape(-1, 10)
+    return {"inside": [abs(e.linear - x) <= e.half_width for e, x in zip(found.confidence, values, strict=True)],
+            "cost": 100.0 * (found.residual.overall - found.residual.overall_unconstrained),
+            "consistent": all(is_consistent(body) for body in bodies if body[0] > 0.0), "time": spent}
+
+
+def coverage(seeds: int) -> dict[str, Any]:
+    """Of simulated recordings of the sample iiwa, with ten motions and other noise and truth each, on all cores."""
+    found = rbd.batch(partial(_covered, rbd.sample("iiwa")), range(seeds), os.cpu_count() or 1)
+    each = np.mean([one["inside"] for one in found], axis=0)
+    return {"coverage": float(np.mean(each)), "least": float(each.min()), "most": float(each.max()),
+            "cost": max(one["cost"] for one in found), "consistent": sum(one["consistent"] for one in found),
+            "seeds": seeds, "time": float(np.median([one["time"] for one in found]))}
 
 
 def mutilated(count: int) -> dict[str, int]:

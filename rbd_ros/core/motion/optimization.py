@@ -4,13 +4,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..actuation.actuation import Actuation
+from ..batch import Executors, batch
 from ..dynamics.friction import SMOOTHING
 from ..dynamics.inverse import inverse_dynamics
 from ..errors import RbdError
@@ -132,7 +133,7 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
                     minimize: str = "effort", passive_tolerance: float = 1e-3, planes: Iterable[PlaneLimit] = (),
                     actuation: Actuation | None = None,
                     smoothing: float = SMOOTHING, degree: int = 5, control_points: int = 20, nodes: int = 100,
-                    tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int = 3,
+                    tolerance: float = TOLERANCE, time_limit: float = 10.0, starts: int = 3, executor: Executors = None,
                     progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
     """The motion of least cost from start to goal that keeps all limits, as a B-spline.
 
@@ -145,8 +146,9 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     fraction of the duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, the same all along.
     Friction is the model's, smoothed as in `friction_effort`. degree 5 or 7, control_points per joint, nodes where cost
     and limits are looked at; there are more where one is broken between them. time_limit: s; starts: guesses, until one
-    leads to a good motion. progress: called at each iteration; where it answers something true, the search ends there
-    ("stopped").
+    leads to a good motion; with an executor, as of `rbd.batch`, all of them at once, of which the best motion counts,
+    each with time_limit. progress: called at each iteration; where it answers something true, the search ends there
+    ("stopped"); not with an executor.
 
     constraints: loops, which are closed along the whole motion; actuated (mask or names) are then the joints with
     motors, of which redundant ones share the load by minimize: "effort", with the objective's weights, or
@@ -159,30 +161,46 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     Without loops, for joints of one coordinate each. `RbdError` for malformed input, and where an end is beyond a
     limit; where no good motion is found, the least violating one is returned, and is not `good`. Method: docs/motion.md
     """
+    ask = partial(asked, model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing,
+                  degree, control_points, constraints, actuated, minimize, planes, actuation, passive_tolerance)
+    search = partial(_search, ask, positive(time_limit, "time_limit", "time"), nodes, tolerance)
+    count = whole_number(starts, "starts")
+    if executor is None:
+        return search(range(count), progress)
+    if progress is not None:
+        raise RbdError("progress: not with an executor, whose workers cannot call it")
+    return max(batch(partial(_one_start, search), range(count), executor), key=_rank)
+
+
+def _one_start(search: Callable[[Sequence[int]], OptimalMotion], guess: int, _random: Any) -> OptimalMotion:
+    return search([guess])
+
+
+def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, tolerance: float, guesses: Sequence[int],
+            progress: Callable[[Progress], Any] | None = None) -> OptimalMotion:
+    """The first good motion that one of the guesses leads to, else the best."""
     begin = time.perf_counter()
-    deadline = begin + (1.0 - LEFT) * positive(time_limit, "time_limit", "time")
-    task = asked(model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing, degree,
-                 control_points, constraints, actuated, minimize, planes, actuation, passive_tolerance,
-                 begin + SEEKING * (deadline - begin))
+    deadline = begin + (1.0 - LEFT) * time_limit
+    task = ask(begin + SEEKING * (deadline - begin))
     fast = task.model if task.chain is not None else own_code(task.model, deadline)
     task = replace(task, fast=fast)
     tolerance = positive(tolerance, "tolerance", "number")
     count = whole_number(nodes, "nodes", most=MOST_NODES)
     best: OptimalMotion | None = None
     iterations = 0
-    rng = np.random.default_rng(1)
 
     def stop(spent: int, cost: float, violation: float) -> bool:
         return progress is not None and bool(progress(Progress(
             iterations + spent, cost, violation, time.perf_counter() - begin)))
 
-    for attempt in range(whole_number(starts, "starts")):
+    for guess in guesses:
         T = task.duration if not task.free_duration else first_duration(task)
         control = minimum_jerk(task, T)
-        if task.chain is not None and not attempt:
+        if task.chain is not None and not guess:
             s = np.linspace(0.0, T, count + 1)
-            check_way(task, SplineMotion(control, T, degree).derivatives(s, 0)[0])
-        if attempt:
+            check_way(task, SplineMotion(control, T, task.basis.degree).derivatives(s, 0)[0])
+        if guess:
+            rng = np.random.default_rng((1, guess))
             free = control[task.basis.end_derivatives:len(control) - task.basis.end_derivatives]
             free += 0.3 * (np.abs(np.ptp(control, axis=0)).max() + 0.1) * rng.normal(size=free.shape)
         found, spent = refined(task, control, T, count, tolerance, deadline, stop)
