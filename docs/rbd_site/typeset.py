@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import html
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from docutils import nodes
@@ -15,7 +15,7 @@ AVAILABLE = ziamath is not None
 SIZE = 17.0            # px, beside text of 16
 
 
-@lru_cache(maxsize=None)
+@cache
 def drawn(tex: str, inline: bool) -> str:
     made = ziamath.Latex(tex, size=SIZE, inline=inline, color="currentColor")
     label = html.escape(" ".join(tex.split()), quote=True)
