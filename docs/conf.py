@@ -23,7 +23,7 @@ extensions = ["myst_parser", *(name for name in ("sphinx_copybutton",) if import
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 4    # links to headings as forges make them
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
-exclude_patterns = ["_build", "rbd_site", "__*"]
+exclude_patterns = ["rbd_site", "__*", "CHANGELOG.rst", "CONTRIBUTING.md"]    # the last ones are rosdoc2's copies
 nitpicky = True
 smartquotes = False
 default_role = "literal"
@@ -33,6 +33,7 @@ toc_object_entries_show_parents = "hide"
 
 html_math_renderer = "drawn" if typeset.AVAILABLE else "mathjax"
 html_theme = "furo" if importlib.util.find_spec("furo") else "alabaster"
+html_theme_options: dict = {}
 html_title = f"rbd_ros {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]

@@ -255,6 +255,30 @@ def test_motors_of_elastic_joints():
     assert_close(motors.effort, efforts[0] + r * (a + efforts[2] / k), BOUND)
 
 
+def test_closest_points_of_moving_surfaces():
+    """Two ellipsoids apart, the second moving with ω and the velocity v of its closest point P, in the first's axes."""
+    first, second = rbd.Ellipsoid("a", (0.3, 0.2, 0.25)), rbd.Ellipsoid("b", (0.15, 0.2, 0.1))
+    pose = se3.from_rotation(so3.exp([0.4, -0.3, 0.7]), np.array([0.35, -0.2, 0.45]))
+    w, v, h = np.array([0.5, -0.3, 0.8]), np.array([0.2, 0.4, -0.1]), 1e-4
+    touch = rbd.closest_points(first, second, pose)
+    P, n = np.asarray(touch.point_2), touch.axes[:, 2]
+
+    def points(t):
+        """Of each body in its own axes."""
+        turn, now = so3.exp(t * w), pose.copy()
+        now[:3, :3], now[:3, 3] = turn @ pose[:3, :3], P + t * v + turn @ (pose[:3, 3] - P)
+        moved = rbd.closest_points(first, second, now)
+        return np.asarray(moved.point_1), now[:3, :3].T @ (moved.point_2 - now[:3, 3])
+
+    s_1, s_2 = ((after - before) / (2 * h) for after, before in zip(points(h), points(-h), strict=True))
+    s_2 = pose[:3, :3] @ s_2
+    S_1, S_2 = (axes[:, :2] @ chart.curvature @ axes[:, :2].T for axes, chart in (
+        (touch.chart_1.axes, touch.chart_1), (pose[:3, :3] @ touch.chart_2.axes, touch.chart_2)))
+    assert touch.gap > 0.05
+    assert_close(S_1 @ s_1 + S_2 @ s_2, np.cross(w, n), 1e-6)
+    assert_close(s_2, s_1 + touch.gap * S_1 @ s_1 - (v - n * (n @ v)), 1e-6)
+
+
 def test_every_typeset_equation_names_its_test():
     """In the text below it, before the next one."""
     found = 0

@@ -55,7 +55,9 @@ class RepositoryPage(Lines):
 
 
 class PageList(Lines):
-    """`.. page-list:: README.md`: a table of contents per bold heading of this page, of the pages that it links to."""
+    """`.. page-list:: README.md`: a table of contents per bold heading of this page, of the pages that it links to, by
+    the names that it gives them.
+    """
 
     def text(self) -> list[str]:
         folder = Path(self.state.document.settings.env.srcdir)
@@ -63,11 +65,12 @@ class PageList(Lines):
         for part in re.split(r"^\*\*(?=.*\*\*$)", (folder / "README.md").read_text(encoding="utf-8"), flags=re.M)[1:]:
             title, _, rest = part.partition("**")
             rest = re.split(r"^#", rest, flags=re.M)[0]
-            pages = dict.fromkeys(name for name, _ in re.findall(r"\]\(([\w/]+)\.(md|rst)\)", rest))
+            named = re.findall(r"\[([^\]]+)\]\(([\w/]+)\.\w+\)", rest)
+            pages = {page: (text[0].upper() + text[1:]).replace("`", "") for text, page in reversed(named)}
             lines += [".. toctree::", "    :hidden:", f"    :caption: {title}", "",
-                      *(f"    {page}" for page in pages), ""]
+                      *(f"    {pages.pop(page)} <{page}>" for _, page in named if page in pages), ""]
         return [*lines, ".. toctree::", "    :hidden:", "    :caption: Project", "",
-                *(f"    {page.removesuffix('.rst')}" for page in list(PAGES.values())[1:]), ""]
+                "    contributing", "    Changelog <changelog>", "    example_controller", ""]
 
 
 def outside(app: Any, docname: str, content: list[str]) -> None:
