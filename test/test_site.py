@@ -100,12 +100,30 @@ def test_equations_are_drawn(site):
     assert len(re.findall(r'<div class="math"><svg role="img" aria-label="\S', text)) == shown
 
 
+def test_docstrings_become_markup(monkeypatch):
+    """Names that are public are links; what reStructuredText would take for markup stays what it is."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    from rbd_site.plain_text import to_rst
+
+    def rst(text, names=()):
+        return "\n".join(to_rst(text, lambda name: f"rbd_ros.{name}" if name == "RbdError" else None, names))
+
+    assert rst("q_ref * 2|x| of `RbdError`s and `a`.") == (
+        r"q\_ref \* 2\|x\| of :py:obj:`RbdError <rbd_ros.RbdError>`\ s and ``a``." + "\n")
+    assert rst("A *right* one. step: s. n (3,): m", ("step", "n")) == "A *right* one. ``step``: s. ``n`` (3,): m\n"
+    assert rst("Topics:\n  a_b    in:\n         x\n  c      out") == "Topics:\n\n``a_b``\n    in: x\n\n``c``\n    out\n"
+    assert rst("Services: a,\n  b") == "Services: a,\nb\n"
+    assert rst("so:\n\n    F = | a  b |") == "so:\n\n::\n\n    F = | a  b |\n"
+
+
 def test_every_public_name_has_one_place():
     listed = []
     for page in (DOCS / "api").glob("*.rst"):
         for block in re.findall(r"^\.\. api::((?:\n    \w+)+)", page.read_text(), re.MULTILINE):
             listed += block.split()
-    assert sorted([*listed, "lie"]) == sorted(rbd.__all__)
+    listed.append("lie")
+    assert set(rbd.__all__) - set(listed) == set(), "these need a line in docs/api"
+    assert set(listed) - set(rbd.__all__) == set() and len(listed) == len(set(listed))
     modules = re.findall(r"\.\. api-module:: rbd_ros\.lie\.(\w+)", (DOCS / "api" / "lie.rst").read_text())
     scalars = {"series"}    # kernels of coefficients
     public = {name for name in rbd.lie.__all__ if inspect.ismodule(getattr(rbd.lie, name))}
@@ -121,7 +139,7 @@ def test_every_node_has_its_page():
 def test_every_picture_is_in_the_gallery():
     gallery = (DOCS / "gallery.md").read_text()
     pictures = [file.name for file in (DOCS / "images").iterdir() if file.suffix in (".png", ".jpg", ".svg", ".gif")]
-    assert [name for name in pictures if f"images/{name})" not in gallery] == []
+    assert [name for name in pictures if f"images/{name})" not in gallery] == [], "these need a cell in docs/gallery.md"
 
 
 def test_rosdoc2_finds_the_configuration():

@@ -17,7 +17,7 @@ def to_rst(text: str, link: Callable[[str], str | None] = lambda name: None, nam
     for block, indented in blocks(text):
         if not indented:
             lines += [*inline("\n".join(block), link, names).split("\n"), ""]
-        elif all(ENTRY.fullmatch(row) or row.startswith(" ") for row in block) and not block[0].startswith(" "):
+        elif is_list(block):
             for what, told in entries(block):
                 lines += [f"``{what}``", "    " + inline(told, link, ()), ""]
         else:
@@ -28,16 +28,27 @@ def to_rst(text: str, link: Callable[[str], str | None] = lambda name: None, nam
 def blocks(text: str) -> Iterator[tuple[list[str], bool]]:
     """(lines, whether they are indented) of the paragraphs of a docstring; indented lines lose what all have."""
     for paragraph in re.split(r"\n\s*\n", text.strip("\n")):
-        rows: list[str] = []
-        was = False
+        parts: list[tuple[list[str], bool]] = []
         for row in paragraph.split("\n"):
-            now = row.startswith("  ")
-            if rows and now != was:
-                yield dedented(rows, was), was
-                rows = []
-            rows.append(row.rstrip())
-            was = now
-        yield dedented(rows, was), was
+            indented = row.startswith("  ")
+            if not parts or parts[-1][1] != indented:
+                parts.append(([], indented))
+            parts[-1][0].append(row.rstrip())
+        joined: list[tuple[list[str], bool]] = []
+        for rows, indented in parts:
+            rows = dedented(rows, indented)
+            goes_on = joined and indented and not joined[-1][1] and not joined[-1][0][-1].endswith(":")
+            if goes_on and not is_list(rows):    # a sentence whose further lines are indented
+                joined[-1][0].extend(row.strip() for row in rows)
+            elif joined and not indented and not joined[-1][1]:
+                joined[-1][0].extend(rows)
+            else:
+                joined.append((rows, indented))
+        yield from joined
+
+
+def is_list(block: list[str]) -> bool:
+    return not block[0].startswith(" ") and all(row.startswith(" ") or ENTRY.fullmatch(row) for row in block)
 
 
 def dedented(rows: list[str], indented: bool) -> list[str]:
