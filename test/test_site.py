@@ -112,8 +112,22 @@ def test_docstrings_become_markup(monkeypatch):
         r"q\_ref \* 2\|x\| of :py:obj:`RbdError <rbd_ros.RbdError>`\ s and ``a``." + "\n")
     assert rst("A *right* one. step: s. n (3,): m", ("step", "n")) == "A *right* one. ``step``: s. ``n`` (3,): m\n"
     assert rst("Topics:\n  a_b    in:\n         x\n  c      out") == "Topics:\n\n``a_b``\n    in: x\n\n``c``\n    out\n"
+    assert rst("| a | b |\n|---|---|\n| `x` | y |\n|   | z |").split() == (
+        ["..", "list-table::", ":header-rows:", "1", "*", "-", "a", "-", "b", "*", "-", "``x``", "-", "y", "z"])
     assert rst("Services: a,\n  b") == "Services: a,\nb\n"
     assert rst("so:\n\n    F = | a  b |") == "so:\n\n::\n\n    F = | a  b |\n"
+
+
+def test_what_is_public_says_what_it_is(monkeypatch):
+    """Each name and member has a text of its own, which refers to nothing that the page does not show."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    from rbd_site import api
+
+    for name in set(rbd.__all__) - set(api.VALUES) - {"lie"}:
+        value = getattr(rbd, name)
+        assert api.doc(value), name
+        for member, what in api.members(value):
+            assert api.doc(what.__func__ if isinstance(what, (classmethod, staticmethod)) else what), (name, member)
 
 
 def test_every_public_name_has_one_place():

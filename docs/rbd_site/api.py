@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,12 +15,16 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
+from rbd_ros.core.model import joints
+
 from .plain_text import to_rst
 
 PACKAGE = "rbd_ros"
 # Values, whose own docstring is that of their type.
 VALUES = {"COMPILED": "Whether numba compiles the kernels here; without it they run as plain Python.",
           "JOINT_TYPES": "Names of the types that a `JointSpec` may have."}
+# A docstring that refers to that of its module, which is shown before it then.
+REFERS = re.compile(r"\b(?:as|law|example) above\b")
 
 
 class Lines(Directive):
@@ -87,7 +93,8 @@ def target(code: str) -> str | None:
 def documented(name: str, value: Any, module: str) -> list[str]:
     """A description of Sphinx's Python domain."""
     if name in VALUES:
-        return described("data", f"{module}.{name}", VALUES[name], [])
+        more = "\n\n" + (inspect.getdoc(joints) or "") if name == "JOINT_TYPES" else ""
+        return described("data", f"{module}.{name}", VALUES[name] + more, [])
     if not inspect.isclass(value):
         return described("function", f"{module}.{name}{signature(value)}", doc(value), arguments(value))
     kind = "exception" if issubclass(value, BaseException) else "class"
@@ -127,9 +134,13 @@ def members(kind: Any) -> Iterator[tuple[str, Any]]:
 
 
 def doc(value: Any) -> str:
-    own = value.__doc__ if inspect.isclass(value) else inspect.getdoc(value)
-    text = inspect.cleandoc(own or "")
-    return "" if text.startswith(f"{getattr(value, '__name__', '')}(") else text    # what dataclasses make up
+    text = inspect.getdoc(value) or ""
+    if inspect.isclass(value):
+        text = inspect.cleandoc(value.__doc__ or "")
+        text = "" if text.startswith(f"{value.__name__}(") else text    # what dataclasses make up
+    if REFERS.search(text):
+        text = (inspect.getdoc(sys.modules[value.__module__]) or "") + "\n\n" + text
+    return text
 
 
 def signature(value: Any, skip: bool = False) -> str:

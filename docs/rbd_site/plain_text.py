@@ -9,13 +9,15 @@ ENTRY = re.compile(r"([^\s=|](?:[^=|]*?[^\s=|])?)\s{2,}([^\s=|].*)")
 
 
 def to_rst(text: str, link: Callable[[str], str | None] = lambda name: None, names: Iterable[str] = ()) -> list[str]:
-    """Lines of reStructuredText: paragraphs, lists in columns as definitions, other indented blocks literally.
+    """Lines of reStructuredText: paragraphs, tables, lists in columns as definitions, other indented blocks literally.
 
     link: target of a name in backticks (None: none). names: of arguments, whose `name:` is set as code, too.
     """
     lines: list[str] = []
     for block, indented in blocks(text):
-        if not indented:
+        if all(row.startswith("|") for row in block):
+            lines += table(block, link)
+        elif not indented:
             lines += [*inline("\n".join(block), link, names).split("\n"), ""]
         elif is_list(block):
             for what, told in entries(block):
@@ -45,6 +47,21 @@ def blocks(text: str) -> Iterator[tuple[list[str], bool]]:
             else:
                 joined.append((rows, indented))
         yield from joined
+
+
+def table(block: list[str], link: Callable[[str], str | None]) -> list[str]:
+    """A table drawn with bars: a head, a rule, rows; a row without a first cell goes on with the one before."""
+    rows: list[list[str]] = []
+    for row in (block[0], *block[2:]):
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        if cells[0] or not rows:
+            rows.append(cells)
+        else:
+            rows[-1] = [" ".join(pair).strip() for pair in zip(rows[-1], cells, strict=True)]
+    lines = [".. list-table::", "    :header-rows: 1", ""]
+    for cells in rows:
+        lines += [f"    {'*' if i == 0 else ' '} - {inline(cell, link, ())}" for i, cell in enumerate(cells)]
+    return [*lines, ""]
 
 
 def is_list(block: list[str]) -> bool:
