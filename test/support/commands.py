@@ -14,7 +14,7 @@ from .pages import ROOT
 from .tables import TABLES
 
 # Programs of others; what they do is theirs.
-OTHERS = {"cmake", "colcon", "ctest", "git", "pip", "ruff", "source"}
+OTHERS = {"cmake", "colcon", "ctest", "export", "git", "pip", "ruff", "source"}
 EXECUTABLES = set(re.findall(r'"(\w+) = rbd_executables:', (ROOT / "setup.py").read_text(encoding="utf-8")))
 
 
