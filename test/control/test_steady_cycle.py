@@ -16,7 +16,7 @@ from benchmark.walk import episode as walked
 from rbd_ros.core.compile import COMPILED
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.loop_rate import Transit
-from rbd_ros.runtime.control.steady_cycle import SteadyCycle
+from rbd_ros.runtime.control.steady_tracking import TrackingCycle
 from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader, Malformed
 from rbd_ros.runtime.inputs.references import Point
 
@@ -49,7 +49,7 @@ class Both(Twins):
         super().__init__(FeedforwardController(settings.model, settings),
                          FeedforwardController(settings.model, settings))
         transits = Transit(), Transit()
-        self.__dict__.update(transits=transits, cycle=SteadyCycle(self.second, transits[1]), hits=Counter(), rng=rng)
+        self.__dict__.update(transits=transits, cycle=TrackingCycle(self.second, transits[1]), hits=Counter(), rng=rng)
         self.__dict__["reader"] = JointStateReader(lambda data: deserialize_message(data, JointState))
 
     def on_state(self, now, stamp_ns, names, position, velocity=(), effort=(), age=0.0):

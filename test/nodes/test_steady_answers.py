@@ -13,6 +13,7 @@ from rbd_ros.core.compile import COMPILED
 from rbd_ros.nodes.loop.steady_answers import SteadyAnswers
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.loop_rate import Transit
+from rbd_ros.runtime.control.steady_tracking import TrackingCycle
 from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="there is no steady cycle in plain Python")
@@ -29,7 +30,7 @@ def moving(monkeypatch):
                            publish_for=lambda command, stamp, q, v: sent.append(
                                (command.effort.copy(), stamp, q.copy(), v.copy())),
                            answered=lambda command, received_ns: sent.append(controller.state.q))
-    answers = SteadyAnswers(node, Transit())
+    answers = SteadyAnswers(node, TrackingCycle(controller, Transit()))
     reader = JointStateReader(lambda data: deserialize_message(data, JointState))
     controller.activate(0.0)
     clock = [0.0]

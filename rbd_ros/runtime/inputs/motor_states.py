@@ -48,7 +48,8 @@ class MotorInput:
         self.timeout = timeout
         self._names: Sequence[str] | None = None
         self._indices: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
-        self.position, self.velocity = np.zeros((2, actuation.nm))
+        self.motion = np.zeros((2, actuation.nm))
+        self.position, self.velocity = self.motion    # the same memory
         self.stamp_ns, self.received = 0, -math.inf
 
     def allow(self, plausible: Array | float) -> None:
