@@ -74,8 +74,9 @@ def arm(name: str) -> Arm:
     actuation = rbd.load_actuation(ACTUATION if name == "elastic" else SERIES, model)
     drives = actuation.drives
     kp, kd = [20.0, 20.0, 0.0][:actuation.nm], [1.0, 1.0, 0.0][:actuation.nm]
+    modes = ("feed_forward", "feed_forward_pd")
     own: tuple[tuple[str, tuple[Any, ...]], ...] = (
-        ("mode", ("feed_forward", "feed_forward_pd", "feedback_linearization")),
+        ("mode", (*modes * (1 if name == "elastic" else 5), "feedback_linearization")),
         ("motor_gains.kp", ([0.0], kp)), ("motor_gains.kd", ([0.0], kd)), ("poles", ([30.0], [100.0])),
         ("motor_effort_limits.maximum", ([-1.0], [8.0], [2.0])),
         ("motor_effort_limits.rate", ([math.inf], [math.inf], [1000.0])))

@@ -84,7 +84,7 @@ class FlatnessNode(FollowingNode):
         if not isinstance(settings, ElasticSettings):
             return []
         self.get_logger().info(f"{settings.actuation}; motors: {', '.join(settings.motor_names)}")
-        return [MotorReferenceOutput(self, settings), MotorEffortOutput(self, settings)]
+        return [MotorEffortOutput(self, settings), MotorReferenceOutput(self, settings)]    # torque first
 
     def listen_to_states(self, states: JointStateInputs) -> Any:
         if isinstance(self.controller, ElasticController):    # first, so that it is taken first
