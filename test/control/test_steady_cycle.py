@@ -110,8 +110,8 @@ def test_drivers_have_their_own_order_further_joints_and_efforts():
 
 @compiled
 @pytest.mark.parametrize("event", ["late", "leap", "backwards", "jump", "fast", "nan", "wrench", "stop", "settings",
-                                   "deactivate", "trajectory to come", "saturated", "other names", "no velocity",
-                                   "few velocities", "few efforts"])
+                                   "deactivate", "trajectory to come", "a first point nearby", "saturated",
+                                   "other names", "no velocity", "few velocities", "few efforts"])
 def test_what_is_unusual_goes_the_ordinary_way(event):
     """And the steady cycle goes on afterwards, where anything does."""
     motion = moving({"reference_timeout": 0.0, "gains.kp": [10.0]})
@@ -137,6 +137,9 @@ def test_what_is_unusual_goes_the_ordinary_way(event):
         both.deactivate()
     elif event == "trajectory to come":
         both.on_trajectory(motion.now, round((motion.now + 0.01) * 1e9), motion.names, [Point(0.1, np.zeros(7))])
+    elif event == "a first point nearby":    # farther than the velocity limits, but hardly: fades in
+        both.on_trajectory(motion.now, 0, motion.names, [Point(1e-4, np.full(7, 0.02)), Point(1.0, np.zeros(7))])
+        assert both.first.safety.laws.fading
     elif event == "saturated":
         motion.stream(40.0)
     wait = {"late": {"step": 0.03}, "leap": {"stamp": round((motion.now + 0.5) * 1e9)},
