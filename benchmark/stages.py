@@ -16,7 +16,7 @@ from rbd_interfaces.msg import JointEffort
 from rbd_ros.nodes.outputs.message_bytes import MessageBytes
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.loop_rate import Transit
-from rbd_ros.runtime.control.steady_tracking import TrackingCycle
+from rbd_ros.runtime.steady.steady_tracking import TrackingCycle
 from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader
 from rbd_ros.runtime.inputs.references import Point
 

@@ -17,7 +17,7 @@ from ..core.model.robot_model import RobotModel
 from ..runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.control.loop_rate import Transit
-from ..runtime.control.steady_tracking import TrackingCycle
+from ..runtime.steady.steady_tracking import TrackingCycle
 from .base.following_node import FollowingNode
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE

@@ -31,7 +31,7 @@ from ..runtime.control.elastic_settings import ElasticSettings
 from ..runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
 from ..runtime.control.loop_rate import Transit
 from ..runtime.control.quick_flatness import QuickFlatness
-from ..runtime.control.steady_flatness import FlatnessCycle
+from ..runtime.steady.steady_flatness import FlatnessCycle
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.inputs.joint_state_bytes import Fields
 from .base.following_node import FollowingNode

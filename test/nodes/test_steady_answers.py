@@ -13,7 +13,7 @@ from rbd_ros.core.compile import COMPILED
 from rbd_ros.nodes.loop.steady_answers import InTurn, SteadyAnswers
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.loop_rate import Transit
-from rbd_ros.runtime.control.steady_tracking import TrackingCycle
+from rbd_ros.runtime.steady.steady_tracking import TrackingCycle
 from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="there is no steady cycle in plain Python")

@@ -11,8 +11,8 @@ from rbd_ros.runtime.control.elastic_controller import ElasticController
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
 from rbd_ros.runtime.control.feedforward import FeedforwardController
 from rbd_ros.runtime.control.loop_rate import Transit
-from rbd_ros.runtime.control.steady_flatness import FlatnessCycle
-from rbd_ros.runtime.control.steady_tracking import TrackingCycle
+from rbd_ros.runtime.steady.steady_flatness import FlatnessCycle
+from rbd_ros.runtime.steady.steady_tracking import TrackingCycle
 from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader
 from rbd_ros.runtime.inputs.references import Point
 

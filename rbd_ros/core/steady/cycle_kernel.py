@@ -3,7 +3,7 @@
 It does what `StateInput.accept`, `LoopRate.judge`, `CycleStatistics.received`, the law and `SafetyFilter.update` do in
 a row while the mode is `running` and nothing fades, by the same kernels. Whatever would be rejected, counted, limited
 or logged, and whatever begins or ends, is not for it: it returns False before it has changed anything, and they decide
-(`runtime/control/steady_cycle.py`). Here: all but the laws, and the entry of those of `tracking`; `flat_cycle` has that
+(`runtime/steady/steady_cycle.py`). Here: all but the laws, and the entry of those of `tracking`; `flat_cycle` has that
 of elastic joints.
 
 | array   | holds                                                                                                   |
@@ -40,7 +40,8 @@ AT_LOOP = AT_TRANSIT + len(TRANSIT)
 AT_CYCLES = AT_LOOP + len(LOOP)
 NUMBERS = AT_CYCLES + len(CYCLES)
 
-TIME, START, SEC, NANOSEC, WORDS, POSITION, VELOCITY, EFFORT, MOVES, DEGREE, TURNS, COUNT, HEAD = range(13)    # in I
+(TIME, START, SEC, NANOSEC, WORDS, POSITION, VELOCITY, EFFORT, MOVES, DEGREE, TURNS, COUNT, NOW_NS, SENT_NS,
+ RECEIVED_NS, HEAD) = range(16)    # in I
 TIMEOUT, RAMP, BEGIN, END, SCALE, EXPIRY, RECEIVED, SCALARS = range(8)    # in K
 BOUND, USUAL, TURN, LIMIT, RATE, LIMITS = range(6)    # rows of K
 Q, V, SENT, NEW_Q, NEW_V, NEW_EFFORT, MEASURED, TAU, REFERENCE = range(9)    # of A
@@ -141,9 +142,9 @@ def limited(tau, limit, rate, sent, elapsed, out):
 
 
 @exact
-def begun(words, numbers, I, K, A, S, n, now, now_ns, sent_ns, received_ns, rows):
+def begun(words, numbers, I, K, A, S, n, now, rows):
     """All before the law: to A the state, the reference, and S as it is after this cycle. Time of the stamp (ns), 0 if
-    anything is unusual. now: steady, s; now_ns, sent_ns, received_ns: of the message, as in `transit_age`.
+    anything is unusual. now: steady, s; I[NOW_NS], I[SENT_NS], I[RECEIVED_NS]: of the message, as in `transit_age`.
     """
     time_ns = read_state(words, numbers, I, A, n)
     if time_ns == 0:
@@ -151,7 +152,7 @@ def begun(words, numbers, I, K, A, S, n, now, now_ns, sent_ns, received_ns, rows
     T = A[STATES * n:STATES * n + NUMBERS]
     for i in range(NUMBERS):
         T[i] = S[i]
-    age = transit_age(T, AT_TRANSIT, now_ns, sent_ns, received_ns)
+    age = transit_age(T, AT_TRANSIT, I[NOW_NS], I[SENT_NS], I[RECEIVED_NS])
     if I[EFFORT] > 0:
         picked(numbers[I[EFFORT]:], I[HEAD:HEAD + n], K[:0], K[:0], A[MEASURED * n:TAU * n])
     passed = (time_ns - I[TIME]) * 1e-9
@@ -189,11 +190,11 @@ def ended(words, I, A, S, n, time_ns):
 
 
 @quick_entry("boolean(float64[::1], float64[::1], int64[::1], float64[::1], int64[::1], float64[::1], float64[::1], "
-             "float64[::1], float64[::1], float64, int64, int64, int64)")
-def steady_cycle_entry(B, W, words, numbers, I, K, A, S, P, now, now_ns, sent_ns, received_ns):
+             "float64[::1], float64[::1], float64)")
+def steady_cycle_entry(B, W, words, numbers, I, K, A, S, P, now):
     """With a law of `tracking`; times as in `begun`."""
     n = size_v(B)
-    time_ns = begun(words, numbers, I, K, A, S, n, now, now_ns, sent_ns, received_ns, 3)
+    time_ns = begun(words, numbers, I, K, A, S, n, now, 3)
     if time_ns == 0:
         return False
     reference = A[REFERENCE * n:STATES * n]

@@ -1,4 +1,4 @@
-"""Joint states as bytes, answered by the steady cycle of a controller where it can (`runtime.control.steady_cycle`)."""
+"""Joint states as bytes, answered by the steady cycle of a controller where it can (`runtime.steady.steady_cycle`)."""
 from __future__ import annotations
 
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...runtime.control.loop_rate import Transit
-from ...runtime.control.steady_cycle import SteadyCycle
+from ...runtime.steady.steady_cycle import SteadyCycle
 from ...runtime.inputs.joint_state_bytes import Layout, stamp_of
 from ...runtime.inputs.motor_states import MotorInput
 from .joint_state_inputs import Info, Shortcut

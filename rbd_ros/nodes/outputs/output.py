@@ -19,7 +19,6 @@ from .message_bytes import MessageBytes
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-Places = Indices | slice    # a slice takes a third of the time
 Stamp = tuple[int, int]    # s, ns
 
 
@@ -41,7 +40,7 @@ class Output(ABC):
 
     def __init__(self, node: Node, message: Any, topic: str, indices: Indices, sizes: Mapping[str, int],
                  stamped: bool = False) -> None:
-        self._node, self._indices = node, places(indices)
+        self._node, self._indices = node, indices
         self._publisher = node.create_publisher(type(message), topic, QoSProfile(depth=1), qos_overriding_options=(
             QoSOverridingOptions.with_default_policies()))
         self._bytes = MessageBytes(message, sizes, stamped)
@@ -62,13 +61,6 @@ class Output(ABC):
 
     def destroy(self) -> None:
         self._node.destroy_publisher(self._publisher)
-
-
-def places(indices: Indices) -> Places:
-    """The same, as a slice where that can be."""
-    begin = int(indices[0]) if len(indices) else 0
-    end = begin + len(indices)
-    return slice(begin, end) if np.array_equal(indices, np.arange(begin, end)) else indices
 
 
 def joint_indices(parameter: str, names: Sequence[str], model: RobotModel) -> Indices:

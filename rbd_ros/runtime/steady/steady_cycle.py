@@ -26,8 +26,8 @@ from ...core.steady import cycle_kernel as at
 from ..inputs.joint_state_bytes import Layout
 from ..inputs.plausibility import Known
 from ..safety import Command, SafetySettings
-from .following import FollowingController, FollowingLaws
-from .loop_rate import Transit
+from ..control.following import FollowingController, FollowingLaws
+from ..control.loop_rate import Transit
 
 Array = NDArray[np.float64]
 F = TypeVar("F", bound=FollowingLaws)
@@ -109,7 +109,9 @@ class SteadyCycle(ABC, Generic[F]):
         if reference.waits or (reference.followed is not self._followed and not self._follow(laws.new)):
             return None
         self._bytes[:] = data
-        if not self._call.call(*self._arrays, now, now_ns, sent_ns, received_ns):
+        whole = self._whole
+        whole[at.NOW_NS], whole[at.SENT_NS], whole[at.RECEIVED_NS] = now_ns, sent_ns, received_ns
+        if not self._call.call(*self._arrays, now):
             return None
         self._now = now
         return self._command

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ...core.steady.cycle_kernel import steady_cycle_entry
-from .feedforward import FeedforwardLaws
+from ..control.feedforward import FeedforwardLaws
 from .steady_cycle import Array, SteadyCycle
 
 

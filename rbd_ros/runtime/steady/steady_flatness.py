@@ -7,10 +7,10 @@ from ...core.steady import flat_cycle
 from ...core.steady.flat import RESULTS
 from ...core.steady.flat_cycle import flat_cycle_entry
 from ..safety import Command
-from .elastic_controller import ElasticController
-from .elastic_laws import ElasticLaws
-from .loop_rate import Transit
-from .quick_flatness import links_and_motors
+from ..control.elastic_controller import ElasticController
+from ..control.elastic_laws import ElasticLaws
+from ..control.loop_rate import Transit
+from ..control.quick_flatness import links_and_motors
 from .steady_cycle import Array, SteadyCycle
 
 
@@ -24,7 +24,9 @@ class FlatnessCycle(SteadyCycle[ElasticLaws]):
         super().__init__(controller, transit)
         self._elastic = controller
         self._needs_motors = True
-        self._out, self._motors = np.zeros((RESULTS, self._nv)), np.zeros((flat_cycle.ROWS, self._nv))
+        self._motors = np.zeros((flat_cycle.ROWS, self._nv))
+        self._out = self._motors[:RESULTS]
+        controller.motor_state.live_in(self._motors[flat_cycle.POSITION:flat_cycle.LIMIT_OF_MOTORS])
         _, rates, (_, reference) = links_and_motors(self._out)
         self._command = Command(self._command.effort, rates, self._motors[flat_cycle.SENT], reference)
 
@@ -36,7 +38,7 @@ class FlatnessCycle(SteadyCycle[ElasticLaws]):
         self._needs_motors = laws.settings.law.mode != "feed_forward"
         limits = self._elastic.safety.channels[1].limiter.limits
         self._motors[flat_cycle.LIMIT_OF_MOTORS], self._motors[flat_cycle.RATE_OF_MOTORS] = limits
-        return *laws.quick.arrays, self._elastic.motor_state.motion, self._motors, self._out
+        return *laws.quick.arrays, self._motors
 
     def happened(self, now: float) -> bool:
         elastic = self._elastic
