@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+NODES = ["feedforward", "flatness", "elastic"]
 # module of this folder → what its `run` takes, from the arguments of the command line
 PARTS: dict[str, Any] = {
     "functions": lambda args: {"quick": args.quick},
@@ -29,11 +30,11 @@ PARTS: dict[str, Any] = {
     "loop_options": lambda args: {"seconds": 3.0 if args.quick else 10.0},
     "rate": lambda args: {"seconds": 5.0 if args.quick else 60.0},
     "soak": lambda args: {"minutes": args.minutes},
-    "fuzz": lambda args: {"messages": args.messages, "seed": args.seed, "nodes": args.nodes},
+    "fuzz": lambda args: {"messages": args.messages, "seed": args.seed, "nodes": args.nodes or NODES},
     "joint_state_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
     "command_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
     "simulators": lambda args: {"seconds": 3.0 if args.quick else 10.0},
-    "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes},
+    "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes or [*NODES, "series"]},
 }
 ON_REQUEST = ("batch", "identification", "motion_fuzz", "motion_peers", "loop_options", "soak", "fuzz",
               "joint_state_bytes", "command_bytes", "simulators", "walk")
@@ -52,8 +53,8 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=100_000, help="of the fuzzes (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of fuzzes and walk (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=1_000_000, help="of walk, in all (default: %(default)s)")
-    parser.add_argument("--nodes", nargs="+", default=["feedforward", "flatness", "elastic"],
-                        choices=["feedforward", "flatness", "elastic"], help="of fuzz and walk (default: all)")
+    parser.add_argument("--nodes", nargs="+", default=[], choices=[*NODES, "series"],
+                        help="of fuzz and walk (default: all; series: of walk alone)")
     parser.add_argument("--output", default="output/bench", help="folder of bench.json")
     args = parser.parse_args()
     if unknown := set(args.parts) - set(PARTS):

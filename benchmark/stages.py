@@ -16,7 +16,7 @@ from rbd_interfaces.msg import JointEffort
 from rbd_ros.nodes.outputs.message_bytes import MessageBytes
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.loop_rate import Transit
-from rbd_ros.runtime.control.steady_cycle import SteadyCycle
+from rbd_ros.runtime.steady.steady_tracking import TrackingCycle
 from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader
 from rbd_ros.runtime.inputs.references import Point
 
@@ -61,7 +61,7 @@ def run(full_us: float | None = None, echo_us: float | None = None) -> dict[str,
     controller.on_trajectory(2e-3, 0, names, [Point(0.0, q, (), ()), Point(1e6, q + 0.1, (), ())])
     for _ in range(100):
         cycle()
-    steady, stamped, stamp = SteadyCycle(controller, Transit()), bytearray(data), struct.Struct("<iI")
+    steady, stamped, stamp = TrackingCycle(controller, Transit()), bytearray(data), struct.Struct("<iI")
 
     def message(k: int) -> bytes:
         stamp.pack_into(stamped, 4, *divmod(2_000_000 * k, 1_000_000_000))

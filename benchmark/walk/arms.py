@@ -17,6 +17,9 @@ from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSetting
 from rbd_ros.runtime.control.torque_settings import TorqueSettings
 
 ACTUATION = Path(__file__).resolve().parents[2] / "config" / "sea_example.actuation.yaml"
+SERIES = {"shoulder": {"type": "series_elastic", "stiffness": 900.0, "hardening": 1e5, "max_deflection": 0.2,
+                       "motor": {"rotor_inertia": 0.3, "damping": 0.4, "coulomb": 0.2, "breakaway": 0.3}},
+          "elbow": {"type": "rigid", "motor": {"rotor_inertia": 0.1, "damping": 0.1}}}
 LONGEST = 0.2    # s: of ramps and timeouts
 Values = dict[str, Any]
 
@@ -54,7 +57,7 @@ RIGID = (("gains.kp", ([0.0], [20.0], [60.0])), ("gains.kd", ([0.0], [2.0], [6.0
 
 @cache
 def arm(name: str) -> Arm:
-    """`feedforward` (7 joints), `flatness` or `elastic` (2 joints)."""
+    """`feedforward` (7 joints), `flatness`, `elastic` or `series` (2 joints: of variable stiffness, or rigid)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rbd.RbdWarning)
         model = rbd.sample("iiwa" if name == "feedforward" else "two_link")
@@ -68,18 +71,21 @@ def arm(name: str) -> Arm:
         return Arm(name, model, lambda values: FlatnessSettings.from_values(values, model),
                    lambda settings: FlatnessController(model, settings),    # type: ignore[arg-type]
                    common | {"gains.kp": [20.0], "gains.kd": [2.0]}, (*OTHERS, *RIGID))
-    drives = rbd.load_actuation(ACTUATION, model).drives
-    actuation = rbd.load_actuation(ACTUATION, model)
-    own = (("mode", ("feed_forward", "feed_forward_pd", "feedback_linearization")),
-           ("motor_gains.kp", ([0.0], [20.0, 20.0, 0.0])), ("motor_gains.kd", ([0.0], [1.0, 1.0, 0.0])),
-           ("poles", ([30.0], [100.0])), ("stiffness", ([300.0], [200.0], [600.0])),
-           ("motor_effort_limits.maximum", ([-1.0], [8.0], [2.0])),
-           ("motor_effort_limits.rate", ([math.inf], [math.inf], [1000.0])))
+    actuation = rbd.load_actuation(ACTUATION if name == "elastic" else SERIES, model)
+    drives = actuation.drives
+    kp, kd = [20.0, 20.0, 0.0][:actuation.nm], [1.0, 1.0, 0.0][:actuation.nm]
+    modes = ("feed_forward", "feed_forward_pd")
+    own: tuple[tuple[str, tuple[Any, ...]], ...] = (
+        ("mode", (*modes * (1 if name == "elastic" else 5), "feedback_linearization")),
+        ("motor_gains.kp", ([0.0], kp)), ("motor_gains.kd", ([0.0], kd)), ("poles", ([30.0], [100.0])),
+        ("motor_effort_limits.maximum", ([-1.0], [8.0], [2.0])),
+        ("motor_effort_limits.rate", ([math.inf], [math.inf], [1000.0])))
+    if name == "elastic":
+        own = (*own, ("stiffness", ([300.0], [200.0], [600.0])))
     return Arm(name, model, lambda values: ElasticSettings.from_drives(values, model, drives),
                lambda settings: ElasticController(model, settings),    # type: ignore[arg-type]
-               common | {"state_rate": 500.0, "motor_gains.kp": [20.0, 20.0, 0.0],
-               "motor_gains.kd": [1.0, 1.0, 0.0]}, (*OTHERS, *own, *own),
+               common | {"state_rate": 500.0, "motor_gains.kp": kp, "motor_gains.kd": kd}, (*OTHERS, *own, *own),
                tuple(actuation.motor_names))
 
 
-NAMES = ("feedforward", "flatness", "elastic")
+NAMES = ("feedforward", "flatness", "elastic", "series")

@@ -17,7 +17,8 @@ from .motion import Array, Motion
 from .recorder import Recorder
 
 BEGIN = 1000 * 1_000_000_000    # ns
-SMOOTH = {"feedforward": 2500.0, "flatness": 500.0, "elastic": 2500.0}    # N m/s of undisturbed torques, at most
+# N m/s of undisturbed torques, at most
+SMOOTH = {"feedforward": 2500.0, "flatness": 500.0, "elastic": 2500.0, "series": 2500.0}
 QUIET, COMPARED = 1.2, 20       # s until a disturbed controller is as a fresh one; cycles that are compared then
 STEPS = 800                     # cycles with events, usually
 EVENTS = {"outlier": 5, "gap": 3, "long_gap": 2, "stamp": 2, "pause": 3, "elsewhere": 3, "jump": 2, "trajectory": 2,

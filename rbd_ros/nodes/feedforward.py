@@ -17,6 +17,7 @@ from ..core.model.robot_model import RobotModel
 from ..runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.control.loop_rate import Transit
+from ..runtime.steady.steady_tracking import TrackingCycle
 from .base.following_node import FollowingNode
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE
@@ -45,7 +46,7 @@ class FeedforwardNode(FollowingNode):
                 ] if settings.sensors else []
 
     def shortcut(self, transit: Transit) -> Shortcut | None:
-        return SteadyAnswers(self, transit) if COMPILED else None
+        return SteadyAnswers(self, TrackingCycle(self.controller, transit)) if COMPILED else None
 
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> FeedforwardController:
         assert isinstance(settings, FeedforwardSettings)

@@ -30,11 +30,13 @@ from ..runtime.control.elastic_controller import ElasticController
 from ..runtime.control.elastic_settings import ElasticSettings
 from ..runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
 from ..runtime.control.loop_rate import Transit
+from ..runtime.control.quick_flatness import QuickFlatness
+from ..runtime.steady.steady_flatness import FlatnessCycle
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.inputs.joint_state_bytes import Fields
 from .base.following_node import FollowingNode
 from .loop.joint_state_inputs import Info, JointStateInputs, Shortcut
-from .loop.steady_answers import QuickAnswers, QuickMotorStates
+from .loop.steady_answers import InTurn, QuickAnswers, QuickMotorStates, SteadyAnswers
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE
 from .outputs.efforts import EffortOutput, EffortRateOutput
@@ -62,7 +64,12 @@ class FlatnessNode(FollowingNode):
         return ElasticSettings.from_drives(values, model, drives)
 
     def shortcut(self, transit: Transit) -> Shortcut | None:
-        return QuickAnswers(self, transit) if COMPILED else None
+        if not COMPILED:
+            return None
+        controller, quick = self.controller, QuickAnswers(self, transit)
+        if isinstance(controller, ElasticController) and QuickFlatness.suits(controller.actuation):
+            return InTurn(SteadyAnswers(self, FlatnessCycle(controller, transit)), quick)
+        return quick
 
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> FlatnessController:
         if isinstance(settings, ElasticSettings):
@@ -77,7 +84,7 @@ class FlatnessNode(FollowingNode):
         if not isinstance(settings, ElasticSettings):
             return []
         self.get_logger().info(f"{settings.actuation}; motors: {', '.join(settings.motor_names)}")
-        return [MotorReferenceOutput(self, settings), MotorEffortOutput(self, settings)]
+        return [MotorEffortOutput(self, settings), MotorReferenceOutput(self, settings)]    # torque first
 
     def listen_to_states(self, states: JointStateInputs) -> Any:
         if isinstance(self.controller, ElasticController):    # first, so that it is taken first

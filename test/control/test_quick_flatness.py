@@ -9,7 +9,7 @@ import rbd_ros as rbd
 from rbd_ros.core.motion.trajectory import Reference
 from rbd_ros.runtime.control.elastic_law import ElasticState
 from rbd_ros.runtime.control.elastic_settings import ElasticSettings
-from rbd_ros.runtime.control.elastic_controller import ElasticLaws
+from rbd_ros.runtime.control.elastic_laws import ElasticLaws
 from rbd_ros.runtime.control.quick_flatness import QuickFlatness
 from rbd_ros.runtime.inputs.references import ReferenceInput
 from rbd_ros.runtime.inputs.rejections import Rejections
@@ -45,7 +45,7 @@ def test_it_is_the_same_map(mode, friction, share):
     for seed in range(50):
         reference, state = situation(seed, 0.3)
         effort, rates, found = made.flat(reference, None, state, stiffness, share)
-        assert made._quick is not None and made._quick.command(reference, state, share) is not None
+        assert made.quick is not None and made.quick.command(reference, state, share) is not None
         wanted, wanted_rates = made.feedforward(reference)
         other = made.motors.follow(reference, state, stiffness, (wanted, *wanted_rates), share)
         size = np.abs(wanted_rates).max() + 1.0
@@ -57,7 +57,7 @@ def test_it_is_the_same_map(mode, friction, share):
 def test_what_a_spring_does_not_bear_is_named_as_ever():
     made = laws(joint_3=KINDS[2] | {"max_deflection": 1e-6})
     reference, state = situation(1)
-    assert made._quick.command(reference, state, 1.0) is None
+    assert made.quick.command(reference, state, 1.0) is None
     with pytest.raises(rbd.RbdError, match=r"joint 'joint_3': torque .* is more than its spring transmits"):
         made.flat(reference, None, state, np.zeros((3, 0)), 1.0)
 
@@ -65,14 +65,14 @@ def test_what_a_spring_does_not_bear_is_named_as_ever():
 def test_what_is_not_finite_is_left_to_the_others():
     made = laws()
     reference, state = situation(2)
-    assert made._quick.command(reference._replace(v=np.full(7, 1e200)), state, 1.0) is None
-    assert made._quick.command(reference._replace(q=np.full(7, np.nan)), state, 1.0) is None
+    assert made.quick.command(reference._replace(v=np.full(7, 1e200)), state, 1.0) is None
+    assert made.quick.command(reference._replace(q=np.full(7, np.nan)), state, 1.0) is None
 
 
 @pytest.mark.parametrize("changed", [{"joint_2": MIXED["joint_7"]}, {"joint_2": MIXED["joint_2"] | {"damping": 5.0}}])
 def test_other_drives_have_the_ordinary_way(changed):
     made = laws(**changed)
-    assert made._quick is None and not QuickFlatness.suits(made.actuation)
+    assert made.quick is None and not QuickFlatness.suits(made.actuation)
 
 
 def test_wrenches_have_the_ordinary_way():

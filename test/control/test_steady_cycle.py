@@ -6,95 +6,29 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rclpy.serialization import deserialize_message, serialize_message
-from sensor_msgs.msg import JointState
 from support.arm import JOINT, LINK, arm
-from support.twins import Twins, alike
+from support.steady_twins import Motion, SteadyTwins
 
 import rbd_ros as rbd
 from benchmark.walk import episode as walked
 from rbd_ros.core.compile import COMPILED
-from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
-from rbd_ros.runtime.control.loop_rate import Transit
-from rbd_ros.runtime.control.steady_cycle import SteadyCycle
-from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader, Malformed
+from rbd_ros.runtime.control.feedforward import FeedforwardSettings
+from rbd_ros.runtime.inputs.joint_state_bytes import Malformed
 from rbd_ros.runtime.inputs.references import Point
 
-S = 1_000_000_000
 compiled = pytest.mark.skipif(not COMPILED, reason="there is no steady cycle in plain Python")
-
-
-def fingerprint(controller, transit):
-    """All that a controller knows of joint states."""
-    state, safety, check = controller.state, controller.safety, controller.state._check
-    last, suspect = check.last, check._suspect
-    return {
-        "report": {key: value for key, value in controller.report().items()
-                   if not key.startswith(("latency", "steady"))},
-        "numbers": [each._numbers.copy() for each in (state.clock, controller.loop, controller.statistics, transit)],
-        "last": None if last is None else tuple(last), "suspect": None if suspect is None else tuple(suspect),
-        "state": [state.q, state.v, state.measured_effort, state.stamp_ns, state.time_ns, state.received,
-                  state._unstamped, state._unstamped_since, state.refused, list(state.foreign)],
-        "safety": [safety.output, safety.mode, safety.modes.weight, safety.time, safety._fresh_at, safety.clipped,
-                   safety._faded, safety._stopping, safety._down, safety.channels[0].rated,
-                   safety.channels[0].saturated, safety.laws.share, safety.settled],
-        "controller": [controller._problem, controller.loop.time_ns, controller._restarts, controller._clocks],
-        "reference": [controller.reference.stale, controller.reference._resting]}
-
-
-class Both(Twins):
-    """Two controllers of the same settings: joint states reach the first by the ordinary way alone."""
-
-    def __init__(self, settings, rng):
-        super().__init__(FeedforwardController(settings.model, settings),
-                         FeedforwardController(settings.model, settings))
-        transits = Transit(), Transit()
-        self.__dict__.update(transits=transits, cycle=SteadyCycle(self.second, transits[1]), hits=Counter(), rng=rng)
-        self.__dict__["reader"] = JointStateReader(lambda data: deserialize_message(data, JointState))
-
-    def on_state(self, now, stamp_ns, names, position, velocity=(), effort=(), age=0.0):
-        now_ns = round(now * 1e9) + 10**18
-        received_ns = now_ns - round(age * 1e9)
-        sent_ns = received_ns - int(self.rng.integers(0, 200_000)) if self.rng.random() < 0.9 else 0
-        message = JointState(name=list(names), position=np.asarray(position).tolist(),
-                             velocity=np.asarray(velocity).tolist(), effort=np.asarray(effort).tolist())
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp_ns, S)
-        return self.on_bytes(bytes(serialize_message(message)), now, now_ns, sent_ns, received_ns)
-
-    def on_bytes(self, data, now, now_ns, sent_ns, received_ns):
-        first, second, cycle = self.first, self.second, self.cycle
-        fields = self.reader.read(data)
-        arguments = now, fields.stamp_ns, *fields[2:]
-        wanted = first.on_state(*arguments, self.transits[0].age(now_ns, sent_ns, received_ns))
-        before = fingerprint(second, self.transits[1])
-        found = cycle.answer(data, now, now_ns, sent_ns, received_ns)
-        self.hits[found is not None] += 1
-        if found is not None:
-            cycle.keep()
-            assert cycle.stamp == (fields.sec, fields.nanosec)
-            assert alike([cycle.q, cycle.v], [first.state.q, first.state.v])
-        else:
-            assert alike(before, fingerprint(second, self.transits[1])), "not its message, and yet it changed something"
-            found = second.on_state(*arguments, self.transits[1].age(now_ns, sent_ns, received_ns))
-            cycle.prepare(self.reader.layout, data)
-        assert alike(tuple(found), tuple(wanted)), f"{found} instead of {wanted}"
-        ours, theirs = (fingerprint(each, transit) for each, transit in zip((second, first), reversed(self.transits),
-                                                                           strict=True))
-        for key in theirs:
-            assert alike(ours[key], theirs[key]), f"{key}: {ours[key]} instead of {theirs[key]}"
-        return wanted
 
 
 @pytest.fixture
 def episodes(monkeypatch):
-    """Episodes of a walk with twins."""
+    """The twins of the episodes of a walk."""
     made = []
 
     def arm(name):
         rng = np.random.default_rng(7)
 
         def both(settings):
-            made.append(Both(settings, rng))
+            made.append(SteadyTwins(settings, rng))
             return made[-1]
 
         return replace(original(name), controller=both)
@@ -105,11 +39,12 @@ def episodes(monkeypatch):
 
 
 @compiled
-@pytest.mark.parametrize("number", range(0, 12, 3))
-def test_a_walk_with_and_without_the_steady_cycle_is_the_same(episodes, number):
+@pytest.mark.parametrize(("name", "numbers"), [*(("feedforward", range(k, k + 3)) for k in range(0, 12, 3)),
+                                               ("series", range(6)), ("series", range(6, 12))])
+def test_a_walk_with_and_without_the_steady_cycle_is_the_same(episodes, name, numbers):
     """References, trajectories, outliers, gaps, leaps, wrenches, parameters, stops: message by message."""
-    for each in range(number, number + 3):
-        episode = walked.Episode("feedforward", 3, each)
+    for each in numbers:
+        episode = walked.Episode(name, 3, each)
         episode.run(600)
         assert not episode.violations, "\n".join([*episode.violations, *episode.history])
     hits = sum((each.hits for each in episodes), Counter())
@@ -125,46 +60,15 @@ LAWS = ({"feedforward": "none", "gains.kp": [30.0], "gains.kd": [3.0]}, {"feedfo
         {"feedforward": "computed_torque", "gains.kp": [100.0], "gains.kd": [20.0], "effort_limits.rate": [1e5]})
 
 
-class Motion:
-    """Twins in a motion: `go` lets that many states follow, each a message with what `fields` makes of q and v."""
-
-    def __init__(self, values, model=None):
-        self.model = model or rbd.sample("iiwa")
-        values = {"ramp_in": 0.0, "state_rate": 500.0} | values
-        self.both = Both(FeedforwardSettings.from_values(values, self.model), np.random.default_rng(1))
-        self.now, self.names = 100.0, list(self.model.joint_names)
-        self.both.activate(self.now)
-        self.fields = lambda q, v: (self.names, q, v, ())
-
-    def go(self, count, step=2e-3, stamp=None):
-        for _ in range(count):
-            self.now += step
-            phase = self.now + np.arange(self.model.nv)
-            names, q, v, effort = self.fields(0.3 * np.sin(phase), 0.3 * np.cos(phase))
-            self.both.on_state(self.now, round(self.now * 1e9) if stamp is None else stamp, names, q, v, effort)
-        return self
-
-    def hits(self, count=20, **how):
-        """Of so many messages, how many the steady cycle answered."""
-        before = self.both.hits[True]
-        self.go(count, **how)
-        return self.both.hits[True] - before
-
-    def stream(self, offset=0.0):
-        position, *rates = np.full((3, self.model.nv), 0.1)
-        assert self.both.on_reference(self.now, 0, self.names, 0.0 * position + offset, *rates)
-
-    def trajectory(self, *points, rest=True):
-        zero = np.zeros(self.model.nv)
-        derivatives = (zero, zero) if rest else ()
-        assert self.both.on_trajectory(self.now, 0, self.names,
-                                       [Point(t, q + zero, *derivatives) for t, q in points])
+def moving(values, model=None):
+    model = model or rbd.sample("iiwa")
+    return Motion(FeedforwardSettings.from_values(values | {"ramp_in": 0.0, "state_rate": 500.0}, model))
 
 
 @compiled
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law["feedforward"] + "".join(law.get("robot_compensates", ())))
 def test_every_law_is_answered_by_the_steady_cycle(law):
-    motion = Motion(law)
+    motion = moving(law)
     motion.go(20).stream()
     motion.go(3)
     assert motion.hits() == 20
@@ -176,7 +80,7 @@ def test_every_law_is_answered_by_the_steady_cycle(law):
 
 @compiled
 def test_dense_trajectories_and_streams_at_the_rate_of_the_states_are_steady():
-    motion = Motion({})
+    motion = moving({})
     motion.go(20).stream()
     motion.go(5).trajectory(*((0.005 * k, 1e-4 * k) for k in range(200)), rest=False)
     motion.go(5)
@@ -194,7 +98,7 @@ def test_dense_trajectories_and_streams_at_the_rate_of_the_states_are_steady():
 
 @compiled
 def test_drivers_have_their_own_order_further_joints_and_efforts():
-    motion = Motion({})
+    motion = moving({})
     order = np.array([3, 0, 6, 2, 5, 1, 4])
     motion.fields = lambda q, v: ([*np.array(motion.names)[order], "gripper"], [*q[order], 0.01], [*v[order], 0.0],
                                   [*np.arange(7.0), np.nan])
@@ -206,11 +110,11 @@ def test_drivers_have_their_own_order_further_joints_and_efforts():
 
 @compiled
 @pytest.mark.parametrize("event", ["late", "leap", "backwards", "jump", "fast", "nan", "wrench", "stop", "settings",
-                                   "deactivate", "trajectory to come", "saturated", "other names", "no velocity",
-                                   "few velocities", "few efforts"])
+                                   "deactivate", "trajectory to come", "a first point nearby", "saturated",
+                                   "other names", "no velocity", "few velocities", "few efforts"])
 def test_what_is_unusual_goes_the_ordinary_way(event):
     """And the steady cycle goes on afterwards, where anything does."""
-    motion = Motion({"reference_timeout": 0.0, "gains.kp": [10.0]})
+    motion = moving({"reference_timeout": 0.0, "gains.kp": [10.0]})
     both, usual = motion.both, motion.fields
     motion.go(20).stream()
     motion.go(3)
@@ -233,6 +137,9 @@ def test_what_is_unusual_goes_the_ordinary_way(event):
         both.deactivate()
     elif event == "trajectory to come":
         both.on_trajectory(motion.now, round((motion.now + 0.01) * 1e9), motion.names, [Point(0.1, np.zeros(7))])
+    elif event == "a first point nearby":    # farther than the velocity limits, but hardly: fades in
+        both.on_trajectory(motion.now, 0, motion.names, [Point(1e-4, np.full(7, 0.02)), Point(1.0, np.zeros(7))])
+        assert both.first.safety.laws.fading
     elif event == "saturated":
         motion.stream(40.0)
     wait = {"late": {"step": 0.03}, "leap": {"stamp": round((motion.now + 0.5) * 1e9)},
@@ -255,7 +162,7 @@ def test_angles_that_wrap_are_the_same():
     """Continuous joints that are reported between −π and π."""
     model = arm(extra=LINK.format(name="hand", mass=0.5) + JOINT.format(
         name="wrist", kind="continuous", parent="lower", child="hand", x=0.3, effort=10, extra=""))
-    motion = Motion({"gains.kp": [1.0], "reference_timeout": 0.0}, model)
+    motion = moving({"gains.kp": [1.0], "reference_timeout": 0.0}, model)
     motion.fields = lambda q, v: (motion.names, [0.1, 0.2, (3.0 * motion.now + np.pi) % (2.0 * np.pi) - np.pi],
                                   [0.0, 0.0, 3.0], ())
     motion.go(20)
@@ -267,7 +174,7 @@ def test_angles_that_wrap_are_the_same():
 @compiled
 def test_hostile_bytes_are_the_same_message_by_message():
     """Bits turned, bytes cut: what is no such message changes nothing, by either way."""
-    motion = Motion({"reference_timeout": 0.0})
+    motion = moving({"reference_timeout": 0.0})
     motion.go(20).stream()
     motion.go(5)
     both, rng = motion.both, np.random.default_rng(3)

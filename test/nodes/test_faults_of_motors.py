@@ -1,4 +1,6 @@
-"""Fault injection over DDS, continued: motor states, smooth trajectories, what is not finite; on both loops."""
+"""Fault injection over DDS, continued: motor states, smooth trajectories, what is not finite; on both loops, and with
+drives that have a steady cycle.
+"""
 from __future__ import annotations
 
 import itertools
@@ -12,10 +14,12 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import rbd_ros as rbd
+from rbd_ros.core.compile import COMPILED
 
 URDF = rbd.sample_path("two_link")
-FILE = ROOT / "config" / "sea_example.actuation.yaml"
 NAMES, MOTORS = ["shoulder", "elbow"], ["shoulder", "elbow", "elbow/stiffness"]
+SERIES = "actuation:\n" + "".join(f"  {name}: {{type: series_elastic, stiffness: 900.0, max_deflection: 0.2, "
+                                  "motor: {rotor_inertia: 0.3}}\n" for name in NAMES)
 Q, Z, KP = np.array([0.3, -0.5]), np.array([0.31, -0.48, 320.0]), np.array([10.0, 5.0, 0.0])
 REFERENCE = np.random.default_rng(5).normal(size=(5, 2))
 LOOPS = ["direct", "executor"]
@@ -27,23 +31,23 @@ PATIENT = {"ramp_in": 0.0, "ramp_out": 0.0, "state_timeout": 1.0, "reference_tim
 class Arm(Peer):
     """Sends states of joints and motors, and a reference, while it spins."""
 
-    def __init__(self, process: NodeProcess, control_loop: str) -> None:
+    def __init__(self, process: NodeProcess, control_loop: str, actuation: rbd.Actuation) -> None:
         super().__init__("flatness")
         self.process, self.control_loop = process, control_loop
+        self.names, self.z = MOTORS[:actuation.nm], Z[:actuation.nm]
         self.motor_efforts: list[JointState] = []
         self.node.create_subscription(JointState, "flatness/motor_effort", self.motor_efforts.append, RELIABLE)
         self.motors = self.node.create_publisher(JointState, "motor_states", RELIABLE)
         self.trajectories = self.node.create_publisher(JointTrajectory, "flatness/joint_trajectory", RELIABLE)
         self.motor_stamps = itertools.count(2_000_000_000, 1_000_000)
         self.silent = False    # of its motors
-        actuation = rbd.load_actuation(FILE, rbd.load_urdf(URDF))
         motors = rbd.motor_reference(actuation, *REFERENCE[:3], rbd.link_efforts(actuation, *REFERENCE))
-        self.command = motors.effort + KP * (motors.position - Z)
+        self.command = motors.effort + KP[:actuation.nm] * (motors.position - self.z)
         g = rbd.gravity_effort(actuation.model, Q)
-        self.holding = np.array([g[0], g[1], 0.5 * (g[1] / 300.0) ** 2])
+        self.holding = np.array([g[0], g[1], 0.5 * (g[1] / 300.0) ** 2])[:actuation.nm]
 
-    def motor_state(self) -> JointState:
-        message = JointState(name=MOTORS, position=Z.tolist(), velocity=[0.0] * 3)
+    def motor_state(self, off: float = 0.0) -> JointState:
+        message = JointState(name=self.names, position=(self.z + off).tolist(), velocity=[0.0] * len(self.names))
         seconds, rest = divmod(next(self.motor_stamps), 10**9)
         message.header.stamp = Time(sec=seconds, nanosec=rest)
         return message
@@ -69,14 +73,22 @@ class Arm(Peer):
         self.send_reference(NAMES, *REFERENCE)
 
 
-@pytest.fixture(scope="module", params=LOOPS)
+@pytest.fixture(scope="module", params=[("direct", "variable"), ("executor", "variable"), ("direct", "series")],
+                ids="-".join)
 def shared(request, tmp_path_factory, private_domain):
-    process = NodeProcess(tmp_path_factory.mktemp("motors"), "flatness", control_loop=request.param,
-                          robot_description_file=str(URDF), actuation_file=str(FILE), motor_gains__kp=KP.tolist(),
-                          **PATIENT)
+    folder = tmp_path_factory.mktemp("motors")
+    control_loop, drives = request.param
+    file = ROOT / "config" / "sea_example.actuation.yaml"
+    if drives == "series":
+        file = folder / "series.yaml"
+        file.write_text(SERIES)
+    actuation = rbd.load_actuation(file, rbd.load_urdf(URDF))
+    process = NodeProcess(folder, "flatness", control_loop=control_loop, robot_description_file=str(URDF),
+                          actuation_file=str(file), motor_gains__kp=KP[:actuation.nm].tolist(), **PATIENT)
     try:
-        with Arm(process, request.param) as arm:
+        with Arm(process, control_loop, actuation) as arm:
             yield arm
+            assert (int(arm.diagnostics["steady_cycles"]) > 0) == (drives == "series" and COMPILED)
             assert process.end() == 0 and "Traceback" not in process.output()
     finally:
         process.kill()
@@ -99,6 +111,27 @@ def test_bytes_that_are_no_motor_state(arm):
         arm.counted("rejected_malformed", disturb)
     else:    # the middleware drops them
         arm.until(arm.command, "following", disturb)
+
+
+def test_outliers_of_the_motors(arm):
+    """Every second state, each elsewhere: the motors are where they were."""
+    off = itertools.cycle([100.0, -100.0])    # far beyond what a starved machine lets pass
+
+    def disturb():
+        if arm.silent:
+            arm.motors.publish(arm.motor_state(next(off)))
+        arm.silent = not arm.silent
+
+    arm.counted("rejected_implausible", disturb)
+
+
+def test_the_clock_of_the_joints_is_reset(arm):
+    """Rejected while the last state of before is fresh. The motors, whose clock goes on, are heard all along."""
+    arm._stamps = itertools.count(next(arm._stamps) - 10**12 + 10**9, 1_000_000)
+    before = [int(arm.diagnostics.get(key, 0)) for key in ("clock_restarts", "motor_state_missing")]
+    arm.spin_until(lambda: int(arm.diagnostics.get("clock_restarts", 0)) > before[0], "count", arm.tick)
+    arm.until(arm.command, "the new clock")
+    assert int(arm.diagnostics["motor_state_missing"]) == before[1]
 
 
 def test_the_clock_of_the_motors_is_reset(arm):

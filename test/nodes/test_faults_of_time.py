@@ -111,6 +111,11 @@ def test_trajectories_that_cannot_be_followed(robot, what):
                      lambda: robot.trajectories.publish(make(robot)))
 
 
+def test_a_trajectory_that_is_not_finite(robot):
+    bad = trajectory((0.5, [REFERENCE[0], np.nan]))
+    counted(robot, "rejected_non_finite", lambda: robot.trajectories.publish(bad), "rejections")
+
+
 def test_a_trajectory_beyond_a_velocity_limit(robot):
     """By less than a factor of two: followed, with a warning."""
     goal = REFERENCE + np.array([0.0, 0.3])    # 15 rad/s, where 10 are allowed

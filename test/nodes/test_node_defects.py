@@ -16,7 +16,8 @@ BROKEN = """
 import os
 import sys
 sys.path.insert(0, os.getcwd())
-from rbd_ros.runtime.control import feedforward, steady_cycle
+from rbd_ros.runtime.control import feedforward
+from rbd_ros.runtime.steady import steady_cycle
 
 answer = steady_cycle.SteadyCycle.answer
 Controller = feedforward.FeedforwardController
@@ -70,7 +71,7 @@ def test_defects_stop_the_robot_and_not_the_process(tmp_path, private_domain):
 
 
 UNPREPARED = """
-from rbd_ros.runtime.control import steady_cycle
+from rbd_ros.runtime.steady import steady_cycle
 
 def broken_prepare(self, *message):
     if self._controller.safety.mode == "running":

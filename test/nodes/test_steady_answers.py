@@ -10,9 +10,10 @@ from sensor_msgs.msg import JointState
 from support.arm import NAMES, arm
 
 from rbd_ros.core.compile import COMPILED
-from rbd_ros.nodes.loop.steady_answers import SteadyAnswers
+from rbd_ros.nodes.loop.steady_answers import InTurn, SteadyAnswers
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.loop_rate import Transit
+from rbd_ros.runtime.steady.steady_tracking import TrackingCycle
 from rbd_ros.runtime.inputs.joint_state_bytes import JointStateReader
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="there is no steady cycle in plain Python")
@@ -29,7 +30,7 @@ def moving(monkeypatch):
                            publish_for=lambda command, stamp, q, v: sent.append(
                                (command.effort.copy(), stamp, q.copy(), v.copy())),
                            answered=lambda command, received_ns: sent.append(controller.state.q))
-    answers = SteadyAnswers(node, Transit())
+    answers = SteadyAnswers(node, TrackingCycle(controller, Transit()))
     reader = JointStateReader(lambda data: deserialize_message(data, JointState))
     controller.activate(0.0)
     clock = [0.0]
@@ -83,3 +84,22 @@ def test_an_inactive_node_answers_nothing(moving):
     node.active = False
     before = len(node.sent)
     assert not send(10) and len(node.sent) == before
+
+
+def test_in_turn_the_first_that_answers_does_and_those_before_it_learn():
+    class Shortcut:
+        def __init__(self, wanted):
+            self.wanted, self.learnt = wanted, []
+
+        def answer(self, message, info):
+            return message == self.wanted
+
+        def prepare(self, layout_of, message):
+            self.learnt.append((layout_of(message), message))
+
+    first, second = Shortcut(b"a"), Shortcut(b"b")
+    both = InTurn(first, second)
+    assert not both.answer(b"c", {})
+    both.prepare(len, b"c")    # the ordinary way had it
+    assert both.answer(b"a", {}) and both.answer(b"b", {})
+    assert first.learnt == [(1, b"c"), (1, b"b")] and second.learnt == [(1, b"c")]

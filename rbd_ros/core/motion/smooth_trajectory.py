@@ -23,7 +23,7 @@ from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .polynomial import polynomial
 from .position_limits import limits
-from .trajectory import Reference, Waypoint, with_start
+from .trajectory import Piece, Reference, Waypoint, with_start
 
 Array = NDArray[np.float64]
 ORDER = 4           # derivatives that are continuous
@@ -91,10 +91,16 @@ class SmoothTrajectory:
             return self.end
         if t < 0.0:
             return self.begin
-        times = self._times
-        i = bisect_right(times, t) - 1
-        T = times[i + 1] - times[i]
-        return Reference(*polynomial(self._coefficients[i], (t - times[i]) / T, T, ORDER))
+        begin, _, T, c = self.piece(t)
+        return Reference(*polynomial(c, (t - begin) / T, T, ORDER))
+
+    def piece(self, t: float) -> Piece:
+        """The one at time t (s), which is not negative."""
+        if t >= self.duration:
+            return Piece.rest(self.duration, self.end.q)
+        i = bisect_right(self._times, t) - 1
+        begin, end = self._times[i:i + 2]
+        return Piece(begin, end, end - begin, self._coefficients[i])
 
 
 def _derivatives(times: Array, points: Sequence[Waypoint], first: Array) -> Array:

@@ -47,6 +47,20 @@ class Waypoint:
     a: Array | None = None
 
 
+class Piece(NamedTuple):
+    """From begin to end (s) a motion is a polynomial (degree + 1, nv) in (t - begin)/scale."""
+
+    begin: float
+    end: float
+    scale: float
+    coefficients: Array
+
+    @staticmethod
+    def rest(begin: float, q: Array) -> Piece:
+        """Standing still at q, for ever."""
+        return Piece(begin, math.inf, 1.0, q.reshape(1, -1))
+
+
 class Interpolation(Protocol):
     """A motion through waypoints, standing still before and after."""
 
@@ -75,19 +89,19 @@ class Trajectory:
             return self.end
         if t < 0.0:
             return self.begin
-        begin, _, c = self.piece(t)
-        return Reference(*polynomial(c, t - begin, 1.0, 2))
+        begin, _, scale, c = self.piece(t)
+        return Reference(*polynomial(c, (t - begin) / scale, scale, 2))
 
-    def piece(self, t: float) -> tuple[float, float, Array]:
-        """From when to when (s) the motion is which polynomial in the time since then; t: in it, not negative."""
+    def piece(self, t: float) -> Piece:
+        """The one at time t (s), which is not negative."""
         if t >= self.duration:
-            return self.duration, math.inf, self.end.q.reshape(1, -1)
+            return Piece.rest(self.duration, self.end.q)
         i = bisect_right(self._times, t) - 1
         c = self._segments.get(i)
         if c is None:
             first, last = self.points[i:i + 2]
             c = self._segments[i] = segment(first, last, last.time - first.time)
-        return self._times[i], self._times[i + 1], c
+        return Piece(self._times[i], self._times[i + 1], 1.0, c)
 
 
 def with_start(waypoints: Sequence[Waypoint], start: Reference) -> list[Waypoint]:

@@ -1,9 +1,10 @@
 """The steady cycle of a torque controller as one call: from the bytes of a joint state to the effort.
 
-It does what `StateInput.accept`, `LoopRate.judge`, `CycleStatistics.received`, `TrackingLaw.effort` and
-`SafetyFilter.update` do in a row while the mode is `running` and nothing fades, by the same kernels. Whatever would be
-rejected, counted, limited or logged, and whatever begins or ends, is not for it: it returns False before it has changed
-anything, and they decide (`runtime/control/steady_cycle.py`).
+It does what `StateInput.accept`, `LoopRate.judge`, `CycleStatistics.received`, the law and `SafetyFilter.update` do in
+a row while the mode is `running` and nothing fades, by the same kernels. Whatever would be rejected, counted, limited
+or logged, and whatever begins or ends, is not for it: it returns False before it has changed anything, and they decide
+(`runtime/steady/steady_cycle.py`). Here: all but the laws, and the entry of those of `tracking`; `flat_cycle` has that
+of elastic joints.
 
 | array   | holds                                                                                                   |
 |---------|---------------------------------------------------------------------------------------------------------|
@@ -12,7 +13,9 @@ anything, and they decide (`runtime/control/steady_cycle.py`).
 |         | numbers: the same memory                                                                                |
 | I       | integers: `HEAD` ones; of each joint its place in the message; the words of a message of this driver;   |
 |         | which bits of these are always the same                                                                 |
-| K       | `SCALARS` numbers; rows of nv numbers; the law; coefficients of the reference, a polynomial in time     |
+| K       | `SCALARS` numbers; rows of nv numbers; those of the reference: as it is, or the coefficients of a       |
+|         | polynomial in time                                                                                      |
+| P       | the law                                                                                                 |
 | A       | rows of nv numbers: the last state, effort and what this call makes of them; then room for S            |
 | S       | clock, transit, loop and cycles of the controller (`stream_times`)                                      |
 """
@@ -37,17 +40,20 @@ AT_LOOP = AT_TRANSIT + len(TRANSIT)
 AT_CYCLES = AT_LOOP + len(LOOP)
 NUMBERS = AT_CYCLES + len(CYCLES)
 
-TIME, START, SEC, NANOSEC, WORDS, POSITION, VELOCITY, EFFORT, MOVES, DEGREE, TURNS, COUNT, HEAD = range(13)    # in I
-TIMEOUT, RAMP, BEGIN, END, EXPIRY, RECEIVED, LIMITS_RATE, SCALARS = range(8)    # in K
+(TIME, START, SEC, NANOSEC, WORDS, POSITION, VELOCITY, EFFORT, MOVES, DEGREE, TURNS, COUNT, NOW_NS, SENT_NS,
+ RECEIVED_NS, HEAD) = range(16)    # in I
+TIMEOUT, RAMP, BEGIN, END, SCALE, EXPIRY, RECEIVED, SCALARS = range(8)    # in K
 BOUND, USUAL, TURN, LIMIT, RATE, LIMITS = range(6)    # rows of K
-Q, V, SENT, NEW_Q, NEW_V, NEW_EFFORT, MEASURED, REFERENCE, _VELOCITY, _ACCELERATION, _TAU, STATES = range(12)    # of A
+Q, V, SENT, NEW_Q, NEW_V, NEW_EFFORT, MEASURED, TAU, REFERENCE = range(9)    # of A
+STATES = REFERENCE + 5
 
-MOST_COEFFICIENTS = 6    # of a joint
+MOST_COEFFICIENTS = 10    # of a joint
+MOST = 1e100    # of what counts as finite
 
 
 def size_of_constants(nv: int) -> int:
     """How many numbers K has."""
-    return SCALARS + LIMITS * nv + tracking.packed_size(nv) + MOST_COEFFICIENTS * nv
+    return SCALARS + (LIMITS + MOST_COEFFICIENTS) * nv
 
 
 @exact
@@ -106,86 +112,97 @@ def prompt(S, now, passed, age, ramp):
 
 
 @exact
-def sampled(I, K, A, n, now, time_ns):
-    """To A the reference at this time; whether it is the piece in K that counts."""
-    x = 0.0
+def sampled(I, K, A, n, now, time_ns, rows):
+    """To A the reference at this time, so many rows of it; whether it is the piece in K that counts."""
+    at = SCALARS + LIMITS * n
     if I[MOVES] != 0:
         t = (time_ns - I[START]) * 1e-9
         if not (K[BEGIN] <= t < K[END]):
             return False
-        x = t - K[BEGIN]
+        count = I[DEGREE] + 1
+        polynomial_rows(K[at:at + count * n].reshape((count, n)), (t - K[BEGIN]) / K[SCALE], K[SCALE],
+                        A[REFERENCE * n:(REFERENCE + rows) * n].reshape((rows, n)))
     elif 0.0 < K[EXPIRY] < now - K[RECEIVED]:
         return False
-    rows = I[DEGREE] + 1
-    at = SCALARS + LIMITS * n + tracking.SCALARS + tracking.ROWS * n
-    polynomial_rows(K[at:at + rows * n].reshape((rows, n)), x, 1.0,
-                    A[REFERENCE * n:(REFERENCE + 3) * n].reshape((3, n)))
+    else:
+        for i in range(rows * n):
+            A[REFERENCE * n + i] = K[at + i]
     if I[TURNS] != 0:
-        nearest(A[REFERENCE * n:_VELOCITY * n], K[SCALARS + TURN * n:SCALARS + LIMIT * n],
-                A[NEW_Q * n:NEW_V * n])
+        nearest(A[REFERENCE * n:(REFERENCE + 1) * n], K[SCALARS + TURN * n:SCALARS + LIMIT * n], A[NEW_Q * n:NEW_V * n])
     return True
 
 
 @exact
-def limited(K, A, n, elapsed):
-    """Whether no limit changes the effort."""
-    r = SCALARS
-    tau = A[_TAU * n:STATES * n]
-    out = A[NEW_EFFORT * n:MEASURED * n]
-    for i in range(n):
-        if not abs(tau[i]) < 1e100:
+def limited(tau, limit, rate, sent, elapsed, out):
+    """out = tau; whether it is finite, and no limit changes it."""
+    for i in range(len(tau)):
+        if not abs(tau[i]) < MOST:
             return False
-    if not clipped(tau, K[r + LIMIT * n:r + RATE * n], out):
-        return False
-    if K[LIMITS_RATE] == 0.0:
-        return True
-    for i in range(n):
-        tau[i] = out[i]
-    return followed(tau, A[SENT * n:NEW_Q * n], K[r + RATE * n:r + LIMITS * n], elapsed, out)
+    return clipped(tau, limit, out) and followed(tau, sent, rate, elapsed, out)
 
 
-@quick_entry("boolean(float64[::1], float64[::1], int64[::1], float64[::1], int64[::1], float64[::1], float64[::1], "
-             "float64[::1], float64, int64, int64, int64)")
-def steady_cycle_entry(B, W, words, numbers, I, K, A, S, now, now_ns, sent_ns, received_ns):
-    """now: steady, s; now_ns, sent_ns, received_ns: of the message, as in `transit_age`."""
-    n = size_v(B)
+@exact
+def begun(words, numbers, I, K, A, S, n, now, rows):
+    """All before the law: to A the state, the reference, and S as it is after this cycle. Time of the stamp (ns), 0 if
+    anything is unusual. now: steady, s; I[NOW_NS], I[SENT_NS], I[RECEIVED_NS]: of the message, as in `transit_age`.
+    """
     time_ns = read_state(words, numbers, I, A, n)
     if time_ns == 0:
-        return False
+        return 0
     T = A[STATES * n:STATES * n + NUMBERS]
     for i in range(NUMBERS):
         T[i] = S[i]
-    age = transit_age(T, AT_TRANSIT, now_ns, sent_ns, received_ns)
-    q = A[NEW_Q * n:NEW_V * n]
-    v = A[NEW_V * n:NEW_EFFORT * n]
+    age = transit_age(T, AT_TRANSIT, I[NOW_NS], I[SENT_NS], I[RECEIVED_NS])
     if I[EFFORT] > 0:
-        picked(numbers[I[EFFORT]:], I[HEAD:HEAD + n], K[:0], K[:0], A[MEASURED * n:REFERENCE * n])
+        picked(numbers[I[EFFORT]:], I[HEAD:HEAD + n], K[:0], K[:0], A[MEASURED * n:TAU * n])
     passed = (time_ns - I[TIME]) * 1e-9
     waited = now - S[AT_LOOP + NOW]
-    if not admitted(A[Q * n:V * n], A[V * n:SENT * n], q, v, K, n, T, passed, waited):
-        return False
+    if not admitted(A[Q * n:V * n], A[V * n:SENT * n], A[NEW_Q * n:NEW_V * n], A[NEW_V * n:NEW_EFFORT * n], K, n, T,
+                    passed, waited):
+        return 0
     clock_advance(T, AT_CLOCK, now, passed, waited)
-    if not prompt(T, now, passed, clock_pace(T, AT_CLOCK) * age, K[RAMP]):
-        return False
-    if not sampled(I, K, A, n, now, time_ns):
-        return False
-    reference = A[REFERENCE * n:_TAU * n]
-    law = K[SCALARS + LIMITS * n:]
-    if not tracking.tracking(B, law, q, v, reference[:n], reference[n:2 * n], reference[2 * n:], W[:0], 1.0, W,
-                             A[_TAU * n:STATES * n]):
-        return False
-    if not limited(K, A, n, max(waited, 0.0)):
-        return False
-    # From here on nothing is unusual.
+    if not (prompt(T, now, passed, clock_pace(T, AT_CLOCK) * age, K[RAMP])
+            and sampled(I, K, A, n, now, time_ns, rows)):
+        return 0
+    return time_ns
+
+
+@exact
+def within_limits(K, A, n, elapsed):
+    """`limited` of the effort of the joints, `elapsed` s after the last one."""
+    r = SCALARS
+    return limited(A[TAU * n:REFERENCE * n], K[r + LIMIT * n:r + RATE * n], K[r + RATE * n:r + LIMITS * n],
+                   A[SENT * n:NEW_Q * n], elapsed, A[NEW_EFFORT * n:MEASURED * n])
+
+
+@exact
+def ended(words, I, A, S, n, time_ns):
+    """Nothing was unusual: what was made in A holds."""
     for i in range(n):
-        A[Q * n + i] = q[i]
-        A[V * n + i] = v[i]
+        A[Q * n + i] = A[NEW_Q * n + i]
+        A[V * n + i] = A[NEW_V * n + i]
         A[SENT * n + i] = A[NEW_EFFORT * n + i]
     for i in range(NUMBERS):
-        S[i] = T[i]
+        S[i] = A[STATES * n + i]
     I[TIME] = time_ns
     I[SEC] = (words[1] << 32) >> 32
     I[NANOSEC] = (words[1] >> 32) & 0xFFFFFFFF
+
+
+@quick_entry("boolean(float64[::1], float64[::1], int64[::1], float64[::1], int64[::1], float64[::1], float64[::1], "
+             "float64[::1], float64[::1], float64)")
+def steady_cycle_entry(B, W, words, numbers, I, K, A, S, P, now):
+    """With a law of `tracking`; times as in `begun`."""
+    n = size_v(B)
+    time_ns = begun(words, numbers, I, K, A, S, n, now, 3)
+    if time_ns == 0:
+        return False
+    reference = A[REFERENCE * n:STATES * n]
+    if not (tracking.tracking(B, P, A[NEW_Q * n:NEW_V * n], A[NEW_V * n:NEW_EFFORT * n], reference[:n],
+                              reference[n:2 * n], reference[2 * n:3 * n], W[:0], 1.0, W, A[TAU * n:REFERENCE * n])
+            and within_limits(K, A, n, max(now - S[AT_LOOP + NOW], 0.0))):
+        return False
+    ended(words, I, A, S, n, time_ns)
     return True
 
 

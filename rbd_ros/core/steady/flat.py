@@ -71,7 +71,10 @@ def motor_motion(F, n, i, c, r, out):
 
 @sweep
 def flat(B, F, c, r, measured, share, W, out):
+    """`flat_entry`."""
     n = size_v(B)
+    if has_varying(B) or not (all_finite(r.reshape(-1)) and positions_valid(B, r[0], 1)):
+        return False
     second_order_recursion(B, r[0], 0, (r[1], r[2], r[3], r[4]), (0, 0, 0, 0), W, out[:3])
     for i in range(n):
         if F[RUBS] > 0.0:
@@ -82,7 +85,7 @@ def flat(B, F, c, r, measured, share, W, out):
         if F[FEEDBACK] > 0.0:
             out[COMMAND, i] += share * (F[SCALARS + KP * n + i] * (out[MOTOR, i] - measured[0, i])
                                         + F[SCALARS + KD * n + i] * (out[MOTOR_RATE, i] - measured[1, i]))
-    return True
+    return all_finite(out[:STIFFNESS].reshape(-1))
 
 
 @quick_entry("boolean(float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64, "
@@ -92,6 +95,4 @@ def flat_entry(B, F, c, r, measured, share, W, out):
     measured (2, nv). c: coefficients of the springs by joint; share: of the PD. False where the input is not what the
     model takes, a spring does not bear its torque, or the efforts are not finite.
     """
-    if has_varying(B) or not (all_finite(r.reshape(-1)) and positions_valid(B, r[0], 1)):
-        return False
-    return flat(B, F, c, r, measured, share, W, out) and all_finite(out[:STIFFNESS].reshape(-1))
+    return flat(B, F, c, r, measured, share, W, out)

@@ -1,4 +1,4 @@
-"""Joint states as bytes, answered by the steady cycle of a controller where it can (`runtime.control.steady_cycle`)."""
+"""Joint states as bytes, answered by the steady cycle of a controller where it can (`runtime.steady.steady_cycle`)."""
 from __future__ import annotations
 
 import time
@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from ...runtime.control.loop_rate import Transit
-from ...runtime.control.steady_cycle import SteadyCycle
+from ...runtime.steady.steady_cycle import SteadyCycle
 from ...runtime.inputs.joint_state_bytes import Layout, stamp_of
 from ...runtime.inputs.motor_states import MotorInput
-from .joint_state_inputs import Info
+from .joint_state_inputs import Info, Shortcut
 
 
 class SteadyAnswers:
-    """The `Shortcut` of a torque node."""
+    """The `Shortcut` of a torque node with such a cycle."""
 
-    def __init__(self, node: Any, transit: Transit) -> None:
-        self._node, self._cycle = node, SteadyCycle(node.controller, transit)
+    def __init__(self, node: Any, cycle: SteadyCycle[Any]) -> None:
+        self._node, self._cycle = node, cycle
 
     def answer(self, message: bytes, info: Info) -> bool:
         node, cycle = self._node, self._cycle
@@ -58,6 +58,27 @@ class QuickAnswers:
 
     def prepare(self, layout_of: Callable[[bytes], Layout | None], message: bytes) -> None:
         self._node.controller.state.prepare(layout_of, message)
+
+
+class InTurn:
+    """The first `Shortcut` that answers. Those before it learn from what it did."""
+
+    def __init__(self, *shortcuts: Shortcut) -> None:
+        self._shortcuts = shortcuts
+        self._layout_of: Callable[[bytes], Layout | None] = lambda data: None    # known from the first message on
+
+    def answer(self, message: bytes, info: Info) -> bool:
+        for count, shortcut in enumerate(self._shortcuts):
+            if shortcut.answer(message, info):
+                for earlier in self._shortcuts[:count]:
+                    earlier.prepare(self._layout_of, message)
+                return True
+        return False
+
+    def prepare(self, layout_of: Callable[[bytes], Layout | None], message: bytes) -> None:
+        self._layout_of = layout_of
+        for shortcut in self._shortcuts:
+            shortcut.prepare(layout_of, message)
 
 
 class QuickMotorStates:

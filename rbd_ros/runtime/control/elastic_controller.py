@@ -29,41 +29,15 @@ from ..inputs.references import ReferenceInput
 from ..inputs.rejections import Verdict
 from ..safety import NOTHING, Command, NoCommand, SafetySettings
 from ..safety.motor_ramp import MotorRamp
-from .elastic_law import ElasticCommand, ElasticLaw, ElasticState
+from .elastic_law import ElasticState
+from .elastic_laws import ElasticLaws
 from .elastic_settings import ElasticSettings, held
-from .flatness import FlatnessController, FlatnessLaws
-from .quick_flatness import QuickFlatness
+from .flatness import FlatnessController
 from .smooth_stiffness import SmoothStiffness
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
 BRAKING = 0.2    # the most that braking takes from a motor's own momentum in one period
-
-
-class ElasticLaws(FlatnessLaws):
-    """Beside those of the links, the law of the motors, which has a memory of its own."""
-
-    settings: ElasticSettings
-
-    def __init__(self, settings: ElasticSettings, reference: ReferenceInput) -> None:
-        super().__init__(settings, reference)
-        self.actuation, self.motors = settings.actuation, ElasticLaw(settings.actuation, settings.law)
-        self._quick: QuickFlatness | None = None
-        if QuickFlatness.suits(settings.actuation) and settings.law.mode != "feedback_linearization":
-            self._quick = QuickFlatness(settings.actuation, self._dynamics, self._friction, settings.friction.smoothing,
-                                        self.motors.gains)
-
-    def flat(self, reference: Reference, wrenches: Array | None, state: ElasticState, stiffness: Array,
-             share: float) -> tuple[Array, Array | None, ElasticCommand | None]:
-        """Effort of the links and its rates, and the command for the motors; None where they are not known."""
-        if self._quick is not None and wrenches is None:
-            found = self._quick.command(reference, state, share)
-            if found is not None:
-                return found
-        effort, rates = self.feedforward(reference, wrenches)
-        if rates is None:
-            return effort, None, None
-        return effort, rates, self.motors.follow(reference, state, stiffness, (effort, *rates), share)
 
 
 class ElasticController(FlatnessController[ElasticLaws]):
@@ -134,14 +108,18 @@ class ElasticController(FlatnessController[ElasticLaws]):
         """Take a state of the motors."""
         return self.motor_state.accept(now, stamp_ns, names, position, velocity)
 
+    def hear(self) -> None:
+        """A joint state begins a cycle."""
+        self._heard, self._cycle = self.state.received, self._cycle + 1
+
     def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
                  effort: ArrayLike = (), age: float = 0.0) -> Command | Verdict:
-        self._heard, self._cycle = self.state.received, self._cycle + 1
+        self.hear()
         return super().on_state(now, stamp_ns, names, position, velocity, effort, age)
 
     def on_bytes(self, now: float, data: bytes, age: Callable[[], float]) -> Command | None:
         before = self._heard, self._cycle
-        self._heard, self._cycle = self.state.received, self._cycle + 1
+        self.hear()
         found = super().on_bytes(now, data, age)
         if found is None:
             self._heard, self._cycle = before
@@ -204,6 +182,16 @@ class ElasticController(FlatnessController[ElasticLaws]):
         if found is not wanted and not _finite(found):
             raise RbdError("the ramp of the motors to their reference is not finite")
         return found
+
+    @property
+    def led(self) -> bool:
+        """Whether the motor reference that is let out is the one that is wanted."""
+        return not self._jumps and self._led_by is self.safety.laws.new and self._ramp.rests
+
+    def lead(self, motors: MotorReference) -> None:
+        """It is, and this was let out."""
+        self._since_last()
+        self._ramp.follow(self._last_stamp, motors)
 
     def _present(self, now: float, like: MotorReference) -> MotorReference:
         """The motors as measured; unless they are, where they hold gravity, or `RbdError` if springs do not bear it."""

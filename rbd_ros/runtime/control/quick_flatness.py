@@ -56,6 +56,16 @@ class QuickFlatness:
         measured[0], measured[1] = state.motor_position, state.motor_velocity
         if not flat_entry.call(self._block, self._law, self._springs, r, measured, share, self._work, out):
             return None
-        motors = MotorReference(out[flat.MOTOR], out[flat.MOTOR_RATE], out[flat.MOTOR_ACCELERATION], out[flat.EFFORT],
-                                out[flat.STIFFNESS], out[flat.TAU])
-        return out[flat.TAU], out[flat.RATE:flat.MOTOR], ElasticCommand(out[flat.COMMAND], motors)
+        return links_and_motors(out)
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        """For kernels: block and workspace of the model, the law, the springs."""
+        return self._block, self._work, self._law, self._springs
+
+
+def links_and_motors(out: Array) -> tuple[Array, Array, ElasticCommand]:
+    """What `QuickFlatness.command` returns, in the memory of what the kernel wrote."""
+    motors = MotorReference(out[flat.MOTOR], out[flat.MOTOR_RATE], out[flat.MOTOR_ACCELERATION], out[flat.EFFORT],
+                            out[flat.STIFFNESS], out[flat.TAU])
+    return out[flat.TAU], out[flat.RATE:flat.MOTOR], ElasticCommand(out[flat.COMMAND], motors)

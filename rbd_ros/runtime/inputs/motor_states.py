@@ -48,8 +48,21 @@ class MotorInput:
         self.timeout = timeout
         self._names: Sequence[str] | None = None
         self._indices: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
-        self.position, self.velocity = np.zeros((2, actuation.nm))
+        self.motion = np.zeros((2, actuation.nm))
         self.stamp_ns, self.received = 0, -math.inf
+
+    @property
+    def position(self) -> Array:
+        return self.motion[0]
+
+    @property
+    def velocity(self) -> Array:
+        return self.motion[1]
+
+    def live_in(self, motion: Array) -> None:
+        """Have position and velocity (2, nm) there from now on."""
+        motion[:] = self.motion
+        self.motion = motion
 
     def allow(self, plausible: Array | float) -> None:
         """Another factor of the velocity limits, one or (nv,)."""

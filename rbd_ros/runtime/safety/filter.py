@@ -142,11 +142,11 @@ class SafetyFilter(Generic[Laws]):
         return (self.mode == "running" and self._absent is None and not self.laws.fading
                 and not any(channel.fading for channel in self.channels))
 
-    def keep(self, now: float, effort: Array) -> None:
-        """`update` of a steady filter of one channel, by a command that no limit changed."""
-        self.time = self._fresh_at = now
-        self._faded = False
-        self.channels[0].keep(effort)
+    def keep(self, now: float, efforts: Efforts) -> None:
+        """`update` of a steady filter, by a command that no limit changed."""
+        self.time, self._fresh_at, self._faded = now, now, False
+        for channel, effort in zip(self.channels, efforts, strict=True):
+            channel.keep(effort.copy())
 
     def update(self, now: float, command: Callable[[Laws], Command | NoCommand]) -> Command:
         """Output for a fresh joint state; `command(laws)` is what these laws want."""

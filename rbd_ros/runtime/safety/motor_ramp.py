@@ -25,6 +25,11 @@ class MotorRamp:
         self._fade: Trajectory | None = None
         self._began = self._at = 0.0
 
+    @property
+    def rests(self) -> bool:
+        """Whether references are let out as they are."""
+        return self._fade is None and self.last is not None
+
     def forget(self) -> None:
         """The next reference is the first one."""
         self.last = self._fade = None

@@ -1,39 +1,48 @@
-"""The steady cycle of the feed-forward controller: from the bytes of a joint state to the effort in one compiled call.
+"""The steady cycle of a torque controller: from the bytes of a joint state to the effort in one compiled call.
 
-While the mode is `running`, nothing fades and no limit acts, a cycle is always the same: `steady_cycle_entry` does it,
-by the kernels that the objects of the ordinary way call, too. Whether it may is looked at in each cycle: here, whether
-anything happened since the last one (a reference, a wrench, other settings, a stop), and in the call, before it changes
-anything, whether the state is unusual (bytes, stamp, outlier, gap, age, limit, a number that is not finite). If so, the
-ordinary way takes the message, as if there were no other, and `prepare` looks at what it left behind.
+While the mode is `running`, nothing fades and no limit acts, a cycle is always the same: one entry does it
+(`core/steady`), by the kernels that the objects of the ordinary way call, too. Whether it may is looked at in each
+cycle: here, whether anything happened since the last one (a reference, a wrench, other settings, a stop), and in the
+call, before it changes anything, whether the state is unusual (bytes, stamp, outlier, gap, age, limit, a number that is
+not finite). If so, the ordinary way takes the message, as if there were no other, and `prepare` looks at what it left
+behind.
 
 Not here: velocities or stamps that are missing, wrenches, joints of several coordinates or mimic joints that stand in
-for others.
+for others. A subclass says what belongs to a law: `steady_tracking`, `steady_flatness`.
 """
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.compile import Entry
+from ...core.motion.smooth_trajectory import SmoothTrajectory
 from ...core.motion.trajectory import Reference, Trajectory
 from ...core.steady import cycle_kernel as at
 from ..inputs.joint_state_bytes import Layout
 from ..inputs.plausibility import Known
 from ..safety import Command, SafetySettings
-from .feedforward import FeedforwardController, FeedforwardLaws
-from .loop_rate import Transit
+from ..control.following import FollowingController, FollowingLaws
+from ..control.loop_rate import Transit
 
 Array = NDArray[np.float64]
+F = TypeVar("F", bound=FollowingLaws)
 
 
-class SteadyCycle:
+class SteadyCycle(ABC, Generic[F]):
     """Of one controller. `answer` tries a message; where it does, `keep` must follow, when the effort is out. `prepare`
     follows where it does not. `stamp` (s, ns), `q`, `v`: of the last message answered. All these, and the command, are
     what they are until the next one.
     """
 
-    def __init__(self, controller: FeedforwardController, transit: Transit) -> None:
+    entry: ClassVar[Entry]
+    rows: ClassVar[int] = 3    # of a reference
+
+    def __init__(self, controller: FollowingController[F], transit: Transit) -> None:
         self._controller = controller
         self._nv = nv = controller.model.nv
         numbers = self._numbers = np.zeros(at.NUMBERS)
@@ -48,16 +57,37 @@ class SteadyCycle:
         self._words = np.zeros(1, np.int64)
         self._bytes, self._doubles = memoryview(b""), self._words.view(np.float64)
         self._layout: Layout | None = None
-        self._block = self._work = np.zeros(0)
-        self.q, self.v, self._command = self._states[at.Q], self._states[at.V], Command(self._states[at.SENT])
+        self._arrays: tuple[Any, ...] = ()    # of the call
+        self.q, self.v = self._states[at.Q], self._states[at.V]
+        self._command = Command(self._states[at.SENT])
         self._q: Array | None = None    # of the state that is prepared for
         self._settings: SafetySettings | None = None
-        self._laws: FeedforwardLaws | None = None
+        self._laws: F | None = None
         self._followed: object = self    # the reference that is prepared for, or None; this: not known
         self._now = 0.0
-        self._call = at.steady_cycle_entry
+        self._call = self.entry
         if all(joint.nq == joint.nv == 1 for joint in controller.model.joints):
             self._call.compile()
+
+    # ---- of a law
+
+    @abstractmethod
+    def suits(self, laws: F) -> bool:
+        """Whether the entry computes these laws, and nothing but a reference is to be known for that."""
+
+    @abstractmethod
+    def arrays(self, laws: F) -> tuple[Array, ...]:
+        """Block and workspace of the model, and what the entry takes behind the arrays that all entries have."""
+
+    def rests(self, laws: F) -> bool:
+        """Whether these laws do what they do without a reference."""
+        return False
+
+    def happened(self, now: float) -> bool:
+        """Whether anything of the law's own is unusual now."""
+        return False
+
+    # ---- a cycle
 
     @property
     def stamp(self) -> tuple[int, int]:
@@ -73,14 +103,15 @@ class SteadyCycle:
         laws = safety.laws
         if (controller.state.q is not self._q or safety.modes.mode != "running" or safety.settings is not self._settings
                 or laws.new is not self._laws or laws.old is not None or controller.wrenched
-                or len(data) != len(self._bytes)):
+                or len(data) != len(self._bytes) or self.happened(now)):
             return None
         reference = laws.new.reference
         if reference.waits or (reference.followed is not self._followed and not self._follow(laws.new)):
             return None
         self._bytes[:] = data
-        if not self._call.call(self._block, self._work, self._words, self._doubles, self._whole, self._constants,
-                               self._rows, self._numbers, now, now_ns, sent_ns, received_ns):
+        whole = self._whole
+        whole[at.NOW_NS], whole[at.SENT_NS], whole[at.RECEIVED_NS] = now_ns, sent_ns, received_ns
+        if not self._call.call(*self._arrays, now):
             return None
         self._now = now
         return self._command
@@ -92,10 +123,10 @@ class SteadyCycle:
         measured = states[at.MEASURED].copy() if self._whole[at.EFFORT] else state.measured_effort
         self._q = self.q.copy()
         state.keep(Known(self._now, time_ns, self._q, self.v.copy()), measured)
-        controller.safety.keep(self._now, self._command.effort.copy())
+        controller.safety.keep(self._now, self._command.efforts)
         controller.loop.time_ns = time_ns
         controller.cycled()
-        if self._whole[at.MOVES] and isinstance(self._followed, Trajectory):
+        if self._whole[at.MOVES] and isinstance(self._followed, Trajectory | SmoothTrajectory):
             next_t = (time_ns - self._whole.item(at.START)) * 1e-9 + controller.state.clock.period
             if next_t >= self._constants[at.END]:
                 self._take_piece(self._followed, next_t)
@@ -107,7 +138,7 @@ class SteadyCycle:
         state, safety, laws = controller.state, controller.safety, controller.safety.laws.new
         last = state.follows
         if (last is None or safety.output is None or not safety.steady or not controller.trusts(last)
-                or any(joint.nq * joint.nv != 1 for joint in laws.model.joints)):
+                or not self.suits(laws) or any(joint.nq * joint.nv != 1 for joint in laws.model.joints)):
             return
         layout = layout_of(data)
         indices = None if layout is None else state.indices(layout.names)
@@ -117,7 +148,9 @@ class SteadyCycle:
             self._learn(layout, data, indices)
         if laws is not self._laws or safety.settings is not self._settings:
             self._settle(laws)
-        self._states[at.Q], self._states[at.V], self._states[at.SENT] = state.q, state.v, safety.output
+        self._states[at.Q], self._states[at.V] = state.q, state.v
+        for mine, channel in zip(self._command.efforts, safety.channels, strict=True):
+            mine[:] = channel.output
         self._whole[at.TIME] = state.time_ns
         reference = laws.reference
         if reference is controller.reference and not reference.waits and self._follow(laws):
@@ -134,34 +167,35 @@ class SteadyCycle:
         self._bytes = memoryview(message)[4:4 + layout.length]
         self._layout, self._laws = layout, None
 
-    def _settle(self, laws: FeedforwardLaws) -> None:
+    def _settle(self, laws: F) -> None:
         """These laws, and the settings of now."""
         controller, K, nv = self._controller, self._constants, self._nv
         state, channel = controller.state, controller.safety.channels[0]
         self._laws, self._settings, self._followed = laws, controller.safety.settings, self
-        self._block, self._work = laws.model._block, laws.model._work
         K[at.TIMEOUT], K[at.RAMP] = state.timeout, self._settings.ramp_in
-        K[at.LIMITS_RATE] = channel.limiter.limits_rate
         rows = K[at.SCALARS:at.SCALARS + at.LIMITS * nv].reshape(at.LIMITS, nv)
         rows[:] = *state.bounds, *channel.limiter.limits
         self._whole[at.TURNS] = rows[at.TURN].any()
-        K[at.SCALARS + at.LIMITS * nv:][:len(laws.law.packed)] = laws.law.packed
+        block, work, *law = self.arrays(laws)
+        self._arrays = (block, work, self._words, self._doubles, self._whole, K, self._rows, self._numbers, *law)
 
-    def _follow(self, laws: FeedforwardLaws) -> bool:
-        """Whether what is followed now is a polynomial; it is the one from now on."""
+    def _follow(self, laws: F) -> bool:
+        """Whether what is followed now is known for some time ahead; it is the one from now on."""
         reference = laws.reference
         followed = reference.followed
         self._followed = self
         if followed is None:
-            if laws.law.needs_reference:
+            if not self.rests(laws):
                 return False
-            self._whole[at.MOVES], self._whole[at.DEGREE], self._constants[at.EXPIRY] = 0, 0, 0.0
-            self._coefficients(1)[:] = 0.0
+            self._whole[at.MOVES], self._constants[at.EXPIRY] = 0, 0.0
+            self._coefficients(self.rows)[:] = 0.0
         elif isinstance(followed, Reference):
-            self._whole[at.MOVES], self._whole[at.DEGREE] = 0, 2
-            self._coefficients(3)[:] = followed.q, followed.v, 0.5 * followed.a
+            if any(each is None for each in followed[:self.rows]):
+                return False
+            self._whole[at.MOVES] = 0
+            self._coefficients(self.rows)[:] = followed[:self.rows]    # type: ignore[assignment]
             self._constants[at.EXPIRY], self._constants[at.RECEIVED] = reference.expiry
-        elif type(followed) is Trajectory:
+        elif isinstance(followed, Trajectory if self.rows == 3 else SmoothTrajectory):
             t = (self._whole.item(at.TIME) - reference.start_ns) * 1e-9
             if t < 0.0:
                 return False
@@ -172,13 +206,13 @@ class SteadyCycle:
         self._followed = followed
         return True
 
-    def _take_piece(self, motion: Trajectory, t: float) -> None:
+    def _take_piece(self, motion: Trajectory | SmoothTrajectory, t: float) -> None:
         """The polynomial of this time (s)."""
-        begin, end, coefficients = motion.piece(t)
-        self._constants[at.BEGIN], self._constants[at.END] = begin, end
+        K = self._constants
+        K[at.BEGIN], K[at.END], K[at.SCALE], coefficients = motion.piece(t)
         self._whole[at.DEGREE] = len(coefficients) - 1
         self._coefficients(len(coefficients))[:] = coefficients
 
     def _coefficients(self, count: int) -> Array:
-        begin = at.size_of_constants(self._nv) - at.MOST_COEFFICIENTS * self._nv
+        begin = at.SCALARS + at.LIMITS * self._nv
         return self._constants[begin:begin + count * self._nv].reshape(count, self._nv)
