@@ -125,16 +125,17 @@ class DynamicsServerNode(ModelNode):
     def _inverse(self, request: Any, response: Any) -> None:
         convert.fill(response, self.dynamics.inverse(convert.robot_state(request.state), request.name,
                                                      request.acceleration, wrenches(request.external_wrenches),
-                                                     request.with_joint_wrenches))
+                                                     request.with_joint_wrenches, request.friction))
 
     def _forward(self, request: Any, response: Any) -> None:
         convert.fill(response, self.dynamics.forward(convert.robot_state(request.state), request.name, request.effort,
-                                                     wrenches(request.external_wrenches), request.with_joint_wrenches))
+                                                     wrenches(request.external_wrenches), request.with_joint_wrenches,
+                                                     request.friction))
 
     def _hybrid(self, request: Any, response: Any) -> None:
         convert.fill(response, self.dynamics.hybrid(
             convert.robot_state(request.state), request.name, request.prescribed, request.acceleration, request.effort,
-            wrenches(request.external_wrenches), request.with_joint_wrenches))
+            wrenches(request.external_wrenches), request.with_joint_wrenches, request.friction))
 
     def _constrained(self, request: Any, response: Any) -> None:
         asked = ConstrainedRequest(*(getattr(request, field.name) for field in fields(ConstrainedRequest)))
@@ -146,14 +147,17 @@ class DynamicsServerNode(ModelNode):
 
     def _derivatives(self, request: Any, response: Any) -> None:
         convert.fill(response, self.dynamics.derivatives(convert.robot_state(request.state), request.mode, request.name,
-                                                         request.input, wrenches(request.external_wrenches)))
+                                                         request.input, wrenches(request.external_wrenches),
+                                                         request.friction))
 
     def _time_derivatives(self, request: Any, response: Any) -> None:
         convert.fill(response, self.dynamics.time_derivatives(convert.robot_state(request.state), request.mode,
-                                                              request.name, request.rows, request.input))
+                                                              request.name, request.rows, request.input,
+                                                              request.friction))
 
     def _trajectory(self, request: Any, response: Any) -> None:
-        efforts = self.dynamics.trajectory(request.trajectory.joint_names, convert.points(request.trajectory))
+        efforts = self.dynamics.trajectory(request.trajectory.joint_names, convert.points(request.trajectory),
+                                           request.friction)
         for point, effort in zip(request.trajectory.points, efforts, strict=True):
             point.effort = convert.numbers(effort)
         response.trajectory = request.trajectory

@@ -102,7 +102,10 @@ def served(values: Values) -> Any:
     """The effort of inverse dynamics."""
     model, _ = load_server_model(validate(SERVER_TABLE, values), arm_urdf())
     n = model.nv
-    made = DynamicsService(model, ServerSettings.from_values(values, model))
+    first, later = split(SERVER_TABLE, values)
+    made = DynamicsService(model, ServerSettings.from_values(first, model))
+    if later is not None:
+        made.apply(ServerSettings.from_values(later, model))
     return np.array(made.inverse(StateRequest(NAMES[:n], Q[:n], V[:n]), NAMES[:n], A_REF[:n], []).effort)
 
 
@@ -162,6 +165,9 @@ def server_cases() -> dict[str, Case]:
         "root": Case("floating", base, tuple(f"base/{x}" for x in ("wx", "wy", "wz", "vx", "vy", "vz"))),
         "constraints_file": Case("five_bar", constrained, True),
         "constraint_tolerance": Case(0.1, partial(constrained, off=0.01), True, {"constraints_file": "five_bar"}),
+        "friction": Case(True, served, lambda was: was + rbd.friction_effort(arm(), V)),
+        "friction.smoothing": Case(0.5, served, lambda was: was + rbd.friction_effort(arm(), V, 0.5)
+                                   - rbd.friction_effort(arm(), V), {"friction": True}),
         "state_timeout": Case(0.305, known_for, 0.31),
         "velocity_cutoff": Case(0.0, estimated, np.ones(5)),
     }

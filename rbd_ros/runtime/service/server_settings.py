@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...core.dynamics.friction import SMOOTHING
 from ...core.errors import RbdError
 from ...core.model.constraints import ConstraintSet
 from ...core.model.robot_model import RobotModel
@@ -24,6 +25,10 @@ SERVER_TABLE: Table = (
               "sample robot, for service constrained_dynamics. Empty: none.", read_only=True),
     Parameter("constraint_tolerance", "number", 1e-3, "Largest violation of the constraints by the state of a request "
               "for constrained dynamics, m or rad, and m/s or rad/s.", lower=0.0, upper=1e3),
+    Parameter("friction", "bool", False, "Whether services count the joints' friction where a request does not say, "
+              "viscous and Coulomb as the description has it."),
+    Parameter("friction.smoothing", "number", SMOOTHING, "Velocity s in tanh(v/s), which replaces the sign of v; rad/s "
+              "or m/s. Derivatives grow with 1/s.", lower=1e-6, upper=100.0),
     Parameter("state_timeout", "number", 0.5, "Age of the latest joint state at which requests for the present state "
               "fail, s.", lower=1e-3, upper=1e6),
 )
@@ -35,6 +40,8 @@ class ServerSettings:
 
     constraints: ConstraintSet
     constraint_tolerance: float
+    friction: bool
+    smoothing: float
     state_timeout: float
     velocity_cutoff: float
 
@@ -44,7 +51,8 @@ class ServerSettings:
         values = validate(SERVER_TABLE, values)
         return ServerSettings(
             constraints=constraints_from(values["constraints_file"], model),
-            constraint_tolerance=values["constraint_tolerance"], state_timeout=values["state_timeout"],
+            constraint_tolerance=values["constraint_tolerance"], friction=values["friction"],
+            smoothing=values["friction.smoothing"], state_timeout=values["state_timeout"],
             velocity_cutoff=values["velocity_cutoff"])
 
 
