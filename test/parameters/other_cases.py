@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from parameters import torque_cases
 from parameters.case import Case, Values, split
-from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm, arm_urdf
+from support.arm import A_REF, NAMES, Q_REF, TILT, TILTED, V_REF, Q, V, arm, arm_urdf
 
 import rbd_ros as rbd
 from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE, Annotation, AnnotatorSettings, EffortAnnotator
 from rbd_ros.runtime.cosimulation.lockstep import Lockstep, LockstepSettings
 from rbd_ros.runtime.cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
+from rbd_ros.runtime.inputs.odometry import Odometry
 from rbd_ros.runtime.inputs.references import Point
 from rbd_ros.runtime.inputs.rejections import TAKEN
 from rbd_ros.runtime.parameters import validate
@@ -39,6 +40,7 @@ def model_cases(effort: Any, q: Any, v: Any, a: Any, sign: float, friction: Any)
 
     return {
         "gravity": Case(list(MOON), effort, seen(arm().with_(gravity=MOON))),
+        "mounting.rpy": Case(list(TILT), effort, seen(arm().with_(gravity=TILTED))),
         "rotor_inertia": Case([0.3, 0.1], effort, seen(arm().with_(armature=[0.3, 0.1]))),
         "locked.joints": Case(["elbow"], effort, locked(0.0)),
         "locked.positions": Case(0.5, effort, locked(0.5), {"locked.joints": ["elbow"]}),
@@ -149,6 +151,35 @@ def estimated(values: Values) -> Any:
     return np.array(states.read(StateRequest(), 0.01)[1])
 
 
+def floating(values: Values) -> DynamicsService:
+    """The arm on a floating base, with joint states and odometry from time 0."""
+    model, _ = load_server_model(validate(SERVER_TABLE, {**values, "root": "floating"}), arm_urdf())
+    first, later = split(SERVER_TABLE, values)
+    made = DynamicsService(model, ServerSettings.from_values(first, model))
+    if later is not None:
+        made.apply(ServerSettings.from_values(later, model))
+    assert made.states.latest.accept(0.0, MS, NAMES, Q, V)
+    if made.states.odometry is not None:
+        assert made.states.odometry.accept(0.0, Odometry(0, "world", "base", (1.0, 2.0, 3.0), (0.0, 0.0, 1.0, 0.0),
+                                                         (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)))
+    return made
+
+
+def based(values: Values) -> Any:
+    return np.concatenate(floating(values).states.read(StateRequest(), 0.01))
+
+
+def based_for(values: Values) -> float:
+    """Seconds, in steps of 10 ms, until the last odometry is too old."""
+    states = floating(values).states
+    for k in count():
+        try:
+            states.read(StateRequest(), 0.01 * k)
+        except rbd.RbdError:
+            return 0.01 * k
+    raise AssertionError
+
+
 def rotors(values: Values) -> Any:
     return load_server_model(validate(SERVER_TABLE, values), arm_urdf())[0].armature
 
@@ -168,6 +199,9 @@ def server_cases() -> dict[str, Case]:
         "friction": Case(True, served, lambda was: was + rbd.friction_effort(arm(), V)),
         "friction.smoothing": Case(0.5, served, lambda was: was + rbd.friction_effort(arm(), V, 0.5)
                                    - rbd.friction_effort(arm(), V), {"friction": True}),
+        "odometry": Case("odom", based, np.array([1.0, 2.0, 3.0, 0.0, 0.0, 1.0, 0.0, *Q, *(0.1 * np.arange(1, 7)), *V]),
+                         {"root": "floating"}),
+        "odometry_timeout": Case(0.305, based_for, 0.31, {"odometry": "odom", "root": "floating"}),
         "state_timeout": Case(0.305, known_for, 0.31),
         "velocity_cutoff": Case(0.0, estimated, np.ones(5)),
     }

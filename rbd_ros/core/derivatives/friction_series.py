@@ -24,13 +24,18 @@ def friction_series(law: Friction, rates: Sequence[Array]) -> Array:
     w, e = [z[0] * z[0]], [np.exp(-z[0] * z[0])]
     for k in range(1, len(x)):
         product = [_coefficient(t, p, m) for m in range(k)]
-        t.append(sum(j * u[j] * p[k - j] for j in range(1, k + 1)) / k)
-        p.append(sum(-2.0 * j * u[j] * product[k - j] for j in range(1, k + 1)) / k)
         w.append(_coefficient(z, z, k))
-        e.append(sum(-j * w[j] * e[k - j] for j in range(1, k + 1)) / k)
+        t.append(_following(u, p, k))
+        p.append(-2.0 * _following(u, product, k))
+        e.append(-_following(w, e, k))
     level = [(law.breakaway - law.coulomb) * each for each in e]
     level[0] = law.coulomb + level[0]
     return np.stack([factorial(k) * (law.damping * x[k] + _coefficient(level, t, k)) for k in range(len(x))])
+
+
+def _following(x: Sequence[Array], y: Sequence[Array], k: int) -> Array:
+    """Coefficient k of a function whose derivative is y x'."""
+    return np.asarray(sum(j * x[j] * y[k - j] for j in range(1, k + 1)) / k)
 
 
 def _coefficient(one: Sequence[Array], other: Sequence[Array], k: int) -> Array:

@@ -108,7 +108,8 @@ class DynamicsService:
         self.settings = settings
         self.robot = Robot(model, settings.constraints)
         self.coordinates = Coordinates(model)
-        self.states = RobotStates(model, self.coordinates, settings.state_timeout, settings.velocity_cutoff)
+        self.states = RobotStates(model, self.coordinates, settings.state_timeout, settings.velocity_cutoff,
+                                  settings.odometry_timeout if settings.odometry else None)
         self._unloaded = model
         self._loads: dict[str, Inertia] = {}
 
@@ -116,6 +117,8 @@ class DynamicsService:
         """Use changed settings; the constraints stay."""
         self.settings = settings
         self.states.latest.timeout, self.states.latest.cutoff = settings.state_timeout, settings.velocity_cutoff
+        if self.states.odometry is not None:
+            self.states.odometry.timeout = settings.odometry_timeout
 
     def warm_up(self) -> None:
         """Load or compile what requests call."""

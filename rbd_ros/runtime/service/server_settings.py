@@ -12,6 +12,7 @@ from ...core.model.constraints import ConstraintSet
 from ...core.model.robot_model import RobotModel
 from ...core.model.samples import constraints_from
 from ..control.torque_settings import VELOCITY_CUTOFF
+from ..inputs.odometry import ODOMETRY_TABLE
 from ..parameters import Parameter, Table, validate
 from ..robot import ROBOT_TABLE, load_model
 
@@ -29,6 +30,7 @@ SERVER_TABLE: Table = (
               "viscous and Coulomb as the description has it."),
     Parameter("friction.smoothing", "number", SMOOTHING, "Velocity s in tanh(v/s), which replaces the sign of v; rad/s "
               "or m/s. Derivatives grow with 1/s.", lower=1e-6, upper=100.0),
+    *ODOMETRY_TABLE,
     Parameter("state_timeout", "number", 0.5, "Age of the latest joint state at which requests for the present state "
               "fail, s.", lower=1e-3, upper=1e6),
 )
@@ -42,6 +44,8 @@ class ServerSettings:
     constraint_tolerance: float
     friction: bool
     smoothing: float
+    odometry: str
+    odometry_timeout: float
     state_timeout: float
     velocity_cutoff: float
 
@@ -49,15 +53,20 @@ class ServerSettings:
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ServerSettings:
         """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
         values = validate(SERVER_TABLE, values)
+        if values["odometry"] and model.description.root != "floating":
+            raise RbdError("parameter 'odometry' is for a base that moves: expected 'root' floating")
         return ServerSettings(
             constraints=constraints_from(values["constraints_file"], model),
             constraint_tolerance=values["constraint_tolerance"], friction=values["friction"],
-            smoothing=values["friction.smoothing"], state_timeout=values["state_timeout"],
+            smoothing=values["friction.smoothing"], odometry=values["odometry"],
+            odometry_timeout=values["odometry_timeout"], state_timeout=values["state_timeout"],
             velocity_cutoff=values["velocity_cutoff"])
 
 
 def load_server_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
     """As `load_model`, with parameter `root`."""
+    if values["root"] == "floating" and any(values.get("mounting.rpy", ())):
+        raise RbdError("parameter 'mounting.rpy' is for a root link that does not move; this one is floating")
     model, notes = load_model(values, description)
     if values["root"] == "floating":
         model = RobotModel.from_description(dataclasses.replace(model.description, root="floating"))
