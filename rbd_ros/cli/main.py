@@ -20,6 +20,7 @@ COMMANDS = {
     "gazebo": ("gazebo", "write the files to control an arm by torque in Gazebo"),
     "generate": ("generate", "write a robot's dynamics as C source for controllers and firmware"),
     "plan": ("plan", "plan an optimal motion of an arm: least effort, time or jerk within all limits"),
+    "secure": ("secure", "write the SROS2 policy of a node and of all who deal with it, and make their keys"),
     "sweep": ("sweep.sweep", "track with many robots that differ from their model: the distribution of errors"),
     "demo": ("demo", "track a trajectory with a simulated arm, with and without feed-forward"),
 }
