@@ -41,9 +41,9 @@ from . import service_conversions as convert
 from .base.answering import answered
 from .base.conversions import nanoseconds, wrenches
 from .base.model_node import BEST_EFFORT, ModelNode
-from .base.odometry import subscribe_odometry
 from .base.parameters import MODEL_NODE_TABLE
 from .base.spin import run
+from .world.odometry import subscribe_odometry
 
 # Requests and responses that wait: the default of 10 loses some when many clients ask at once.
 SERVICE = QoSProfile(depth=1000)

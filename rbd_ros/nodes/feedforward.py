@@ -21,13 +21,13 @@ from ..runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardControll
 from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.control.loop_rate import Transit
 from .base.following_node import FollowingNode
-from .base.odometry import subscribe_odometry
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE
 from .loop.joint_state_inputs import Shortcut
 from .loop.steady_answers import SteadyAnswers
 from .outputs.output import Output
 from .outputs.wrenches import WrenchOutput
+from .world.odometry import subscribe_odometry
 
 
 class FeedforwardNode(FollowingNode):

@@ -6,7 +6,7 @@ import pytest
 
 import rbd_ros as rbd
 from rbd_ros.core.lie.so3 import from_quaternion, from_rpy, to_quaternion
-from rbd_ros.runtime.inputs.frames import StaticFrames, Transform
+from rbd_ros.runtime.world.frames import StaticFrames, Transform
 from rbd_ros.runtime.robot import turned
 
 RNG = np.random.default_rng(6)

@@ -1,4 +1,4 @@
-"""An arm on a base that moves: odometry is checked, the torque is that of a floating root, and safe without odometry."""
+"""An arm on a base that moves: odometry is checked, torque is that of a floating root, and safe without odometry."""
 from __future__ import annotations
 
 import math
@@ -12,7 +12,7 @@ from rbd_ros.core.lie.so3 import exp, from_rpy, to_quaternion
 from rbd_ros.core.model.payload import payload, with_payloads
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.tracking_law import FEEDFORWARD
-from rbd_ros.runtime.inputs.odometry import Odometry, OdometryInput
+from rbd_ros.runtime.world.odometry import Odometry, OdometryInput
 
 QUATERNION = tuple(to_quaternion(from_rpy(TILT)))
 OMEGA = np.array([0.7, -0.4, 1.1])

@@ -137,14 +137,14 @@ def test_torque_on_a_base_that_moves(tmp_path, private_domain):
                           safe_output__damping=0.0)
     try:
         with Base() as base:
-            base.spin_until(lambda: int(base.diagnostics.get("rejected_no_odometry", 0)) > 0, "refused joint state",
+            base.spin_until(lambda: int(base.diagnostics.get("rejected_no_odometry", 0)) > 0, "refused state",
                             lambda: base.send_state(NAMES, Q, [0.0, 0.0]))
             assert not base.efforts and "which way gravity points is not known" in base.status
             base.until(TILTED, "safe effort of the tilted arm")
             command = TILTED + 20.0 * np.array([0.05, 0.1])
 
             def refer():
-                base.send_reference(NAMES, Q + [0.05, 0.1])
+                base.send_reference(NAMES, Q + np.array([0.05, 0.1]))
 
             base.spin_until(lambda: base.efforts and np.allclose(base.efforts[-1].effort, command, atol=1e-9),
                             "command", lambda: (refer(), base.tick(), base.send_state(NAMES, Q, [0.0, 0.0])))
@@ -172,8 +172,8 @@ def test_torque_on_a_base_that_moves(tmp_path, private_domain):
 
 def test_the_present_state_of_the_server_includes_the_base(tmp_path, private_domain):
     pytest.importorskip("nav_msgs.msg", reason="nav_msgs is not installed: no odometry")
-    process = NodeProcess(tmp_path, "dynamics_server", robot_description_file=FIVE_BAR, root="floating", odometry="odom",
-                          odometry_timeout=1.0)
+    process = NodeProcess(tmp_path, "dynamics_server", robot_description_file=FIVE_BAR, root="floating",
+                          odometry="odom", odometry_timeout=1.0)
     model = rbd.load_urdf(FIVE_BAR, root="floating")
     names, twist = list(model.joint_names[1:]), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
     joints, v = 0.1 * np.arange(5), np.array([*twist, 0.5, -0.5, 0.4, 0.3, 0.2])
@@ -191,15 +191,17 @@ def test_the_present_state_of_the_server_includes_the_base(tmp_path, private_dom
                 answers[:] = [client.ask("inverse")]
                 return answers[0].success
 
-            client.spin_until(lambda: "no odometry" in (asked() or answers[0].message), "joint state",
-                              lambda: client.send_state(names, joints, v[6:]))
+            def send():
+                client.send_state(names, joints, v[6:])
+
+            client.spin_until(lambda: "no odometry" in (asked() or answers[0].message), "joint state", send)
             client.spin_until(asked, "answer for the present state",
-                              lambda: (client.send_state(names, joints, v[6:]), client.tick(twist=twist, child=model.body_names[0])))
+                              lambda: (send(), client.tick(twist=twist, child=model.body_names[0])))
             np.testing.assert_allclose(answers[0].effort, bias, rtol=1e-9, atol=1e-9)
             base = {"base_twist": client.message(twist=twist).twist.twist}
             assert "leave it empty, or list the joints" in client.ask("inverse", {"state": base}).message
             client.spin_until(lambda: not asked() and "'odometry_timeout'" in answers[0].message, "odometry too old",
-                              lambda: client.send_state(names, joints, v[6:]))
+                              send)
             assert process.end() == 0
     finally:
         process.kill()

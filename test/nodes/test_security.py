@@ -1,4 +1,4 @@
-"""SROS2 policies against running nodes: each topic, service and parameter service of a node, and none else, is granted."""
+"""SROS2 policies against running nodes: each topic and service of a node, and nothing else, is granted."""
 from __future__ import annotations
 
 import os
@@ -13,11 +13,12 @@ from parameters.node_cases import DRIVES, ROBOT, Nodes
 from rclpy.executors import SingleThreadedExecutor
 from support.arm import NAMES
 from support.tables import TABLES
+from test_adapters import make, stand_ins    # noqa: F401
 
 import rbd_ros as rbd
 from rbd_ros.cli import main as cli
-from rbd_ros.nodes.base.mounting import TOPIC
-from rbd_ros.nodes.outputs import ADAPTERS
+from rbd_ros.nodes.outputs import ADAPTERS, ADAPTERS_TABLE
+from rbd_ros.nodes.world.mounting import TOPIC
 from rbd_ros.runtime.security import rights
 from rbd_ros.runtime.security.policy import bringup
 from rbd_ros.runtime.security.rights import TABLE, rights_of
@@ -101,6 +102,19 @@ def test_every_adapter_and_every_node_has_rights():
         rights_of("feedforward", {"adapters": ["jct"]})
     with pytest.raises(rbd.RbdError, match="'joints'"):
         rights_of("lockstep", {"bridge_model": "arm"})
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_every_adapter_has_the_topics_of_its_policy(adapter, stand_ins):    # noqa: F811
+    """Those of packages that are not everywhere, too: by a node that only notes what it is asked for."""
+    rows = [row.name for row in ADAPTERS_TABLE if row.name.startswith(f"{adapter}.")
+            and row.name.rpartition(".")[2].endswith(("controller", "topic"))]
+    assert rows
+    for values in ({}, {name: f"other/{name.replace('.', '_')}" for name in rows}):
+        node, _ = make(adapter, rbd.sample("iiwa"), **values)
+        found = rights.ADAPTERS[adapter](values)
+        assert set(node.topics) == found.publish
+        assert set(getattr(node, "callbacks", ())) == found.subscribe
 
 
 @pytest.mark.parametrize("program", TABLE)

@@ -178,7 +178,7 @@ def mounted(program: str, values: Values) -> Any:
         def forget(self) -> None:
             """The configuration has ended."""
 
-    module = pytest.importorskip("rbd_ros.nodes.base.mounting",
+    module = pytest.importorskip("rbd_ros.nodes.world.mounting",
                                  reason="rclpy is not importable: source ROS 2 or use scripts/test")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "Mounting", Transforms)

@@ -15,7 +15,6 @@ import rbd_ros as rbd
 from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE, Annotation, AnnotatorSettings, EffortAnnotator
 from rbd_ros.runtime.cosimulation.lockstep import Lockstep, LockstepSettings
 from rbd_ros.runtime.cosimulation.residual import RESIDUAL_TABLE, ResidualMonitor, ResidualSettings
-from rbd_ros.runtime.inputs.odometry import Odometry
 from rbd_ros.runtime.inputs.references import Point
 from rbd_ros.runtime.inputs.rejections import TAKEN
 from rbd_ros.runtime.parameters import validate
@@ -24,6 +23,7 @@ from rbd_ros.runtime.service.constrained import ConstrainedRequest
 from rbd_ros.runtime.service.dynamics import DynamicsService
 from rbd_ros.runtime.service.robot_state import StateRequest
 from rbd_ros.runtime.service.server_settings import SERVER_TABLE, ServerSettings, load_server_model
+from rbd_ros.runtime.world.odometry import Odometry
 
 MS = 1_000_000
 MOON = (0.0, 1.0, -1.62)

@@ -15,9 +15,9 @@ from rbd_ros.core.lie.so3 import from_rpy, to_quaternion
 from rbd_ros.core.model.payload import payload, with_payloads
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
-from rbd_ros.runtime.inputs.odometry import Odometry
 from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.robot import load_model
+from rbd_ros.runtime.world.odometry import Odometry
 
 PROGRAMS: dict[str, Any] = {"feedforward": (FEEDFORWARD_TABLE, FeedforwardSettings, FeedforwardController, 0.01),
                             "flatness": (FLATNESS_TABLE, FlatnessSettings, FlatnessController, 0.1)}

@@ -20,7 +20,8 @@ from ...core.model.files.xml_tree import read_text
 from ...core.model.robot_model import RobotModel
 from ...runtime.parameters import Table, select, validate
 from ...runtime.robot import load_model
-from . import mounting, parameters
+from ..world import mounting
+from . import parameters
 from .diagnostics import diagnostic_array
 from .lifecycle import refuse_impossible_transitions
 from .seldom import Seldom

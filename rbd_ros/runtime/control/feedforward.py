@@ -13,15 +13,15 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.trajectory import Reference
 from ..friction_terms import FrictionTerms, friction_rows
-from ..inputs.odometry import ODOMETRY_TABLE, Odometry, OdometryInput
 from ..inputs.references import ReferenceInput
 from ..inputs.rejections import Rejected, Verdict
 from ..parameters import Parameter, Table, per_joint, validate
 from ..robot import joint_order
 from ..safety import NOTHING, Command, NoCommand
+from ..world.moving_base import MovingBase, floating
+from ..world.odometry import ODOMETRY_TABLE, Odometry, OdometryInput
 from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, readings, wrench_sensors
 from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
-from .moving_base import MovingBase, floating
 from .tracking_law import FEEDFORWARD, TrackingLaw, TrackingLawSettings
 from .torque_settings import TorqueSettings
 

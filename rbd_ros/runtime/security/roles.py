@@ -1,4 +1,4 @@
-"""Who else takes part in a bringup, each with no more rights than its task needs: who may move the arm, stop it, tune it.
+"""Who else takes part in a bringup, each with the rights that its task needs: who may move the arm, stop it, tune it.
 
 A role is an enclave of a program whose node is named `<node>_<role>`; rights are by the names of the node that it
 deals with.

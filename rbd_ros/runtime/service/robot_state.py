@@ -12,8 +12,8 @@ from ...core.errors import RbdError, unknown_name
 from ...core.model.inertia import Array
 from ...core.model.robot_model import RobotModel
 from ..inputs.joint_states import StateInput
-from ..inputs.odometry import OdometryInput
 from ..inputs.rejections import Rejections
+from ..world.odometry import OdometryInput
 from .naming import Coordinates, numbers
 
 MIMIC_TOLERANCE = 1e-3    # rad or m (per s) between a mimic joint and what its source says

@@ -12,9 +12,9 @@ from ...core.model.constraints import ConstraintSet
 from ...core.model.robot_model import RobotModel
 from ...core.model.samples import constraints_from
 from ..control.torque_settings import VELOCITY_CUTOFF
-from ..inputs.odometry import ODOMETRY_TABLE
 from ..parameters import Parameter, Table, validate
 from ..robot import ROBOT_TABLE, load_model
+from ..world.odometry import ODOMETRY_TABLE
 
 SERVER_TABLE: Table = (
     *ROBOT_TABLE, VELOCITY_CUTOFF,

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import RbdError
+from ..inputs.finite import HUGE
+from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from ..parameters import Parameter, Table
-from .finite import HUGE
 from .frames import unit_quaternion
-from .rejections import TAKEN, Rejected, Rejections, Verdict
 
 Array = NDArray[np.float64]
 STEADY, SLACK = 1.0, 0.02    # rad/s, rad: what the base may turn beyond its angular velocity while odometry is fresh

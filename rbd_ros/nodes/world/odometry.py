@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...runtime.inputs.odometry import Odometry
-from .conversions import nanoseconds
-from .model_node import BEST_EFFORT, ModelNode
-from .optional import interface_type
+from ...runtime.world.odometry import Odometry
+from ..base.conversions import nanoseconds
+from ..base.model_node import BEST_EFFORT, ModelNode
+from ..base.optional import interface_type
 
 
 def subscribe_odometry(node: ModelNode, topic: str, take: Callable[[Odometry], Any]) -> None:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ...core.dynamics.inverse import gravity_effort, inverse_dynamics
 from ...core.model.robot_model import RobotModel
 from ...core.motion.trajectory import Reference
-from ..inputs.odometry import OdometryInput
-from .tracking_law import TrackingLaw, TrackingLawSettings
+from ..control.tracking_law import TrackingLaw, TrackingLawSettings
+from .odometry import OdometryInput
 
 Array = NDArray[np.float64]
 NQ, NV = 7, 6    # of the base: position and quaternion; ω and v in its own axes

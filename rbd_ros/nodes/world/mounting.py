@@ -13,9 +13,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
-from ...runtime.inputs.frames import StaticFrames, Transform
 from ...runtime.robot import turned
-from .optional import interface_type
+from ...runtime.world.frames import StaticFrames, Transform
+from ..base.optional import interface_type
 
 TOPIC = "/tf_static"    # absolute, as tf2 has it
 WAITING = "waiting for the transform of the mounting"

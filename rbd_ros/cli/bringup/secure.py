@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from ..core.errors import RbdError
-from ..runtime.security.policy import bringup
-from ..runtime.security.rights import TABLE
+from ...core.errors import RbdError
+from ...runtime.security.policy import bringup
+from ...runtime.security.rights import TABLE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
