@@ -10,7 +10,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from launch import LaunchDescription
-from rbd_ros.nodes.base.launching import config, declare, topic, typed
+from rbd_ros.nodes.base.launching import config, declare, secured, topic, typed
 
 
 def arg_params_file():
@@ -44,10 +44,12 @@ def node_effort_annotator(context):
         namespace=LaunchConfiguration("namespace"), output="screen",
         parameters=[LaunchConfiguration("params_file"), typed("autostart", bool), typed("use_sim_time", bool)],
         remappings=[topic("robot_description"),
-                    ("~/joint_trajectory_in", LaunchConfiguration("trajectories")), *output(context)])]
+                    ("~/joint_trajectory_in", LaunchConfiguration("trajectories")), *output(context)],
+        **secured(context, "effort_annotator", "security", "keystore", "enclave"))]
 
 
 def generate_launch_description():
     return LaunchDescription([
         arg_params_file(), *declare("namespace", "robot_description"), arg_trajectories(), arg_controller(),
-        *declare("autostart", "use_sim_time"), OpaqueFunction(function=node_effort_annotator)])
+        *declare("autostart", "use_sim_time", "security", "keystore", "enclave"),
+        OpaqueFunction(function=node_effort_annotator)])

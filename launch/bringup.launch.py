@@ -7,7 +7,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from launch import LaunchDescription
-from rbd_ros.nodes.base.launching import config, declare, node_rviz, topic, typed
+from rbd_ros.nodes.base.launching import config, declare, node_rviz, secured, topic, typed
 
 
 def arg_params_file():
@@ -35,7 +35,8 @@ def node_feedforward(context):
         package="rbd_ros", executable="feedforward", name="feedforward", namespace=LaunchConfiguration("namespace"),
         output="screen", remappings=[topic("joint_states"), topic("robot_description")],
         parameters=[LaunchConfiguration("params_file"), typed("autostart", bool), typed("use_sim_time", bool),
-                    *output(context)])]
+                    *output(context)],
+        **secured(context, "feedforward", "security", "keystore", "enclave"))]
 
 
 def arg_rviz_frame():
@@ -48,5 +49,6 @@ def generate_launch_description():
     rviz = LaunchConfiguration("rviz")
     return LaunchDescription([
         arg_params_file(), *declare("namespace", "joint_states", "robot_description"), arg_controller(),
-        *declare("autostart", "use_sim_time", "rviz"), arg_rviz_frame(), OpaqueFunction(function=node_feedforward),
+        *declare("autostart", "use_sim_time", "security", "keystore", "enclave", "rviz"), arg_rviz_frame(),
+        OpaqueFunction(function=node_feedforward),
         node_rviz(rviz, *(LaunchConfiguration(name) for name in ("rviz_frame", "joint_states", "robot_description")))])

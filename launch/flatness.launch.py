@@ -7,7 +7,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from launch import LaunchDescription
-from rbd_ros.nodes.base.launching import config, declare, topic, typed
+from rbd_ros.nodes.base.launching import config, declare, secured, topic, typed
 
 
 def arg_params_file():
@@ -32,18 +32,21 @@ def arg_motor_states():
 def nodes(context):
     """The node; parameter actuation_file counts only where the argument is given."""
     given = LaunchConfiguration("actuation_file").perform(context)
-    return [node_flatness([{"actuation_file": given}] if given else [])]
+    return [node_flatness([{"actuation_file": given}] if given else [], secured(
+        context, "flatness", "security", "keystore", "enclave"))]
 
 
-def node_flatness(more):
+def node_flatness(more, secure):
     return Node(
         package="rbd_ros", executable="flatness", name="flatness", namespace=LaunchConfiguration("namespace"),
         output="screen", parameters=[LaunchConfiguration("params_file"), *more, typed("autostart", bool),
                                      typed("use_sim_time", bool)],
-        remappings=[topic("joint_states"), topic("motor_states"), topic("robot_description")])
+        remappings=[topic("joint_states"), topic("motor_states"), topic("robot_description")],
+        **secure)
 
 
 def generate_launch_description():
     return LaunchDescription([
         arg_params_file(), *declare("namespace", "joint_states", "robot_description"), arg_actuation_file(),
-        arg_motor_states(), *declare("autostart", "use_sim_time"), OpaqueFunction(function=nodes)])
+        arg_motor_states(), *declare("autostart", "use_sim_time", "security", "keystore", "enclave"),
+        OpaqueFunction(function=nodes)])

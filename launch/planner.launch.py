@@ -7,7 +7,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
 from launch import LaunchDescription
-from rbd_ros.nodes.base.launching import config, declare, topic, typed
+from rbd_ros.nodes.base.launching import config, declare, secured, topic, typed
 
 
 def arg_params_file():
@@ -21,10 +21,12 @@ def node_motion_planner(context):
         package="rbd_ros", executable="motion_planner", name="motion_planner",
         namespace=LaunchConfiguration("namespace"), output="screen",
         remappings=[topic("joint_states"), topic("robot_description")],
-        parameters=[LaunchConfiguration("params_file"), typed("autostart", bool), typed("use_sim_time", bool)])]
+        parameters=[LaunchConfiguration("params_file"), typed("autostart", bool), typed("use_sim_time", bool)],
+        **secured(context, "motion_planner", "security", "keystore", "enclave"))]
 
 
 def generate_launch_description():
     return LaunchDescription([
         arg_params_file(), *declare("namespace", "joint_states", "robot_description"),
-        *declare("autostart", "use_sim_time"), OpaqueFunction(function=node_motion_planner)])
+        *declare("autostart", "use_sim_time", "security", "keystore", "enclave"),
+        OpaqueFunction(function=node_motion_planner)])

@@ -40,6 +40,12 @@ def test_refuses_what_is_no_choice(launch):
     assert "much" in result.stdout + result.stderr and "gravity" in result.stdout + result.stderr
 
 
+def test_security_asks_for_the_keys_of_the_enclave(launch, tmp_path):
+    result = subprocess.run(["ros2", "launch", CHECKOUT / "launch/bringup.launch.py", "security:=true",
+                             f"keystore:={tmp_path}", "enclave:=/cell"], capture_output=True, text=True, timeout=120)
+    assert f"directory '{tmp_path}/enclaves/cell/feedforward' does not exist" in result.stdout + result.stderr
+
+
 def test_demo_moves_the_arm_where_it_is_told(launch):
     from rcl_interfaces.srv import GetParameters
     from sensor_msgs.msg import JointState

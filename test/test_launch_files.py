@@ -51,6 +51,17 @@ def test_executables_and_files_exist(path):
 
 
 @each_file
+def test_nodes_of_robots_start_in_the_enclave_of_their_name(path):
+    nodes = calls(path, "Node")
+    enclaves = [call["1"] for call in calls(path, "secured")]
+    if path.name in ("bringup.launch.py", "flatness.launch.py", "annotator.launch.py", "planner.launch.py",
+                     "server.launch.py"):
+        assert enclaves == [node["executable"] for node in nodes]
+    else:
+        assert not enclaves
+
+
+@each_file
 def test_is_run_by_a_test(path):
     tests = [file.read_text() for file in (CHECKOUT / "test").rglob("test_*launch.py")]
     assert any(f'launch("{path.name}"' in text for text in tests)

@@ -17,10 +17,11 @@ COMMANDS = {
     "compile": ("compile", "compile all kernels in advance, so that no program waits for them"),
     "excite": ("identification.excite", "find a motion that shows the inertial parameters of an arm, to be recorded"),
     "identify": ("identification.identify", "find inertial parameters and friction of an arm from a recorded motion"),
-    "gazebo": ("gazebo", "write the files to control an arm by torque in Gazebo"),
+    "gazebo": ("bringup.gazebo", "write the files to control an arm by torque in Gazebo"),
     "generate": ("generate", "write a robot's dynamics as C source for controllers and firmware"),
     "layouts": ("layouts.layouts", "write layouts of PlotJuggler and Foxglove for a robot: torque, limits, latencies"),
     "plan": ("plan", "plan an optimal motion of an arm: least effort, time or jerk within all limits"),
+    "secure": ("bringup.secure", "write the SROS2 policy of a node and of all who deal with it, and make their keys"),
     "sweep": ("sweep.sweep", "track with many robots that differ from their model: the distribution of errors"),
     "demo": ("demo", "track a trajectory with a simulated arm, with and without feed-forward"),
 }

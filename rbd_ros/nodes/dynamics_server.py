@@ -3,9 +3,12 @@
 Topics (relative names):
   robot_description     std_msgs/String, in, latched; unless a parameter gives it
   joint_states          sensor_msgs/JointState, in, best effort: the state of requests that list no joint
+  <odometry>            nav_msgs/Odometry, in, best effort, the topic that parameter `odometry` names: of these requests
+                        pose and twist of a floating base
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second. Keys: requests, refused, defects (errors of
                         the program), calls_<service>, time_p50_us, time_p99_us (request taken → response given to the
-                        middleware), joint_state_age (s), rejected_total (joint states), total_mass (kg)
+                        middleware), joint_state_age and odometry_age (s), rejected_total (joint states,
+                        odometry), total_mass (kg)
 Services (rbd_interfaces): ~/inverse_dynamics, ~/forward_dynamics, ~/hybrid_dynamics, ~/constrained_dynamics,
   ~/dynamics_terms, ~/dynamics_derivatives, ~/time_derivatives, ~/trajectory_inverse_dynamics, ~/set_payload,
   ~/get_model_info
@@ -29,6 +32,7 @@ from rbd_interfaces import srv
 
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
+from ..runtime.inputs.rejections import Verdict
 from ..runtime.service.constrained import ConstrainedRequest
 from ..runtime.service.dynamics import DynamicsService
 from ..runtime.service.server_settings import SERVER_TABLE, ServerSettings, load_server_model
@@ -39,6 +43,7 @@ from .base.conversions import nanoseconds, wrenches
 from .base.model_node import BEST_EFFORT, ModelNode
 from .base.parameters import MODEL_NODE_TABLE
 from .base.spin import run
+from .world.odometry import subscribe_odometry
 
 # Requests and responses that wait: the default of 10 loses some when many clients ask at once.
 SERVICE = QoSProfile(depth=1000)
@@ -93,8 +98,13 @@ class DynamicsServerNode(ModelNode):
         return load_server_model(values, description)
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        dynamics = DynamicsService(model, ServerSettings.from_values(self.own(values), model))
+        settings = ServerSettings.from_values(self.own(values), model)
+        dynamics = DynamicsService(model, settings)
         dynamics.warm_up()
+        odometry = dynamics.states.odometry
+        if odometry is not None:
+            subscribe_odometry(self, settings.odometry, lambda message: self._note(odometry.accept(
+                time.monotonic(), message)))
         self.subscribe(JointState, "joint_states", self._on_joint_state, BEST_EFFORT)
         self.dynamics = dynamics
 
@@ -113,7 +123,12 @@ class DynamicsServerNode(ModelNode):
         states = self.dynamics.states
         return {"model": self.dynamics.robot.model.name, **self._counts, "time_p50_us": p50, "time_p99_us": p99,
                 "joint_state_age": states.latest.age(time.monotonic()), "rejected_total": states.rejections.total,
-                "total_mass": self.dynamics.robot.model.total_mass}
+                "total_mass": self.dynamics.robot.model.total_mass,
+                **({} if states.odometry is None else {"odometry_age": states.odometry.age(time.monotonic())})}
+
+    def _note(self, verdict: Verdict) -> None:
+        if not verdict:
+            self.seldom.warning("rejected", f"input rejected: {verdict.text}")
 
     def _on_joint_state(self, message: JointState) -> None:
         if self.dynamics is not None:
@@ -125,16 +140,17 @@ class DynamicsServerNode(ModelNode):
     def _inverse(self, request: Any, response: Any) -> None:
         convert.fill(response, self.dynamics.inverse(convert.robot_state(request.state), request.name,
                                                      request.acceleration, wrenches(request.external_wrenches),
-                                                     request.with_joint_wrenches))
+                                                     request.with_joint_wrenches, request.friction))
 
     def _forward(self, request: Any, response: Any) -> None:
         convert.fill(response, self.dynamics.forward(convert.robot_state(request.state), request.name, request.effort,
-                                                     wrenches(request.external_wrenches), request.with_joint_wrenches))
+                                                     wrenches(request.external_wrenches), request.with_joint_wrenches,
+                                                     request.friction))
 
     def _hybrid(self, request: Any, response: Any) -> None:
         convert.fill(response, self.dynamics.hybrid(
             convert.robot_state(request.state), request.name, request.prescribed, request.acceleration, request.effort,
-            wrenches(request.external_wrenches), request.with_joint_wrenches))
+            wrenches(request.external_wrenches), request.with_joint_wrenches, request.friction))
 
     def _constrained(self, request: Any, response: Any) -> None:
         asked = ConstrainedRequest(*(getattr(request, field.name) for field in fields(ConstrainedRequest)))
@@ -146,14 +162,17 @@ class DynamicsServerNode(ModelNode):
 
     def _derivatives(self, request: Any, response: Any) -> None:
         convert.fill(response, self.dynamics.derivatives(convert.robot_state(request.state), request.mode, request.name,
-                                                         request.input, wrenches(request.external_wrenches)))
+                                                         request.input, wrenches(request.external_wrenches),
+                                                         request.friction))
 
     def _time_derivatives(self, request: Any, response: Any) -> None:
         convert.fill(response, self.dynamics.time_derivatives(convert.robot_state(request.state), request.mode,
-                                                              request.name, request.rows, request.input))
+                                                              request.name, request.rows, request.input,
+                                                              request.friction))
 
     def _trajectory(self, request: Any, response: Any) -> None:
-        efforts = self.dynamics.trajectory(request.trajectory.joint_names, convert.points(request.trajectory))
+        efforts = self.dynamics.trajectory(request.trajectory.joint_names, convert.points(request.trajectory),
+                                           request.friction)
         for point, effort in zip(request.trajectory.points, efforts, strict=True):
             point.effort = convert.numbers(effort)
         response.trajectory = request.trajectory

@@ -1,6 +1,8 @@
 """Node `feedforward`: joint states and a reference in, joint efforts out (`runtime.control.feedforward`).
 
 Topics: those of `torque_node` and `following_node`. Trajectories are interpolated as joint_trajectory_controller does.
+  <odometry>            nav_msgs/Odometry, in, best effort, the topic that parameter `odometry` names: how the root link
+                        is turned and moves
   ~/wrench/<joint>      geometry_msgs/WrenchStamped, out, per joint of parameter `wrench_joints`, after the torque:
                         what a force-torque sensor there should show, in the state that is answered and if the robot
                         accelerates as the reference does (without one: at rest), under ~/external_wrenches: what the
@@ -13,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.compile import COMPILED
+from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from ..runtime.control.torque_settings import TorqueSettings
@@ -25,16 +28,24 @@ from .loop.joint_state_inputs import Shortcut
 from .loop.steady_answers import SteadyAnswers
 from .outputs.output import Output
 from .outputs.wrenches import WrenchOutput
+from .world.odometry import subscribe_odometry
 
 
 class FeedforwardNode(FollowingNode):
     """Makes the controller."""
 
+    controller: FeedforwardController
     logic = FEEDFORWARD_TABLE
     table = (*TORQUE_NODE_TABLE, *logic)
 
     def __init__(self) -> None:
         super().__init__("feedforward")
+
+    def load(self, values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
+        if values["odometry"] and values["mounting.frame"]:
+            raise RbdError("parameters 'odometry' and 'mounting.frame' are both set: odometry says how the root link "
+                           "is turned")
+        return super().load(values, description)
 
     def make_settings(self, values: Mapping[str, Any], model: RobotModel) -> FeedforwardSettings:
         return FeedforwardSettings.from_values(self.own(values), model)
@@ -46,7 +57,24 @@ class FeedforwardNode(FollowingNode):
                 ] if settings.sensors else []
 
     def shortcut(self, transit: Transit) -> Shortcut | None:
-        return SteadyAnswers(self, TrackingCycle(self.controller, transit)) if COMPILED else None
+        # The steady cycle is for a base that stands still.
+        return (SteadyAnswers(self, TrackingCycle(self.controller, transit))
+                if COMPILED and self.controller.odometry is None else None)
+
+    def create_inputs(self) -> None:
+        super().create_inputs()
+        topic = self.get_parameter("odometry").value
+        if self.controller.odometry is not None:
+            subscribe_odometry(self, topic, lambda odometry: self.report_rejection(
+                self.controller.on_odometry(time.monotonic(), odometry)))
+
+    def report(self) -> Mapping[str, Any]:
+        odometry = self.controller.odometry
+        return {**super().report(), **({} if odometry is None else {"odometry_age": odometry.age(time.monotonic())})}
+
+    def look_around(self, now: float) -> str:
+        odometry = self.controller.odometry if self.active else None
+        return "; ".join(filter(None, (super().look_around(now), "" if odometry is None else odometry.problem(now))))
 
     def make_controller(self, model: RobotModel, settings: TorqueSettings) -> FeedforwardController:
         assert isinstance(settings, FeedforwardSettings)

@@ -10,14 +10,20 @@ from numpy.typing import NDArray
 
 from ..core.dynamics.mass_matrix import mass_matrix
 from ..core.errors import RbdError, RbdWarning, unknown_name
+from ..core.lie.so3 import from_rpy
 from ..core.model.files.urdf import load_urdf
 from ..core.model.payload import FARTHEST, HEAVIEST, payload, with_payloads
 from ..core.model.robot_model import RobotModel
 from .parameters import Parameter, Table, per_joint
 
+Array = NDArray[np.float64]
+
 ROBOT_TABLE: Table = (
-    Parameter("gravity", "numbers", (0.0, 0.0, -9.81), "Acceleration of gravity in the axes of the root link, m/s².",
-              read_only=True, count=3),
+    Parameter("gravity", "numbers", (0.0, 0.0, -9.81), "Acceleration of gravity in the axes of the world, m/s²: "
+              "those of the root link, unless that is mounted at an angle.", read_only=True, count=3),
+    Parameter("mounting.rpy", "numbers", (0.0, 0.0, 0.0), "Roll, pitch and yaw of the root link in the world, about "
+              "fixed axes as in URDF, rad: gravity acts accordingly.", lower=-10.0, upper=10.0, read_only=True,
+              count=3),
     Parameter("locked.joints", "strings", (), "Joints of the description that do not move and have no state.",
               read_only=True),
     Parameter("locked.positions", "numbers", (0.0,), "Positions at which they are locked: one number, or one per "
@@ -34,6 +40,11 @@ PAYLOAD_TABLE: Table = (
               "link: ixx, iyy, izz, ixy, ixz, iyz, kg m².", count=6, lower=-HEAVIEST * FARTHEST**2,
               upper=HEAVIEST * FARTHEST**2),
 )
+
+
+def turned(gravity: Sequence[float], mounting: Array) -> Array:
+    """Gravity (3,) in the axes of the root link, whose axes are the columns of `mounting` (3, 3) in the world."""
+    return np.asarray(gravity) if np.array_equal(mounting, np.eye(3)) else mounting.T @ gravity
 
 
 def joints_row(lists: str) -> Parameter:
@@ -58,7 +69,7 @@ def joint_order(names: tuple[str, ...], model: RobotModel) -> tuple[tuple[str, .
 
 def load_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
     """The model of a URDF text or path under the parameters, and warnings about it. Raises `RbdError`."""
-    gravity, locked = values["gravity"], values["locked.joints"]
+    gravity, locked = turned(values["gravity"], from_rpy(values["mounting.rpy"])), values["locked.joints"]
     positions = values["locked.positions"]
     if locked and len(positions) not in (1, len(locked)):
         raise RbdError(f"parameter 'locked.positions' has {len(positions)} numbers, expected 1 or {len(locked)}")

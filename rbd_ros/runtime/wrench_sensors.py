@@ -32,16 +32,19 @@ class WrenchSensor(NamedTuple):
     link: int
 
 
+def sensor_topic(joint: str) -> str:
+    """Where the sensor at a joint publishes. Characters that topics do not take become underscores."""
+    return "~/wrench/" + re.sub(r"_+", "_", re.sub(r"\W|^(?=\d)", "_", joint, flags=re.ASCII))
+
+
 def wrench_sensors(names: tuple[str, ...], model: RobotModel) -> tuple[WrenchSensor, ...]:
-    """The sensors of parameter `wrench_joints`; `RbdError` says what is wrong. Characters that topics do not take
-    become underscores.
-    """
+    """The sensors of parameter `wrench_joints`; `RbdError` says what is wrong."""
     children = {joint.name: joint.child for joint in model.description.joints}
     found: dict[str, WrenchSensor] = {}
     for name in names:
         if name not in children:
             raise unknown_name("joint in parameter 'wrench_joints':", name, children)
-        topic = "~/wrench/" + re.sub(r"_+", "_", re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII))
+        topic = sensor_topic(name)
         if topic in found:
             raise RbdError(f"parameter 'wrench_joints': joints '{found[topic].joint}' and '{name}' would share the "
                            f"topic {topic}")

@@ -7,6 +7,7 @@ from support.robots import assert_close, random_state
 from support.trees import TYPES, random_tree
 
 import rbd_ros as rbd
+from rbd_ros.core.derivatives.friction_series import friction_series
 
 
 def rough(model, seed=1):
@@ -142,3 +143,45 @@ def test_what_is_no_number_is_named(what):
                  lambda law: rbd.forward_dynamics_directional(model, one, one, one, along, friction=law)):
         with pytest.raises(rbd.RbdError, match=r"friction\.coulomb"):
             call(rbd.Friction(coulomb=what))
+
+
+@pytest.mark.parametrize("speed", [0.0, 0.02, -0.7, 40.0])
+def test_time_derivatives_of_friction_to_any_order(speed):
+    """Against the Taylor coefficients of the law itself along the motion, in many digits."""
+    mpmath = pytest.importorskip("mpmath")
+    law = rbd.Friction(0.3, 0.5, 0.9, 0.8, 0.5)
+    rates = [speed, *np.random.default_rng(4).normal(size=6)]
+
+    def effort(t):
+        v = sum(mpmath.mpf(rate) * t**k / mpmath.factorial(k) for k, rate in enumerate(rates))
+        level = law.coulomb + (mpmath.mpf(law.breakaway) - law.coulomb) * mpmath.exp(-(v / law.stribeck_velocity) ** 2)
+        return law.damping * v + level * mpmath.tanh(v / law.smoothing)
+
+    with mpmath.workdps(60):
+        expected = [float(c * mpmath.factorial(k)) for k, c in enumerate(mpmath.taylor(effort, 0, 6))]
+    found = friction_series(law, [np.array([rate]) for rate in rates])[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("root", ["fixed", "floating"])
+def test_time_derivatives(root):
+    """Inverse dynamics adds the friction's, forward dynamics undoes it, in batches and where a state has no answer."""
+    model = random_tree(2, TYPES, root=root)
+    law = rbd.Friction(0.3, 0.5, 0.9, 0.8, 0.5)
+    q, v, a = random_state(model, 2)
+    jerk, snap = np.random.default_rng(3).normal(size=(2, model.nv))
+    tau = rbd.inverse_dynamics_time_derivatives(model, q, v, a, jerk, snap, friction=law)
+    bare = rbd.inverse_dynamics_time_derivatives(model, q, v, a, jerk, snap)
+    np.testing.assert_allclose(tau - bare, friction_series(law, [v, a, jerk]), rtol=1e-9, atol=1e-9 * np.abs(tau).max())
+    np.testing.assert_allclose(tau[0], rbd.inverse_dynamics(model, q, v, a, friction=law), rtol=1e-12)
+    back = rbd.forward_dynamics_time_derivatives(model, q, v, *tau, friction=law)
+    assert_close(back, np.stack([a, jerk, snap]), 1e-8)
+    batch = rbd.forward_dynamics_time_derivatives(model, np.stack([q, q]), v, *tau, friction=law)
+    assert_close(batch, np.stack([back, back]), 1e-12)
+    assert rbd.inverse_dynamics_time_derivatives(model, np.stack([q, q]), v, a, jerk, friction=law).shape == (
+        2, 2, model.nv)
+    for call in (rbd.inverse_dynamics_time_derivatives, rbd.forward_dynamics_time_derivatives):
+        with pytest.raises(rbd.RbdError, match="friction: expected a Friction"):
+            call(model, q, v, a, friction=1.0)
+        with pytest.raises(rbd.RbdError, match="finite"):
+            call(model, q, v, a, np.full(model.nv, np.nan), friction=law)

@@ -64,6 +64,7 @@ def request(kind: str, fields: dict[str, Any]) -> Any:
         return made
     if kind == "trajectory":
         made.trajectory = trajectory(fields["joint_names"], fields["points"])
+        made.friction = fields.get("friction", 0)
         return made
     for field, value in fields.items():
         if field == "state":

@@ -166,6 +166,26 @@ def subscribed(program: str, values: Values) -> Any:
         return tuple(sorted(subscription.topic_name for subscription in node.subscriptions))
 
 
+def mounted(program: str, values: Values) -> Any:
+    """Where the node looks for transforms, and what it waits for."""
+    asked: list[str] = []
+
+    class Transforms:    # a stand-in: there is no tf2_msgs everywhere
+        def __init__(self, node: Any, world: str) -> None:
+            asked.append("/tf_static")
+            self.received, self.problem, self.world = False, "", world
+
+        def forget(self) -> None:
+            """The configuration has ended."""
+
+    module = pytest.importorskip("rbd_ros.nodes.world.mounting",
+                                 reason="rclpy is not importable: source ROS 2 or use scripts/test")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "Mounting", Transforms)
+        with Nodes(program).started(values) as node:
+            return tuple(asked), node.status
+
+
 def mode(program: str, values: Values) -> Any:
     with Nodes(program).started(values) as node:
         return node.report()["mode"]
@@ -223,7 +243,9 @@ def shared(program: str) -> dict[str, Case]:
     if program == "lockstep":
         return found
     return {**found, "robot_description": Case(URDF.read_text(), partial(robot, program), "two_link"),
-            "robot_description_file": Case(str(URDF), partial(robot, program), "two_link")}
+            "robot_description_file": Case(str(URDF), partial(robot, program), "two_link"),
+            "mounting.frame": Case("world", partial(mounted, program), (
+                ("/tf_static",), "waiting for the transform of the mounting"), given)}
 
 
 def torque(program: str) -> dict[str, Case]:

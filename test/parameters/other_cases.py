@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from parameters import torque_cases
 from parameters.case import Case, Values, split
-from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm, arm_urdf
+from support.arm import A_REF, NAMES, Q_REF, TILT, TILTED, V_REF, Q, V, arm, arm_urdf
 
 import rbd_ros as rbd
 from rbd_ros.runtime.control.effort_annotator import ANNOTATOR_TABLE, Annotation, AnnotatorSettings, EffortAnnotator
@@ -23,6 +23,7 @@ from rbd_ros.runtime.service.constrained import ConstrainedRequest
 from rbd_ros.runtime.service.dynamics import DynamicsService
 from rbd_ros.runtime.service.robot_state import StateRequest
 from rbd_ros.runtime.service.server_settings import SERVER_TABLE, ServerSettings, load_server_model
+from rbd_ros.runtime.world.odometry import Odometry
 
 MS = 1_000_000
 MOON = (0.0, 1.0, -1.62)
@@ -39,6 +40,7 @@ def model_cases(effort: Any, q: Any, v: Any, a: Any, sign: float, friction: Any)
 
     return {
         "gravity": Case(list(MOON), effort, seen(arm().with_(gravity=MOON))),
+        "mounting.rpy": Case(list(TILT), effort, seen(arm().with_(gravity=TILTED))),
         "rotor_inertia": Case([0.3, 0.1], effort, seen(arm().with_(armature=[0.3, 0.1]))),
         "locked.joints": Case(["elbow"], effort, locked(0.0)),
         "locked.positions": Case(0.5, effort, locked(0.5), {"locked.joints": ["elbow"]}),
@@ -102,7 +104,10 @@ def served(values: Values) -> Any:
     """The effort of inverse dynamics."""
     model, _ = load_server_model(validate(SERVER_TABLE, values), arm_urdf())
     n = model.nv
-    made = DynamicsService(model, ServerSettings.from_values(values, model))
+    first, later = split(SERVER_TABLE, values)
+    made = DynamicsService(model, ServerSettings.from_values(first, model))
+    if later is not None:
+        made.apply(ServerSettings.from_values(later, model))
     return np.array(made.inverse(StateRequest(NAMES[:n], Q[:n], V[:n]), NAMES[:n], A_REF[:n], []).effort)
 
 
@@ -146,6 +151,35 @@ def estimated(values: Values) -> Any:
     return np.array(states.read(StateRequest(), 0.01)[1])
 
 
+def floating(values: Values) -> DynamicsService:
+    """The arm on a floating base, with joint states and odometry from time 0."""
+    model, _ = load_server_model(validate(SERVER_TABLE, {**values, "root": "floating"}), arm_urdf())
+    first, later = split(SERVER_TABLE, values)
+    made = DynamicsService(model, ServerSettings.from_values(first, model))
+    if later is not None:
+        made.apply(ServerSettings.from_values(later, model))
+    assert made.states.latest.accept(0.0, MS, NAMES, Q, V)
+    if made.states.odometry is not None:
+        assert made.states.odometry.accept(0.0, Odometry(0, "world", "base", (1.0, 2.0, 3.0), (0.0, 0.0, 1.0, 0.0),
+                                                         (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)))
+    return made
+
+
+def based(values: Values) -> Any:
+    return np.concatenate(floating(values).states.read(StateRequest(), 0.01))
+
+
+def based_for(values: Values) -> float:
+    """Seconds, in steps of 10 ms, until the last odometry is too old."""
+    states = floating(values).states
+    for k in count():
+        try:
+            states.read(StateRequest(), 0.01 * k)
+        except rbd.RbdError:
+            return 0.01 * k
+    raise AssertionError
+
+
 def rotors(values: Values) -> Any:
     return load_server_model(validate(SERVER_TABLE, values), arm_urdf())[0].armature
 
@@ -162,6 +196,12 @@ def server_cases() -> dict[str, Case]:
         "root": Case("floating", base, tuple(f"base/{x}" for x in ("wx", "wy", "wz", "vx", "vy", "vz"))),
         "constraints_file": Case("five_bar", constrained, True),
         "constraint_tolerance": Case(0.1, partial(constrained, off=0.01), True, {"constraints_file": "five_bar"}),
+        "friction": Case(True, served, lambda was: was + rbd.friction_effort(arm(), V)),
+        "friction.smoothing": Case(0.5, served, lambda was: was + rbd.friction_effort(arm(), V, 0.5)
+                                   - rbd.friction_effort(arm(), V), {"friction": True}),
+        "odometry": Case("odom", based, np.array([1.0, 2.0, 3.0, 0.0, 0.0, 1.0, 0.0, *Q, *(0.1 * np.arange(1, 7)), *V]),
+                         {"root": "floating"}),
+        "odometry_timeout": Case(0.305, based_for, 0.31, {"odometry": "odom", "root": "floating"}),
         "state_timeout": Case(0.305, known_for, 0.31),
         "velocity_cutoff": Case(0.0, estimated, np.ones(5)),
     }

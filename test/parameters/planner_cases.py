@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from parameters.case import Case, Values, split
 from parameters.other_cases import MOON, MS
-from support.arm import NAMES, arm, arm_urdf
+from support.arm import NAMES, TILT, TILTED, arm, arm_urdf
 
 import rbd_ros as rbd
 from rbd_ros.core.model.payload import payload, with_payloads
@@ -126,6 +126,7 @@ def planner_cases() -> dict[str, Case]:
     wide = with_payloads(model, {"lower": payload(2.0, np.zeros(3), 0.1 * np.eye(3))})
     return {
         "gravity": model_case(list(MOON), model.with_(gravity=MOON)),
+        "mounting.rpy": model_case(list(TILT), model.with_(gravity=TILTED)),
         "rotor_inertia": model_case([0.3, 0.1], model.with_(armature=[0.3, 0.1])),
         "locked.joints": model_case(["elbow"], rbd.load_urdf(arm_urdf(), locked={"elbow": 0.0})),
         "locked.positions": model_case(0.5, rbd.load_urdf(arm_urdf(), locked={"elbow": 0.5}),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from parameters.case import Case, Values, split
+from support.arm import TILT, TILTED
 
 import rbd_ros as rbd
 from rbd_ros.core.simulation.simulator import Simulator
@@ -158,6 +159,7 @@ def cases(program: str) -> dict[str, Case]:
     moon = (0.0, 1.0, -1.62)
     return {
         "gravity": dynamic(list(moon), model.with_(gravity=moon)),
+        "mounting.rpy": dynamic(list(TILT), model.with_(gravity=TILTED)),
         "rotor_inertia": dynamic([0.2, 0.1], model.with_(armature=[0.2, 0.1])),
         "mass_scale": dynamic(1.5, model.with_scaled_masses(1.5)),
         "friction.damping": dynamic([0.4, 0.2], model, friction=[0.4, 0.2] * V),

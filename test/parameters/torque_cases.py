@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 from parameters.case import Case, Values, split
-from support.arm import A_REF, NAMES, Q_REF, V_REF, Q, V, arm, arm_urdf
+from support.arm import A_REF, NAMES, Q_REF, TILT, TILTED, V_REF, Q, V, arm, arm_urdf
 
 import rbd_ros as rbd
+from rbd_ros.core.lie.so3 import from_rpy, to_quaternion
 from rbd_ros.core.model.payload import payload, with_payloads
 from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
 from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.robot import load_model
+from rbd_ros.runtime.world.odometry import Odometry
 
 PROGRAMS: dict[str, Any] = {"feedforward": (FEEDFORWARD_TABLE, FeedforwardSettings, FeedforwardController, 0.01),
                             "flatness": (FLATNESS_TABLE, FlatnessSettings, FlatnessController, 0.1)}
@@ -102,6 +104,28 @@ def sensed(program: str, values: Values) -> Any:
     shown = arm.made.sensed(arm.now)
     return tuple(text for sensor in arm.made.settings.sensors for text in (sensor.topic, sensor.frame)), (
         np.zeros(0) if shown is None else shown)
+
+
+def on_a_tilted_base(program: str, values: Values) -> Any:
+    """The safe effort without damping, once odometry has said how the base is turned."""
+    arm = Arm(program, {**values, "safe_output.damping": 0.0})
+    tell(arm)
+    return arm.state()
+
+
+def tell(arm: Arm) -> None:
+    if arm.made.odometry is not None:
+        arm.made.on_odometry(arm.now, Odometry(0, "world", "base", (0.0,) * 3, tuple(to_quaternion(from_rpy(TILT))),
+                                               (0.0,) * 6))
+
+
+def until_lost(program: str, values: Values) -> float:
+    """Seconds from odometry until the arm no longer follows its reference."""
+    arm = Arm(program, {**values, "odometry": "odom", "reference_timeout": 0.0, "feedback.min_rate": 0.0})
+    tell(arm)
+    arm.refer()
+    arm.state()
+    return arm.time_until(lambda: arm.answer() and arm.made.safety.mode == "waiting")
 
 
 def until_stale(program: str, values: Values) -> float:
@@ -227,6 +251,7 @@ def cases(program: str) -> dict[str, Case]:
     return {
         "gravity": case([0.0, 1.0, -1.62], effort, follow(model.with_(gravity=(0.0, 1.0, -1.62)))),
         "joints": case(NAMES[::-1], published, lambda was: (was[0][::-1], was[1][::-1])),
+        "mounting.rpy": case(list(TILT), effort, follow(model.with_(gravity=TILTED))),
         "locked.joints": case(["elbow"], effort, locked(0.0)),
         "locked.positions": case(0.5, effort, locked(0.5), {"locked.joints": ["elbow"]}),
         "rotor_inertia": case([0.3, -1.0], effort, lambda was: was + [0.3, 0.0] * A_REF),
@@ -257,5 +282,7 @@ def cases(program: str) -> dict[str, Case]:
         "friction.smoothing": case(0.5, effort, lambda was: was + model.friction * (
             np.tanh(V_REF / 0.5) - np.tanh(V_REF / smoothing))),
     } | ({"feedforward": case("none", effort, np.zeros(2)), "wrench_joints": case(["elbow"], sensed, (
-        ("~/wrench/elbow", "lower"), -rbd.joint_wrenches(model, Q, V, 0.0 * V)[[model.body_index("lower")]]))
+        ("~/wrench/elbow", "lower"), -rbd.joint_wrenches(model, Q, V, 0.0 * V)[[model.body_index("lower")]])),
+        "odometry": case("odom", on_a_tilted_base, rbd.gravity_effort(model.with_(gravity=TILTED), Q)),
+        "odometry_timeout": case(0.305, until_lost, 0.31),
     } if program == "feedforward" else {})

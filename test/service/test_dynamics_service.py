@@ -16,6 +16,7 @@ from rbd_ros.runtime.service.constrained import ConstrainedRequest
 from rbd_ros.runtime.service.robot_state import StateRequest
 from rbd_ros.runtime.service.server_settings import ServerSettings, load_server_model
 from rbd_ros.runtime.service.trajectory import TrajectoryPoint
+from rbd_ros.runtime.world.odometry import Odometry
 
 ORDER = [3, 0, 4, 2, 1]
 SHUFFLED = [NAMES[i] for i in ORDER]
@@ -201,8 +202,10 @@ def test_mimic_joints():
 def test_a_floating_base():
     text = rbd.sample_path("two_link").read_text()
     values = {"gravity": (0.0, 0.0, -9.81), "locked.joints": (), "locked.positions": (0.0,), "joints": (),
-              "rotor_inertia": (-1.0,), "root": "floating"}
+              "mounting.rpy": (0.0, 0.0, 0.0), "rotor_inertia": (-1.0,), "root": "floating"}
     model = load_server_model(values, text)[0]
+    with pytest.raises(rbd.RbdError, match=r"'mounting\.rpy' is for a root link that does not move"):
+        load_server_model(values | {"mounting.rpy": (0.1, 0.0, 0.0)}, text)
     made = service(model, root="floating")
     rng = np.random.default_rng(5)
     quaternion = rng.normal(size=4)
@@ -229,6 +232,28 @@ def test_a_floating_base():
         made.trajectory(["elbow", "shoulder"], [TrajectoryPoint(0.0, q, v, v)])
     with pytest.raises(rbd.RbdError, match=r"unknown coordinate.*'root_joint/0'"):
         made.inverse(request, ["root_joint/0"], [1.0])
+
+
+def test_the_present_state_of_a_floating_base_is_that_of_odometry():
+    made = service(rbd.load_urdf(rbd.sample_path("five_bar"), root="floating"), root="floating", odometry="odom",
+                   constraints_file="")
+    now, twist = time.monotonic(), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+    assert made.states.latest.accept(now, 1, NAMES, Q, V)
+    with pytest.raises(rbd.RbdError, match="no odometry has been received"):
+        made.states.read(StateRequest(), now)
+    assert made.states.odometry.accept(now, Odometry(0, "odom", "base", (1.0, 2.0, 3.0), (0.0, 0.0, 1.0, 0.0), twist))
+    q, v = made.states.read(StateRequest(), now + 0.1)
+    close(q, [1.0, 2.0, 3.0, 0.0, 0.0, 1.0, 0.0, *Q])
+    close(v, [*twist, *V])
+    listed = StateRequest(NAMES, Q, V, (4.0, 5.0, 6.0))    # which says where the base is itself
+    close(made.states.read(listed, now + 100.0)[0][:3], [4.0, 5.0, 6.0])
+    for given in ({"base_position": (1.0, 0.0, 0.0)}, {"base_quaternion": (1.0, 0.0, 0.0, 0.0)}, {"base_twist": twist}):
+        with pytest.raises(rbd.RbdError, match="leave it empty, or list the joints"):
+            made.states.read(StateRequest(**given), now)
+    with pytest.raises(rbd.RbdError, match=r"odometry is 0\.30 s old, expected at most 0\.2 s"):
+        made.states.read(StateRequest(), now + 0.3)
+    with pytest.raises(rbd.RbdError, match="expected 'root' floating"):
+        service(odometry="odom")
 
 
 # ---- the robot as it is now

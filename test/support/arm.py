@@ -4,10 +4,14 @@ from __future__ import annotations
 import numpy as np
 
 import rbd_ros as rbd
+from rbd_ros.core.lie.so3 import from_rpy
 
 NAMES = ["shoulder", "elbow"]
 Q, V = np.array([0.3, -0.7]), np.array([0.4, 0.2])
 Q_REF, V_REF, A_REF = np.array([0.35, -0.6]), np.array([0.5, 0.1]), np.array([1.0, -2.0])
+
+TILT = (0.3, -0.4, 0.5)    # roll, pitch, yaw of the base, and gravity in its axes
+TILTED = from_rpy(TILT).T @ [0.0, 0.0, -9.81]
 
 LINK = """<link name="{name}"><inertial><origin xyz="0.2 0 0"/><mass value="{mass}"/>
   <inertia ixx="0.01" iyy="0.03" izz="0.03" ixy="0" ixz="0" iyz="0"/></inertial></link>"""

@@ -14,7 +14,8 @@ from support.service_requests import FIVE_BAR
 
 def service(model: RobotModel = FIVE_BAR, **values: Any) -> DynamicsService:
     """With parameters; the five-bar with its constraints."""
-    values = {"constraints_file": "five_bar" if model is FIVE_BAR else ""} | values
+    values = {"constraints_file": "five_bar" if model is FIVE_BAR else ""} | {
+        name.replace("__", "."): value for name, value in values.items()}
     return DynamicsService(model, ServerSettings.from_values(values, model))
 
 
@@ -32,5 +33,6 @@ def ask(made: DynamicsService, kind: str, fields: dict[str, Any]) -> Any:
         outer = {key: fields.pop(key) for key in ("state", "external_wrenches")}
         return made.constrained(request=ConstrainedRequest(**fields), **outer)
     if kind == "trajectory":
-        return made.trajectory(fields["joint_names"], [TrajectoryPoint(**point) for point in fields["points"]])
+        return made.trajectory(fields["joint_names"], [TrajectoryPoint(**point) for point in fields["points"]],
+                               fields["friction"])
     return getattr(made, kind)(**fields)

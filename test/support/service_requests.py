@@ -236,5 +236,11 @@ SERVICES: dict[str, tuple[dict[str, Any], list[Bad]]] = {
     "trajectory": (TRAJECTORY_GOOD, TRAJECTORY_BAD),
     "set_payload": (PAYLOAD_GOOD, PAYLOAD_BAD),
 }
+UNKNOWN_FRICTION: Bad = ("unknown friction", {"friction": 3}, ("friction is 3", "0 (FRICTION_AS_CONFIGURED)",
+                                                                "1 (WITH_FRICTION)", "2 (WITHOUT_FRICTION)"))
+RUBS = [service for service in SERVICES if service not in ("terms", "set_payload")]    # their requests say what counts
+for service in RUBS:
+    good, bad = SERVICES[service]
+    SERVICES[service] = (good | {"friction": 0}, [*bad, UNKNOWN_FRICTION])
 CASES = [(service, good | changes, words, f"{service}: {what}") for service, (good, bad) in SERVICES.items()
          for what, changes, words in bad]

@@ -11,17 +11,19 @@ from numpy.typing import ArrayLike
 from ..compile import entry, kernel, quick_entry, routine
 from ..dynamics.articulated import SINGULAR, articulated_recursion
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
+from ..dynamics.friction import Friction, fitting
 from ..dynamics.mass_matrix import SIZE as COMPOSITE_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
-from ..dynamics.singular import INDEFINITE, solved, wrenches_of
+from ..dynamics.singular import INDEFINITE, SingularMassMatrix, by_rows, solved, wrenches_of
 from ..model.block import GRAVITY, NODES, SHARED, all_finite, kind, node, node_count, rates_valid, size_q, size_v
 from ..model.configuration import positions_valid
 from ..model.inertia import Array
 from ..model.joint_kinds import varies
 from ..model.robot_model import RobotModel
-from ..model.state import node_wrenches, numbered, shaped
+from ..model.state import node_wrenches, numbered, shaped, states
 from ..trying import trying
 from ..workspace import ONE_STATE
+from .friction_series import friction_series
 from .second_time_derivatives import SIZE, second_order_recursion
 from .taylor import taylor_order, taylor_start, workspace_size
 
@@ -192,14 +194,20 @@ def _one_state(model: RobotModel, q: Any, v: Any, a: Any, higher: tuple[Any, ...
 
 @trying(_one_state)
 def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *higher: ArrayLike,
-                                      external_wrenches: Any = None) -> Array:
+                                      external_wrenches: Any = None, friction: Friction | None = None) -> Array:
     """Efforts and their time derivatives τ, τ̇, τ̈, …: (K, nv) or (N, K, nv), K = 1 + len(higher).
 
     q, v, a as in `inverse_dynamics`; higher: jerk, snap, …, the time derivatives of a, (nv,) or (N, nv) each. Exact,
     any order; O(n·K²) (O(K³) at a joint in exponential coordinates); M eq. 28, 38 by recursion. external_wrenches: a
     tuple or list W, Ẇ, Ẅ, …, each as in `inverse_dynamics`; the derivatives are those of the components in the link's
-    axes, and those not given are zero. A mapping or an array alone is W. Raises `RbdError` as `inverse_dynamics` does.
+    axes, and those not given are zero. A mapping or an array alone is W. friction and `RbdError` as in
+    `inverse_dynamics`.
     """
+    if friction is not None:
+        bare = inverse_dynamics_time_derivatives(model, q, v, a, *higher, external_wrenches=external_wrenches)
+        given = states(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
+        rubbed = friction_series(fitting(model, friction), given.arrays[1:-1])
+        return given.finite(effort=bare + np.moveaxis(rubbed, 0, -2))[0]
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
     count = 1 + len(higher)
     out = given.empty(count, model.nv)
@@ -218,12 +226,15 @@ def _no_state(model: RobotModel, q: Any, v: Any, tau: Any, higher: tuple[Any, ..
 
 @trying(_no_state)
 def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *higher: ArrayLike,
-                                      external_wrenches: Any = None) -> Array:
+                                      external_wrenches: Any = None, friction: Friction | None = None) -> Array:
     """Acceleration, jerk, snap, … (K, nv) or (N, K, nv) under efforts τ, τ̇, τ̈, … (nv,) or (N, nv) each.
 
     The inverse of `inverse_dynamics_time_derivatives`, solved order by order through the articulated bodies, or with
     mimic joints through the mass matrix; external_wrenches as there. Raises `RbdError` as `forward_dynamics` does.
+    friction as there, too; K solutions instead of one, as each order's friction depends on what the lower ones give.
     """
+    if friction is not None:
+        return _under_friction(model, (q, v, tau, *higher), external_wrenches, fitting(model, friction))
     given = shaped(model, positions={"q": q}, rates={"v": v, "tau": tau, **numbered(higher)})
     count = 1 + len(higher)
     out = given.empty(count, model.nv)
@@ -233,12 +244,40 @@ def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
                                                 given.count, out.reshape(-1))
 
     def one(row: int) -> Array:
-        series = external_wrenches if isinstance(external_wrenches, (list, tuple)) else (external_wrenches,)
-        return forward_dynamics_time_derivatives(
-            model, *(x[row] for x in given.arrays), external_wrenches=[wrenches_of(each, row) for each in series])
+        return forward_dynamics_time_derivatives(model, *(x[row] for x in given.arrays),
+                                                 external_wrenches=_series_of(external_wrenches, row))
 
     solved(found, given, rows=(out, one), acceleration=out)
     return out
+
+
+def _under_friction(model: RobotModel, inputs: Sequence[ArrayLike], wrenches: Any, law: Friction) -> Array:
+    """`forward_dynamics_time_derivatives` under what friction leaves of τ, τ̇, …; inputs: q, v, τ, τ̇, …."""
+    given = states(model, positions={"q": inputs[0]}, rates={"v": inputs[1], "tau": inputs[2], **numbered(inputs[3:])})
+    q, v, *efforts = given.arrays
+    rates, left = [v], []
+    found = given.empty(len(efforts), model.nv)
+
+    def one(row: int) -> Array:
+        return _under_friction(model, [x[row] for x in given.arrays], _series_of(wrenches, row), law)
+
+    try:
+        for effort in efforts:
+            with np.errstate(over="ignore", invalid="ignore"):
+                left.append(effort - friction_series(law, rates)[-1])
+            given.finite(tau=left[-1])
+            found = forward_dynamics_time_derivatives(model, q, v, *left, external_wrenches=wrenches)
+            rates.append(found[..., -1, :])
+    except SingularMassMatrix:
+        if given.batch is not None:
+            by_rows(given, given.empty(len(efforts), model.nv), one)
+        raise
+    return found
+
+
+def _series_of(wrenches: Any, row: int) -> list[Any]:
+    """External wrenches and their derivatives of one state of a batch."""
+    return [wrenches_of(each, row) for each in (wrenches if isinstance(wrenches, (list, tuple)) else (wrenches,))]
 
 
 def wrench_series(model: RobotModel, wrenches: Any, batch: int | None, count: int) -> tuple[Array, int]:

@@ -33,6 +33,16 @@ SHARED: dict[str, dict[str, Any]] = {
         "default_value": "false", "choices": BOOLEAN,
         "description": "Also start RViz (package rviz2) with the robot, the measured effort and, where the output "
                        "adapter joint_state is on, the commanded one: true or false."},
+    "security": {
+        "default_value": "false", "choices": BOOLEAN,
+        "description": "Start the node in an SROS2 enclave, and refuse to start where its keys are missing (rbd "
+                       "secure makes them)."},
+    "keystore": {
+        "default_value": "",
+        "description": "Folder of the keys, for security:=true. Empty: as ROS_SECURITY_KEYSTORE says."},
+    "enclave": {
+        "default_value": "/rbd_ros",
+        "description": "The node's enclave is its name below this one, for security:=true."},
     "mass_scale": {
         "default_value": "1.0",
         "description": "Mass of the simulated robot over that of its model, 0.001 to 1000."},
@@ -80,3 +90,14 @@ def node_state_publisher(wanted: Any, description_file: Any, **parameters: Any) 
     return Node(package="robot_state_publisher", executable="robot_state_publisher", name="robot_state_publisher",
                 output="log", parameters=[{"robot_description": description, **parameters}],
                 condition=IfCondition(wanted))
+
+
+def secured(context: Any, node: str, security: str, keystore: str, enclave: str) -> dict[str, Any]:
+    """Arguments of `Node` by the launch arguments of these names: the enclave, and that its keys are required."""
+    value = {name: LaunchConfiguration(name).perform(context) for name in (security, keystore, enclave)}
+    if value[security] != "true":
+        return {}
+    environment = {"ROS_SECURITY_ENABLE": "true", "ROS_SECURITY_STRATEGY": "Enforce"}
+    if value[keystore]:
+        environment["ROS_SECURITY_KEYSTORE"] = value[keystore]
+    return {"ros_arguments": ["--enclave", f"{value[enclave].rstrip('/')}/{node}"], "additional_env": environment}

@@ -20,6 +20,7 @@ from ...core.model.files.xml_tree import read_text
 from ...core.model.robot_model import RobotModel
 from ...runtime.parameters import Table, select, validate
 from ...runtime.robot import load_model
+from ..world import mounting
 from . import parameters
 from .diagnostics import diagnostic_array
 from .lifecycle import refuse_impossible_transitions
@@ -59,7 +60,8 @@ class ModelNode(LifecycleNode):
         self._ended = False                        # by the transition `cleanup` or `shutdown`: no autostart any more
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._descriptions = self.create_subscription(String, "robot_description", self._on_description, LATCHED)
-        self._undescribed = Reminder(self.get_logger().warning)
+        self._undescribed, self._unmounted = (Reminder(self.get_logger().warning) for _ in range(2))
+        self._mounting = mounting.make_mounting(self)
         self.create_timer(1.0, self._publish_diagnostics, clock=self.steady)
 
     # ---- for subclasses
@@ -122,6 +124,8 @@ class ModelNode(LifecycleNode):
         values = parameters.read(self, self.table)
         if values["autostart"] is not True:
             self.status = "not configured"
+        elif self._mounting is not None and not self._mounting.received and not self._mounting.problem:
+            self.status = mounting.WAITING
         elif values["robot_description"] or values["robot_description_file"] or self._description:
             if self.trigger_configure() == TransitionCallbackReturn.SUCCESS and not self.ending():
                 self.trigger_activate()
@@ -138,6 +142,13 @@ class ModelNode(LifecycleNode):
                 "the robot description on the topic differs, but the one from the parameters is used"
                 if self._given else "a new robot description takes effect at the next configuration")
         self._description = message.data
+        self._start_late()
+
+    def mounting_changed(self) -> None:
+        """A transform has come that the configuration may have waited for."""
+        self._start_late()
+
+    def _start_late(self) -> None:
         if self.model is None and not self._ended and self.get_parameter("autostart").value is True:
             self.start()
 
@@ -174,6 +185,8 @@ class ModelNode(LifecycleNode):
         model, notes = self.load(values, description)
         for note in notes:
             log.warning(note)
+        if self._mounting is not None:
+            model = self._mounting.applied(model, values)
         self.set_up(values, model)
         text, _ = read_text(description)
         self._loaded = text if isinstance(text, str) else text.decode(errors="replace")
@@ -208,6 +221,8 @@ class ModelNode(LifecycleNode):
     def _clean_up(self) -> None:
         while self.undo:
             self.undo.pop()()
+        if self._mounting is not None:
+            self._mounting.forget()
         self.tear_down()
         self.model, self.active = None, False
 
@@ -229,6 +244,10 @@ class ModelNode(LifecycleNode):
             else "", "expected a URDF as std_msgs/String, transient local, as robot_state_publisher publishes it, in "
             "the same namespace; or set parameter 'robot_description_file'", now)
         notice = self.look_around(now)
+        if self._mounting is not None:
+            self._unmounted.tell(f"{mounting.WAITING}: {silence(self, mounting.TOPIC)}" if self.status ==
+                                 mounting.WAITING else "", "expected tf2_msgs/TFMessage, transient local, from "
+                                 f"'{self._mounting.world}' to the root link; or set parameter 'mounting.rpy'", now)
         with self.lock:
             report = {} if self.model is None else self.report()
         self._diagnostics.publish(diagnostic_array(self, self.status, self.active, report, notice))

@@ -14,8 +14,8 @@ from rclpy.duration import Duration
 
 from ...core.errors import RbdError
 from ...runtime.parameters import Parameter, Table
+from ..base.optional import interface_type
 from ..base.rclpy_inside import take_answer
-from .output import interface_type
 
 AGAINST = "the last torque stays downstream: hold the arm by its brakes or another controller"
 

@@ -1,7 +1,6 @@
 """What the outputs of a torque node share."""
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from ...core.errors import RbdError, unknown_name
 from ...core.model.robot_model import RobotModel
 from ...runtime.safety import Command
+from ..base.optional import interface_type
 from .message_bytes import MessageBytes
 
 Array = NDArray[np.float64]
@@ -76,16 +76,3 @@ def joint_indices(parameter: str, names: Sequence[str], model: RobotModel) -> In
 def message_type(adapter: str, package: str, name: str) -> Any:
     """The class of a message whose package only this adapter needs; `RbdError` if it is not there."""
     return interface_type(f"adapter '{adapter}' publishes", package, "msg", name)
-
-
-def interface_type(use: str, package: str, kind: str, name: str) -> Any:
-    """The class of a message or service (`kind`: msg, srv) that not every user needs; `use` says what needs it."""
-    try:
-        return getattr(importlib.import_module(f"{package}.{kind}"), name)
-    except ImportError:
-        raise RbdError(f"{use} {package}/{name}, but there is no package '{package}' here: "
-                       f"install it (Debian, Ubuntu: apt install ros-$ROS_DISTRO-{package.replace('_', '-')}, or "
-                       "build it in your workspace), source it, and start the node again") from None
-    except AttributeError:
-        raise RbdError(f"{use} {package}/{name}, which the installed '{package}' does not have: "
-                       "install a newer one") from None

@@ -1,21 +1,25 @@
 """The feed-forward controller: references, trajectories and external wrenches in, joint efforts out."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ...core.dynamics.bodies.link_tree import link_tree
+from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.trajectory import Reference
 from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.references import ReferenceInput
+from ..inputs.rejections import Rejected, Verdict
 from ..parameters import Parameter, Table, per_joint, validate
 from ..robot import joint_order
 from ..safety import NOTHING, Command, NoCommand
+from ..world.moving_base import MovingBase, floating
+from ..world.odometry import ODOMETRY_TABLE, Odometry, OdometryInput
 from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, readings, wrench_sensors
 from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
 from .tracking_law import FEEDFORWARD, TrackingLaw, TrackingLawSettings
@@ -33,7 +37,7 @@ FEEDFORWARD_TABLE: Table = (
     Parameter("gains.kd", "numbers", (0.0,), "Derivative gain, N m s/rad or N s/m; 1/s with computed_torque.",
               lower=0.0, upper=1e9),
     *friction_rows("Compensate", where=" at the reference's velocity; full and computed_torque"),
-    WRENCH_JOINTS,
+    WRENCH_JOINTS, *ODOMETRY_TABLE,
 )
 
 
@@ -43,6 +47,8 @@ class FeedforwardSettings(FollowingSettings):
 
     law: TrackingLawSettings
     sensors: tuple[WrenchSensor, ...] = ()
+    floating: RobotModel | None = None    # with a floating root and the payload, if odometry says how that moves
+    odometry_timeout: float = 0.2         # s
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> FeedforwardSettings:
@@ -54,39 +60,105 @@ class FeedforwardSettings(FollowingSettings):
             feedforward=values["feedforward"], friction=FrictionTerms.from_values(values),
             compensates=values["robot_compensates"])
         sensors = wrench_sensors(values["wrench_joints"], model)
-        settings = FeedforwardSettings(law=law, sensors=sensors, **FollowingSettings.fields_from(values, model))
+        if values["odometry"]:
+            _check_moving(values)
+        fields = FollowingSettings.fields_from(values, model)
+        settings = FeedforwardSettings(law=law, sensors=sensors, odometry_timeout=values["odometry_timeout"],
+                                       floating=floating(fields["model"]) if values["odometry"] else None, **fields)
         if sensors:    # what a new model takes at first, some ms, is not for the thread that computes torque
             link_tree(settings.model)
         return settings
 
 
-class FeedforwardLaws(FollowingLaws):
-    """The law of these settings."""
+def _check_moving(values: Mapping[str, Any]) -> None:
+    """`RbdError` for parameters that do not go with odometry."""
+    if any(values["mounting.rpy"]):
+        raise RbdError("parameters 'odometry' and 'mounting.rpy' are both set: odometry says how the root link is "
+                       "turned")
+    own = [name for name in ("gravity", "coriolis") if name in values["robot_compensates"]]
+    if own:
+        raise RbdError(f"parameter 'robot_compensates' has '{own[0]}', which the robot's own controller computes for a "
+                       "base that stands still: with odometry it has to be sent the whole torque")
+    if values["wrench_joints"]:
+        raise RbdError("parameter 'wrench_joints' is not supported with odometry: sensors feel the base's "
+                       "acceleration, which is not known")
 
-    def __init__(self, settings: FeedforwardSettings, reference: ReferenceInput) -> None:
+
+class FeedforwardLaws(FollowingLaws):
+    """The law of these settings; on a base that moves where there is odometry."""
+
+    def __init__(self, settings: FeedforwardSettings, reference: ReferenceInput,
+                 odometry: OdometryInput | None = None) -> None:
         super().__init__(settings, reference)
-        self.law = TrackingLaw(self.model, settings.law)
+        self.moving = None if settings.floating is None or odometry is None else MovingBase(
+            settings.floating, odometry, settings.law)
+        self.law = TrackingLaw(self.model, settings.law) if self.moving is None else self.moving.law
+
+    def effort(self, q: Array, v: Array, reference: Reference | None, wrenches: Any, share: float) -> Array:
+        """As `TrackingLaw.effort`."""
+        return (self.law if self.moving is None else self.moving).effort(q, v, reference, wrenches, share)
+
+    def gravity(self, q: Array) -> Array:
+        return super().gravity(q) if self.moving is None else self.moving.gravity(q)
+
+    def accelerating(self, q: Array, a: Array) -> Array:
+        return super().accelerating(q, a) if self.moving is None else self.moving.accelerating(q, a)
 
 
 class FeedforwardController(FollowingController[FeedforwardLaws]):
-    """Efforts by the law of the settings, for the newest reference."""
+    """Efforts by the law of the settings, for the newest reference.
+
+    With odometry there is no effort before the first one, and without a fresh one the safe effort, by the last one.
+    """
 
     settings: FeedforwardSettings
 
+    def __init__(self, model: RobotModel, settings: FeedforwardSettings) -> None:
+        self.odometry = OdometryInput(model.body_names[0], settings.odometry_timeout) if settings.floating else None
+        super().__init__(model, settings)
+        if self.odometry is not None:
+            self.odometry.rejections = self.rejections
+
     def make_laws(self, settings: FeedforwardSettings) -> FeedforwardLaws:
-        return FeedforwardLaws(settings, self.reference)
+        return FeedforwardLaws(settings, self.reference, self.odometry)
 
     def apply(self, settings: TorqueSettings) -> None:
         followed = self.safety.laws.newest.law.needs_reference
         super().apply(settings)
+        if self.odometry is not None:
+            self.odometry.timeout = self.settings.odometry_timeout
         if self.safety.laws.newest.law.needs_reference and not followed:    # by hand, it may have been led far from it
             self.reference.clear()
 
+    def on_odometry(self, now: float, odometry: Odometry) -> Verdict:
+        """How the base is turned and moves."""
+        assert self.odometry is not None
+        return self.odometry.accept(now, odometry)
+
+    def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
+                 effort: ArrayLike = (), age: float = 0.0) -> Command | Verdict:
+        if self.odometry is not None and not self.odometry.known:
+            self.state.refused = self.odometry.problem(now)
+            return self.rejections.add(Rejected("no_odometry", self.state.refused))
+        return super().on_state(now, stamp_ns, names, position, velocity, effort, age)
+
+    def on_bytes(self, now: float, data: bytes, age: Callable[[], float]) -> Command | None:
+        return super().on_bytes(now, data, age) if self.odometry is None else None
+
+    def prepare(self, now: float) -> None:
+        odometry = self.odometry
+        if odometry is not None and odometry.age(now) - odometry.timeout > self.safety.patience:
+            for reference in self._references():    # as for joint states that stop
+                reference.forget(now - self.safety.patience)
+        super().prepare(now)
+
     def command(self, now: float, laws: FeedforwardLaws) -> Command | NoCommand:
+        if self.odometry is not None and (problem := self.odometry.problem(now)):
+            return NoCommand(problem)
         reference, law = self.desired(now, laws), laws.law
         if (reference is None and law.needs_reference) or (law.only_feedback and self.loop.share <= 0.0):
             return NOTHING
-        return Command(law.effort(self.state.q, self.state.v, reference, self.fresh_wrenches(now), self.loop.share))
+        return Command(laws.effort(self.state.q, self.state.v, reference, self.fresh_wrenches(now), self.loop.share))
 
     def sensed(self, now: float) -> Array | None:
         """What the force-torque sensors of the settings should show (n, 6) in the last state, under the external
@@ -104,6 +176,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
         super().warm_up()
         zero = np.zeros(self.model.nv)
         readings(self.model, self.settings.sensors, self.model.neutral(), zero, zero, None)
-        q, zero, law = self.model.neutral(), np.zeros(self.model.nv), self.safety.laws.newest.law
-        law.effort(q, zero, Reference.rest(q))
-        law.effort(q, zero, Reference.rest(q), np.zeros((len(self.model.body_names), 6)))
+        q, zero, laws = self.model.neutral(), np.zeros(self.model.nv), self.safety.laws.newest
+        laws.gravity(q)
+        for wrenches in (None, np.zeros((len(self.model.body_names), 6))):
+            laws.effort(q, zero, Reference.rest(q), wrenches, 1.0)

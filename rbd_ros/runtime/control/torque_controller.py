@@ -43,11 +43,19 @@ class Laws:
             return self._zero.copy()
         try:
             if at_rest:
-                return gravity_effort(self.model, q)
-            effort = inverse_dynamics(self.model, q, self._zero, -settings.safe_damping * v)
+                return self.gravity(q)
+            effort = self.accelerating(q, -settings.safe_damping * v)
         except RbdError:
             return settings.safety.fallback.copy() if at_rest else self.safe_effort(q, v, True)
         return effort if all_finite(effort) else self.safe_effort(q, v, True)    # a velocity beyond all reason
+
+    def gravity(self, q: Array) -> Array:
+        """g(q) (nv,)."""
+        return gravity_effort(self.model, q)
+
+    def accelerating(self, q: Array, a: Array) -> Array:
+        """g(q) + M(q) a (nv,)."""
+        return inverse_dynamics(self.model, q, self._zero, a)
 
 
 class TorqueController(ABC, Generic[L]):
@@ -193,7 +201,7 @@ class TorqueController(ABC, Generic[L]):
             self._compare_at = now + 0.05    # it costs some µs: not in every cycle of a long motion
             return None
         try:
-            gravity = gravity_effort(self.model, state.q)
+            gravity = self.safety.laws.newest.gravity(state.q)
         except RbdError:    # beyond numbers
             return None
         compensates = "gravity" in self.settings.compensates

@@ -36,7 +36,8 @@ class Rejections:
     """Count of rejected inputs per kind, and the last reason, for reports."""
 
     KINDS = ("wrong_size", "non_finite", "unknown_joint", "missing_joint", "duplicate_joint", "stamp_backwards",
-             "unknown_body", "bad_trajectory", "implausible", "stamp_leap", "malformed")
+             "unknown_body", "bad_trajectory", "implausible", "stamp_leap", "malformed", "frame", "not_unit",
+             "no_odometry")
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter({kind: 0 for kind in self.KINDS})

@@ -13,11 +13,12 @@ from ...core.dynamics.constrained.forward import constrained_forward_dynamics
 from ...core.dynamics.constrained.hybrid import constrained_hybrid_dynamics
 from ...core.dynamics.constrained.inverse import MINIMIZE, RANK_TOLERANCE, constrained_inverse_dynamics
 from ...core.dynamics.constrained.values import constraint_bias, constraint_jacobian, constraint_values
+from ...core.dynamics.friction import Friction
 from ...core.errors import RbdError
 from ...core.model.constraints import ConstraintSet
 from ...core.model.inertia import Array
 from ...core.model.robot_model import RobotModel
-from .naming import Coordinates, NamedWrenches, by_body, check_mode
+from .naming import AS_CONFIGURED, Coordinates, NamedWrenches, by_body, check_mode
 
 INVERSE, FORWARD, HYBRID = range(3)
 MODES = ("INVERSE", "FORWARD", "HYBRID")
@@ -39,6 +40,7 @@ class ConstrainedRequest:
     effort_limit: ArrayLike = ()
     weight: ArrayLike = ()
     with_joint_wrenches: bool = False
+    friction: int = AS_CONFIGURED
 
 
 class ConstrainedMotion(NamedTuple):
@@ -59,7 +61,7 @@ class ConstrainedMotion(NamedTuple):
 
 def constrained_motion(model: RobotModel, constraints: ConstraintSet, coordinates: Coordinates, q: Array, v: Array,
                        request: ConstrainedRequest, wrenches: dict[str, Array] | None,
-                       tolerance: float) -> ConstrainedMotion:
+                       tolerance: float, friction: Friction | None = None) -> ConstrainedMotion:
     """What the request asks for at (q, v), which must meet the constraints within tolerance (m, rad; per s)."""
     _check(request, constraints)
     a = coordinates.vector("acceleration", request.name, request.acceleration)
@@ -72,16 +74,18 @@ def constrained_motion(model: RobotModel, constraints: ConstraintSet, coordinate
         mask = np.zeros(model.nv, dtype=bool)
         mask[coordinates.indices("actuated", request.actuated) if len(request.actuated) else slice(None)] = True
         inverse = constrained_inverse_dynamics(model, constraints, q, v, a, mask, passive_effort=tau,
-                                               external_wrenches=wrenches, joint_wrenches=wanted, **choice)
+                                               external_wrenches=wrenches, joint_wrenches=wanted, friction=friction,
+                                               **choice)
         tau, multipliers, found = inverse.effort, inverse.multipliers, inverse
     elif request.mode == FORWARD:
         forward = constrained_forward_dynamics(model, constraints, q, v, tau, external_wrenches=wrenches,
-                                               joint_wrenches=wanted)
+                                               joint_wrenches=wanted, friction=friction)
         a, multipliers, found = forward.acceleration, forward.multipliers, forward
     else:
         mask = coordinates.mask("prescribed", request.name, request.prescribed)
         hybrid = constrained_hybrid_dynamics(model, constraints, q, v, a, tau, mask,
-                                             external_wrenches=wrenches, joint_wrenches=wanted, **choice)
+                                             external_wrenches=wrenches, joint_wrenches=wanted, friction=friction,
+                                             **choice)
         a, tau, multipliers, found = hybrid.acceleration, hybrid.effort, hybrid.multipliers, hybrid
     A = constraint_jacobian(model, constraints, q)
     left = A @ a + constraint_bias(model, constraints, q, v)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from ...core.derivatives.forward import forward_dynamics_derivatives
 from ...core.derivatives.inverse import inverse_dynamics_derivatives
 from ...core.derivatives.time_derivatives import forward_dynamics_time_derivatives, inverse_dynamics_time_derivatives
+from ...core.dynamics.friction import Friction
 from ...core.errors import RbdError
 from ...core.model.inertia import Array
 from ...core.model.robot_model import RobotModel
@@ -39,22 +40,24 @@ class TimeDerivatives(NamedTuple):
 
 def partial_derivatives(model: RobotModel, coordinates: Coordinates, q: Array, v: Array, mode: int,
                         name: Sequence[str], values: ArrayLike,
-                        wrenches: Mapping[str, Array] | None) -> PartialDerivatives:
+                        wrenches: Mapping[str, Array] | None, friction: Friction | None) -> PartialDerivatives:
     """At (q, v) and the accelerations (INVERSE) or efforts (FORWARD) of the named coordinates."""
     check_mode(mode, MODES)
     derive = (inverse_dynamics_derivatives, forward_dynamics_derivatives)[mode]
-    found = derive(model, q, v, coordinates.vector("input", name, values), wrenches or {})    # {}: one kernel for both
+    found = derive(model, q, v, coordinates.vector("input", name, values), wrenches or {},    # {}: one kernel for both
+                   friction=friction)
     return PartialDerivatives(coordinates.names, *found)
 
 
 def time_derivatives(model: RobotModel, coordinates: Coordinates, q: Array, v: Array, mode: int,
-                     name: Sequence[str], rows: int, values: ArrayLike) -> TimeDerivatives:
+                     name: Sequence[str], rows: int, values: ArrayLike, friction: Friction | None) -> TimeDerivatives:
     """At (q, v) from as many rows of accelerations, jerks, … (INVERSE) or efforts and their derivatives (FORWARD)."""
     check_mode(mode, MODES)
     if not 1 <= rows <= MOST_ROWS:
         raise RbdError(f"rows is {rows}, expected 1 (no time derivative) to {MOST_ROWS}")
     derive = (inverse_dynamics_time_derivatives, forward_dynamics_time_derivatives)[mode]
-    return TimeDerivatives(coordinates.names, rows, derive(model, q, v, *coordinates.rows("input", name, rows, values)))
+    given = coordinates.rows("input", name, rows, values)
+    return TimeDerivatives(coordinates.names, rows, derive(model, q, v, *given, friction=friction))
 
 
 def warm_up(model: RobotModel, q: Array) -> None:

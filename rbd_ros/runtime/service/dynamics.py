@@ -13,6 +13,7 @@ from ...core.dynamics.bodies.joint_wrenches import joint_wrenches
 from ...core.dynamics.coriolis import coriolis_matrix
 from ...core.dynamics.energy import kinetic_energy, potential_energy
 from ...core.dynamics.forward import forward_dynamics
+from ...core.dynamics.friction import Friction, joint_friction
 from ...core.dynamics.hybrid import hybrid_dynamics
 from ...core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from ...core.dynamics.mass_matrix import mass_matrix
@@ -24,7 +25,8 @@ from ...core.model.robot_model import RobotModel
 from .constrained import ConstrainedMotion, ConstrainedRequest, constrained_motion
 from .derivatives import PartialDerivatives, TimeDerivatives, partial_derivatives, time_derivatives
 from .derivatives import warm_up as warm_up_derivatives
-from .naming import Coordinates, NamedWrenches, by_body, checked, wrenches_by_body
+from .naming import AS_CONFIGURED, FRICTION, WITH_FRICTION, Coordinates, NamedWrenches, by_body, check_mode, checked
+from .naming import wrenches_by_body
 from .robot_state import RobotStates, StateRequest
 from .server_settings import ServerSettings
 from .trajectory import TrajectoryPoint, trajectory_efforts
@@ -85,6 +87,7 @@ class ModelInfo(NamedTuple):
     max_velocity: Array
     max_effort: Array
     constraint: tuple[str, ...]
+    friction: bool
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,8 @@ class DynamicsService:
         self.settings = settings
         self.robot = Robot(model, settings.constraints)
         self.coordinates = Coordinates(model)
-        self.states = RobotStates(model, self.coordinates, settings.state_timeout, settings.velocity_cutoff)
+        self.states = RobotStates(model, self.coordinates, settings.state_timeout, settings.velocity_cutoff,
+                                  settings.odometry_timeout if settings.odometry else None)
         self._unloaded = model
         self._loads: dict[str, Inertia] = {}
 
@@ -113,6 +117,8 @@ class DynamicsService:
         """Use changed settings; the constraints stay."""
         self.settings = settings
         self.states.latest.timeout, self.states.latest.cutoff = settings.state_timeout, settings.velocity_cutoff
+        if self.states.odometry is not None:
+            self.states.odometry.timeout = settings.odometry_timeout
 
     def warm_up(self) -> None:
         """Load or compile what requests call."""
@@ -129,30 +135,32 @@ class DynamicsService:
     # ---- requests
 
     def inverse(self, state: StateRequest, name: Sequence[str] = (), acceleration: ArrayLike = (),
-                external_wrenches: Wrenches = (), with_joint_wrenches: bool = False) -> Efforts:
-        """Efforts that produce the accelerations."""
+                external_wrenches: Wrenches = (), with_joint_wrenches: bool = False,
+                friction: int = AS_CONFIGURED) -> Efforts:
+        """Efforts that produce the accelerations; friction: of `FRICTION`, as in all requests."""
         model = self.robot.model
         q, v = self._read(state)
         a = self.coordinates.vector("acceleration", name, acceleration)
         wrenches = wrenches_by_body(model, external_wrenches)
-        tau = inverse_dynamics(model, q, v, a, wrenches)
+        tau = inverse_dynamics(model, q, v, a, wrenches, friction=self._friction(friction))
         carried = _carried(model, q, v, a, wrenches, with_joint_wrenches)
         return self._checked(Efforts(self.coordinates.names, tau, carried))
 
     def forward(self, state: StateRequest, name: Sequence[str] = (), effort: ArrayLike = (),
-                external_wrenches: Wrenches = (), with_joint_wrenches: bool = False) -> Accelerations:
+                external_wrenches: Wrenches = (), with_joint_wrenches: bool = False,
+                friction: int = AS_CONFIGURED) -> Accelerations:
         """Accelerations that the efforts produce."""
         model = self.robot.model
         q, v = self._read(state)
         tau = self.coordinates.vector("effort", name, effort)
         wrenches = wrenches_by_body(model, external_wrenches)
-        a = forward_dynamics(model, q, v, tau, wrenches)
+        a = forward_dynamics(model, q, v, tau, wrenches, friction=self._friction(friction))
         carried = _carried(model, q, v, a, wrenches, with_joint_wrenches)
         return self._checked(Accelerations(self.coordinates.names, a, carried))
 
     def hybrid(self, state: StateRequest, name: Sequence[str] = (), prescribed: Sequence[bool] = (),
                acceleration: ArrayLike = (), effort: ArrayLike = (), external_wrenches: Wrenches = (),
-               with_joint_wrenches: bool = False) -> Motion:
+               with_joint_wrenches: bool = False, friction: int = AS_CONFIGURED) -> Motion:
         """For each coordinate the acceleration where it is prescribed, else the effort; answers the other one."""
         model = self.robot.model
         q, v = self._read(state)
@@ -160,7 +168,7 @@ class DynamicsService:
         a = self.coordinates.vector("acceleration", name, acceleration)
         tau = self.coordinates.vector("effort", name, effort)
         wrenches = wrenches_by_body(model, external_wrenches)
-        found = hybrid_dynamics(model, q, v, a, tau, mask, wrenches)
+        found = hybrid_dynamics(model, q, v, a, tau, mask, wrenches, friction=self._friction(friction))
         carried = _carried(model, q, v, found.acceleration, wrenches, with_joint_wrenches)
         return self._checked(Motion(self.coordinates.names, *found, carried))
 
@@ -171,29 +179,33 @@ class DynamicsService:
         wrenches = wrenches_by_body(robot.model, external_wrenches)
         q, v = self._read(state)
         return self._checked(constrained_motion(robot.model, robot.constraints, self.coordinates, q, v, request,
-                                                wrenches, self.settings.constraint_tolerance))
+                                                wrenches, self.settings.constraint_tolerance,
+                                                self._friction(request.friction)))
 
     def terms(self, state: StateRequest) -> Terms:
         """Mass matrix, Coriolis matrix, gravity, bias, energies."""
         return self._checked(self._terms(*self._read(state)))
 
     def derivatives(self, state: StateRequest, mode: int, name: Sequence[str] = (), input: ArrayLike = (),
-                    external_wrenches: Wrenches = ()) -> PartialDerivatives:
+                    external_wrenches: Wrenches = (), friction: int = AS_CONFIGURED) -> PartialDerivatives:
         """Partial derivatives of inverse or forward dynamics; input: accelerations or efforts."""
         model = self.robot.model
         wrenches = wrenches_by_body(model, external_wrenches)
         q, v = self._read(state)
-        return self._checked(partial_derivatives(model, self.coordinates, q, v, mode, name, input, wrenches))
+        return self._checked(partial_derivatives(model, self.coordinates, q, v, mode, name, input, wrenches,
+                                                 self._friction(friction)))
 
     def time_derivatives(self, state: StateRequest, mode: int, name: Sequence[str] = (), rows: int = 1,
-                         input: ArrayLike = ()) -> TimeDerivatives:
+                         input: ArrayLike = (), friction: int = AS_CONFIGURED) -> TimeDerivatives:
         """Inverse or forward dynamics with time derivatives; input: one row per order, the lowest first."""
         q, v = self._read(state)
-        return self._checked(time_derivatives(self.robot.model, self.coordinates, q, v, mode, name, rows, input))
+        return self._checked(time_derivatives(self.robot.model, self.coordinates, q, v, mode, name, rows, input,
+                                              self._friction(friction)))
 
-    def trajectory(self, names: Sequence[str], points: Sequence[TrajectoryPoint]) -> Array:
+    def trajectory(self, names: Sequence[str], points: Sequence[TrajectoryPoint],
+                   friction: int = AS_CONFIGURED) -> Array:
         """Efforts (N, number of names), as in `trajectory_efforts`."""
-        return trajectory_efforts(self.robot.model, self.coordinates, names, points)
+        return trajectory_efforts(self.robot.model, self.coordinates, names, points, self._friction(friction))
 
     def set_payload(self, body: str, mass: float, com: ArrayLike, matrix: ArrayLike) -> str:
         """Put a load on a body, replacing its last one, or take it off (mass 0); says what was done."""
@@ -213,12 +225,18 @@ class DynamicsService:
         return ModelInfo(model.name, self.coordinates.floating, model.total_mass, model.gravity, model.body_names,
                          self.coordinates.names, self.coordinates.joints, model.position_lower[q],
                          model.position_upper[q], model.velocity_limit[v], model.effort_limit[v],
-                         self.robot.constraints.labels)
+                         self.robot.constraints.labels, self.settings.friction)
 
     # ---- inside
 
     def _read(self, state: StateRequest) -> tuple[Array, Array]:
         return self.states.read(state, time.monotonic())
+
+    def _friction(self, wanted: int) -> Friction | None:
+        """The law that counts where the field `friction` of a request is `wanted`."""
+        check_mode(wanted, FRICTION, "friction")
+        counts = self.settings.friction if wanted == AS_CONFIGURED else wanted == WITH_FRICTION
+        return joint_friction(self.robot.model, self.settings.smoothing) if counts else None
 
     def _checked(self, result: Result) -> Result:
         return checked(result, self.coordinates.names)

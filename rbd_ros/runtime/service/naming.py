@@ -14,6 +14,8 @@ from ...core.model.robot_model import RobotModel
 Result = TypeVar("Result")
 MEANING = {0.0: "zero", 1.0: "1", np.inf: "no limit"}
 NamedWrenches = tuple[tuple[str, Array], ...]    # (body, [moment, force] on it in its link frame)
+AS_CONFIGURED, WITH_FRICTION, WITHOUT_FRICTION = range(3)
+FRICTION = ("FRICTION_AS_CONFIGURED", "WITH_FRICTION", "WITHOUT_FRICTION")
 BASE = ("base/wx", "base/wy", "base/wz", "base/vx", "base/vy", "base/vz")    # body twist of a floating base
 
 
@@ -93,10 +95,10 @@ def numbers(field: str, names: Sequence[str], values: ArrayLike, needed: bool = 
     return given
 
 
-def check_mode(mode: int, modes: Sequence[str]) -> None:
+def check_mode(mode: int, modes: Sequence[str], field: str = "mode") -> None:
     """`RbdError` unless mode is the place of one of the modes."""
     if not 0 <= mode < len(modes):
-        raise RbdError(f"mode is {mode}, expected " + ", ".join(f"{i} ({m})" for i, m in enumerate(modes)))
+        raise RbdError(f"{field} is {mode}, expected " + ", ".join(f"{i} ({m})" for i, m in enumerate(modes)))
 
 
 def wrenches_by_body(model: RobotModel, wrenches: Sequence[tuple[str, ArrayLike]]) -> dict[str, Array] | None:

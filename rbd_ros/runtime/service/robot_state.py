@@ -13,6 +13,7 @@ from ...core.model.inertia import Array
 from ...core.model.robot_model import RobotModel
 from ..inputs.joint_states import StateInput
 from ..inputs.rejections import Rejections
+from ..world.odometry import OdometryInput
 from .naming import Coordinates, numbers
 
 MIMIC_TOLERANCE = 1e-3    # rad or m (per s) between a mimic joint and what its source says
@@ -37,14 +38,18 @@ class RobotStates:
     """Turns requests into (q, v) in the order of the model, and remembers the latest joint state.
 
     timeout: age (s) from which the latest joint state is too old. cutoff: Hz, of velocities that it lacks.
+    odometry_timeout: age (s) from which odometry is too old, if that says where a floating base is; else None.
     """
 
-    def __init__(self, model: RobotModel, coordinates: Coordinates, timeout: float, cutoff: float) -> None:
+    def __init__(self, model: RobotModel, coordinates: Coordinates, timeout: float, cutoff: float,
+                 odometry_timeout: float | None = None) -> None:
         self._coordinates = coordinates
         self.rejections = Rejections()
         fixed = model if not coordinates.floating else RobotModel.from_description(
             dataclasses.replace(model.description, root="fixed"))
         self.latest = StateInput(fixed, self.rejections, timeout, cutoff)
+        self.odometry = None if odometry_timeout is None else OdometryInput(
+            model.body_names[0], odometry_timeout, self.rejections)
 
     def read(self, request: StateRequest, now: float) -> tuple[Array, Array]:
         """(q, v) of a request; now: s of the clock by which joint states were received."""
@@ -57,7 +62,10 @@ class RobotStates:
             q, v = self.present(now, "state.name")
         if not self._coordinates.floating:
             return q, v
-        base_q, base_v = self._base(request)
+        if self.odometry is None or len(request.names):
+            base_q, base_v = self._base(request)
+        else:
+            base_q, base_v = self._present_base(request, self.odometry, now)
         return np.concatenate([base_q, q]), np.concatenate([base_v, v])
 
     def present(self, now: float, field: str) -> tuple[Array, Array]:
@@ -98,6 +106,20 @@ class RobotStates:
                 raise RbdError(f"state: mimic joint '{name}' contradicts '{mimic.source}', which puts it at "
                                f"{expected:g} with velocity {rate:g}: leave it out, or give these numbers")
         return position[order], velocity[order] if velocity.size else np.zeros(len(joints))
+
+    @staticmethod
+    def _present_base(request: StateRequest, odometry: OdometryInput, now: float) -> tuple[Array, Array]:
+        """Of the latest odometry, which a request for the present state must not contradict."""
+        for field, given, empty in (("base_pose.position", request.base_position, StateRequest.base_position),
+                                    ("base_pose.orientation", request.base_quaternion, StateRequest.base_quaternion),
+                                    ("base_twist", request.base_twist, StateRequest.base_twist)):
+            if not np.array_equal(given, empty):
+                raise RbdError(f"state.{field} is given, but state.name is empty, which means the present state, and "
+                               "that includes the base by parameter 'odometry': leave it empty, or list the joints")
+        problem = odometry.problem(now)
+        if problem:
+            raise RbdError(problem)
+        return np.concatenate([odometry.position, odometry.quaternion]), odometry.twist.copy()
 
     @staticmethod
     def _base(request: StateRequest) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...core.dynamics.friction import SMOOTHING
 from ...core.errors import RbdError
 from ...core.model.constraints import ConstraintSet
 from ...core.model.robot_model import RobotModel
@@ -13,6 +14,7 @@ from ...core.model.samples import constraints_from
 from ..control.torque_settings import VELOCITY_CUTOFF
 from ..parameters import Parameter, Table, validate
 from ..robot import ROBOT_TABLE, load_model
+from ..world.odometry import ODOMETRY_TABLE
 
 SERVER_TABLE: Table = (
     *ROBOT_TABLE, VELOCITY_CUTOFF,
@@ -24,6 +26,11 @@ SERVER_TABLE: Table = (
               "sample robot, for service constrained_dynamics. Empty: none.", read_only=True),
     Parameter("constraint_tolerance", "number", 1e-3, "Largest violation of the constraints by the state of a request "
               "for constrained dynamics, m or rad, and m/s or rad/s.", lower=0.0, upper=1e3),
+    Parameter("friction", "bool", False, "Whether services count the joints' friction where a request does not say, "
+              "viscous and Coulomb as the description has it."),
+    Parameter("friction.smoothing", "number", SMOOTHING, "Velocity s in tanh(v/s), which replaces the sign of v; rad/s "
+              "or m/s. Derivatives grow with 1/s.", lower=1e-6, upper=100.0),
+    *ODOMETRY_TABLE,
     Parameter("state_timeout", "number", 0.5, "Age of the latest joint state at which requests for the present state "
               "fail, s.", lower=1e-3, upper=1e6),
 )
@@ -35,6 +42,10 @@ class ServerSettings:
 
     constraints: ConstraintSet
     constraint_tolerance: float
+    friction: bool
+    smoothing: float
+    odometry: str
+    odometry_timeout: float
     state_timeout: float
     velocity_cutoff: float
 
@@ -42,14 +53,20 @@ class ServerSettings:
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ServerSettings:
         """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
         values = validate(SERVER_TABLE, values)
+        if values["odometry"] and model.description.root != "floating":
+            raise RbdError("parameter 'odometry' is for a base that moves: expected 'root' floating")
         return ServerSettings(
             constraints=constraints_from(values["constraints_file"], model),
-            constraint_tolerance=values["constraint_tolerance"], state_timeout=values["state_timeout"],
+            constraint_tolerance=values["constraint_tolerance"], friction=values["friction"],
+            smoothing=values["friction.smoothing"], odometry=values["odometry"],
+            odometry_timeout=values["odometry_timeout"], state_timeout=values["state_timeout"],
             velocity_cutoff=values["velocity_cutoff"])
 
 
 def load_server_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
     """As `load_model`, with parameter `root`."""
+    if values["root"] == "floating" and any(values.get("mounting.rpy", ())):
+        raise RbdError("parameter 'mounting.rpy' is for a root link that does not move; this one is floating")
     model, notes = load_model(values, description)
     if values["root"] == "floating":
         model = RobotModel.from_description(dataclasses.replace(model.description, root="floating"))

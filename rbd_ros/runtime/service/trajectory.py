@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...core.dynamics.friction import Friction
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError, unknown_name
 from ...core.model.inertia import Array
@@ -24,7 +25,7 @@ class TrajectoryPoint(NamedTuple):
 
 
 def trajectory_efforts(model: RobotModel, coordinates: Coordinates, names: Sequence[str],
-                       points: Sequence[TrajectoryPoint]) -> Array:
+                       points: Sequence[TrajectoryPoint], friction: Friction | None = None) -> Array:
     """Efforts (N, number of names) of N points, in the order of `names`: every joint of the model, in any order.
 
     Mimic joints may be among them; their effort is 0, as that of the joint they follow moves both. Raises `RbdError`
@@ -45,18 +46,18 @@ def trajectory_efforts(model: RobotModel, coordinates: Coordinates, names: Seque
     q, v, a = (_gather(kind, names, [point[k] for point in points])[:, order]
                for k, kind in enumerate(("positions", "velocities", "accelerations"), start=1))
     try:
-        tau = inverse_dynamics(model, q, v, a)
+        tau = inverse_dynamics(model, q, v, a, friction=friction)
     except RbdError as error:    # of numbers so large that there is no effort
-        raise RbdError(f"point {_first_refused(model, q, v, a)}: {error}") from None
+        raise RbdError(f"point {_first_refused(model, q, v, a, friction)}: {error}") from None
     out = np.zeros((len(points), len(names)))
     out[:, order] = tau
     return out
 
 
-def _first_refused(model: RobotModel, q: Array, v: Array, a: Array) -> int:
+def _first_refused(model: RobotModel, q: Array, v: Array, a: Array, friction: Friction | None) -> int:
     for i in range(len(q)):
         try:
-            inverse_dynamics(model, q[i], v[i], a[i])
+            inverse_dynamics(model, q[i], v[i], a[i], friction=friction)
         except RbdError:
             return i
     return 0

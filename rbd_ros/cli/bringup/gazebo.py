@@ -4,8 +4,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..runtime.cosimulation.gazebo_files import INTERFACES, write_files
-from ..runtime.cosimulation.gazebo_world import read_world
+from ...runtime.cosimulation.gazebo_files import INTERFACES, write_files
+from ...runtime.cosimulation.gazebo_world import read_world
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

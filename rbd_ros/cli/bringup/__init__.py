@@ -1,0 +1,1 @@
+"""Commands of `rbd` that write the files of a bringup."""

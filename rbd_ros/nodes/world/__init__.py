@@ -1,0 +1,1 @@
+"""How the robot stands in the world, from topics: `tf_static` and odometry."""

@@ -1,0 +1,25 @@
+"""nav_msgs/Odometry → plain values, for nodes whose parameter `odometry` names a topic."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...runtime.world.odometry import Odometry
+from ..base.conversions import nanoseconds
+from ..base.model_node import BEST_EFFORT, ModelNode
+from ..base.optional import interface_type
+
+
+def subscribe_odometry(node: ModelNode, topic: str, take: Callable[[Odometry], Any]) -> None:
+    """Call `take` with what comes on the topic, until cleanup; `RbdError` where package nav_msgs is missing."""
+    kind = interface_type("parameter 'odometry' reads", "nav_msgs", "msg", "Odometry")
+    node.subscribe(kind, topic, lambda message: take(odometry(message)), BEST_EFFORT)
+
+
+def odometry(message: Any) -> Odometry:
+    """The twist of nav_msgs/Odometry is that of the child frame in its own axes, linear part first."""
+    position, orientation = message.pose.pose.position, message.pose.pose.orientation
+    angular, linear = message.twist.twist.angular, message.twist.twist.linear
+    return Odometry(nanoseconds(message.header.stamp), message.header.frame_id, message.child_frame_id,
+                    (position.x, position.y, position.z), (orientation.x, orientation.y, orientation.z, orientation.w),
+                    (angular.x, angular.y, angular.z, linear.x, linear.y, linear.z))

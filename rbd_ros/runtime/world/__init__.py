@@ -1,0 +1,1 @@
+"""How the robot stands in the world: mounted at an angle, or on a base that moves."""

@@ -1,0 +1,121 @@
+"""Odometry: where the base of the robot is, how it is turned, and how it moves; checked as joint states are.
+
+The message (nav_msgs/Odometry) has the pose of frame `child` in frame `world`, z up, and the twist of `child` in its
+own axes: with `child` the root link of the robot description, position, quaternion and [ω, v] of a floating base.
+"""
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import RbdError
+from ..inputs.finite import HUGE
+from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
+from ..parameters import Parameter, Table
+from .frames import unit_quaternion
+
+Array = NDArray[np.float64]
+STEADY, SLACK = 1.0, 0.02    # rad/s, rad: what the base may turn beyond its angular velocity while odometry is fresh
+
+ODOMETRY_TABLE: Table = (
+    Parameter("odometry", "string", "", "Topic of nav_msgs/Odometry that says where the root link is, how it is turned "
+              "and how it moves. Empty: none.", read_only=True),
+    Parameter("odometry_timeout", "number", 0.2, "Age at which odometry no longer counts, s.", lower=1e-3, upper=10.0),
+)
+
+
+class Odometry(NamedTuple):
+    """A message: frames, position (m), quaternion x, y, z, w, and twist [ω, v] in the axes of `child` (rad/s, m/s)."""
+
+    stamp_ns: int
+    world: str
+    child: str
+    position: tuple[float, ...]
+    quaternion: tuple[float, ...]
+    twist: tuple[float, ...]
+
+
+class OdometryInput:
+    """The last valid odometry of the frame `root`.
+
+    Rejected are: other frames, numbers that are not finite, quaternions that are none, stamps that go backwards and
+    turns that the angular velocity does not explain. The last two only while the last one is fresh: what comes after a
+    pause of `timeout` (s) is taken as it is.
+    """
+
+    def __init__(self, root: str, timeout: float, rejections: Rejections | None = None) -> None:
+        self._root, self.timeout = root, timeout
+        self.rejections = rejections or Rejections()
+        self._world = self._refused = ""
+        self.position, self.quaternion, self.twist = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(6)
+        self._stamp_ns, self._received = 0, -math.inf
+
+    @property
+    def known(self) -> bool:
+        """Whether there was one."""
+        return self._received > -math.inf
+
+    def age(self, now: float) -> float:
+        """Seconds since the last valid one; infinite before that."""
+        return now - self._received
+
+    def problem(self, now: float) -> str:
+        """Why it does not count, "" if it does."""
+        if self.age(now) <= self.timeout:
+            return ""
+        last = f" The last one was rejected: {self._refused}" if self._refused else ""
+        if not self.known:
+            return f"no odometry has been received: which way gravity points is not known.{last}"
+        return (f"the latest odometry is {self.age(now):.2f} s old, expected at most {self.timeout:g} s (parameter "
+                f"'odometry_timeout').{last}")
+
+    def accept(self, now: float, message: Odometry) -> Verdict:
+        """Take a message that was received at `now` (s, steady)."""
+        try:
+            self._accept(now, message)
+        except Rejected as error:
+            self._refused = str(error)
+            return self.rejections.add(error)
+        self._refused = ""
+        return TAKEN
+
+    def _accept(self, now: float, message: Odometry) -> None:
+        child, world = message.child.lstrip("/"), message.world.lstrip("/")
+        if child != self._root:
+            raise Rejected("frame", f"odometry of frame '{child}' (child_frame_id), expected '{self._root}', the root "
+                                    "link of the robot description")
+        if not world or world != (self._world or world):
+            raise Rejected("frame", f"odometry in frame '{world}' (header.frame_id), expected " + (
+                f"'{self._world}', as before" if self._world else "the name of a frame whose z axis points up"))
+        position, twist = np.array(message.position), np.array(message.twist)
+        try:
+            quaternion = unit_quaternion("odometry: the orientation", message.quaternion)
+        except RbdError as error:
+            finite = all(map(math.isfinite, message.quaternion))
+            raise Rejected("not_unit" if finite else "non_finite", str(error)) from None
+        for what, values in (("position", position), ("twist", twist)):
+            if not (np.abs(values) < HUGE).all():
+                raise Rejected("non_finite", f"odometry: the {what} is not finite, or absurd")
+        age = self.age(now)
+        if age <= self.timeout:
+            if 0 < message.stamp_ns < self._stamp_ns:
+                raise Rejected("stamp_backwards", "stamp of the odometry went backwards by "
+                                                  f"{(self._stamp_ns - message.stamp_ns) * 1e-9:.6f} s")
+            passed = max(age, (message.stamp_ns - self._stamp_ns) * 1e-9 if self._stamp_ns else 0.0)
+            fastest = max(np.linalg.norm(self.twist[:3]), np.linalg.norm(twist[:3]))
+            turned = 2.0 * math.atan2(float(np.linalg.norm(_difference(self.quaternion, quaternion))),
+                                      abs(float(self.quaternion @ quaternion)))
+            allowed = (1.25 * float(fastest) + STEADY) * min(passed, self.timeout) + SLACK
+            if turned > allowed:
+                raise Rejected("implausible", f"odometry: the base turned by {turned:.3g} rad within {passed:.3g} s, "
+                                              f"expected at most {allowed:.3g} by its angular velocity")
+        self.position, self.quaternion, self.twist = position, quaternion, twist
+        self._world, self._stamp_ns, self._received = world, message.stamp_ns, now
+
+
+def _difference(p: Array, q: Array) -> Array:
+    """Vector part of p⁻¹ q."""
+    return np.asarray(p[3] * q[:3] - q[3] * p[:3] - np.cross(p[:3], q[:3]))
