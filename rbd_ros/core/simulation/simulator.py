@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,10 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, step_count
 from ..model.state import states
+from ..model.surfaces.unilateral import UnilateralContact
 from .bounds import Bounds, Boxes
 from .constrained_motion import ConstrainedMotion
+from .contact.records import ContactState
 from .impulses import impulses_entry
 from .integrators import INTEGRATORS, NAMES, NODES, move, semi_implicit_euler
 from .modes import Modes
@@ -41,6 +43,7 @@ class Simulator:
     velocity limits of the description (a limit of 0 counts as none), as in Gazebo: by impulses in each step.
     constraints: loops and contacts, kept by multipliers and by projecting each state onto them; `multipliers`
     are those of the last step.
+    contacts: `UnilateralContact`s, which push, rub and let go (docs/simulation.md); what they do is in `contacts`.
 
     Friction is not smoothed: impulses in each step bring a coordinate to rest or oppose it (`impulses`), so a joint
     sticks without creep, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are
@@ -53,7 +56,8 @@ class Simulator:
     def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "variational",
                  limits: bool = True, velocity_limits: bool = False, q: ArrayLike | None = None,
                  v: ArrayLike | None = None, constraints: ConstraintSet | None = None,
-                 springs: ArmSprings | None = None, friction: Friction | None = None) -> None:
+                 contacts: Sequence[UnilateralContact] = (), springs: ArmSprings | None = None,
+                 friction: Friction | None = None) -> None:
         if integrator not in NAMES:
             raise unknown_name("integrator", integrator, NAMES)
         self.model = model
@@ -114,6 +118,11 @@ class Simulator:
     def multipliers(self) -> Array:
         """Multipliers (m,) of the constraints at the last evaluation: moments and forces as their classes say."""
         return np.zeros(0) if self._constrained is None else _view(self._constrained.multipliers)
+
+    @property
+    def contacts(self) -> tuple[ContactState, ...]:
+        """Each contact after the last step, in the order given: state, point, normal, force, impulse, gap."""
+        raise NotImplementedError
 
     @property
     def time(self) -> float:
