@@ -24,6 +24,7 @@ from ..model.surfaces.unilateral import UnilateralContact
 from .bounds import Bounds, Boxes
 from .constrained_motion import ConstrainedMotion
 from .contact.records import ContactState
+from .contact.simulated import SimulatedContacts
 from .impulses import impulses_entry
 from .integrators import INTEGRATORS, NAMES, NODES, move, semi_implicit_euler
 from .modes import Modes
@@ -71,12 +72,17 @@ class Simulator:
         self._rubs = bool(np.any(self._law.breakaway))
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
-        if self._bounds.moving and constraints is not None:
-            raise RbdError("velocity_limits: not supported with constraints, whose loops would not stay closed")
+        if self._bounds.moving and (constraints is not None or contacts):
+            raise RbdError("velocity_limits: not supported with constraints, whose loops would not stay closed, and "
+                           "with contacts")
         self._modes = Modes(model, self._law.level, self._bounds) if (
-            integrator == "rk4" and constraints is None and (self._rubs or self._bounds.resting)) else None
+            integrator == "rk4" and constraints is None and not contacts and (self._rubs or self._bounds.resting)
+        ) else None
         self._variational = Variational(model, self._law.level if self._rubs else None, self._bounds, springs,
                                         self._constrained) if integrator == "variational" else None
+        self._contacts = SimulatedContacts(
+            model, contacts, self._bounds, self._law.level if self._rubs else None, self._constrained,
+            integrator == "rk4") if contacts else None
         self.reset(q, v)
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
@@ -95,6 +101,8 @@ class Simulator:
             if not low - slack <= q[i] <= high + slack:
                 raise RbdError(f"joint '{self._owner(i, 'q')}' starts at {q[i]:g}, outside its limits "
                                f"{low:g} … {high:g}")
+        if self._contacts is not None:
+            q, v = self._contacts.start(q, v)
         if self.integrator == "rk4":
             self._check_damping(q)
         if self._variational is not None:
@@ -122,7 +130,7 @@ class Simulator:
     @property
     def contacts(self) -> tuple[ContactState, ...]:
         """Each contact after the last step, in the order given: state, point, normal, force, impulse, gap."""
-        raise NotImplementedError
+        return () if self._contacts is None else self._contacts.states(self._q, self._v)
 
     @property
     def time(self) -> float:
@@ -153,7 +161,8 @@ class Simulator:
         with np.errstate(all="ignore"):
             for _ in range(count):
                 try:
-                    q, v = self._advance(given, external_wrenches)
+                    q, v = self._advance(given, external_wrenches) if self._contacts is None else self._touched(
+                        self._contacts, given, external_wrenches)
                 except (BeyondNumbers, np.linalg.LinAlgError):
                     raise self._diverged("v", int(np.argmax(np.abs(self._v)))) from None
                 if not math.isfinite(q @ q + v @ v):
@@ -213,13 +222,25 @@ class Simulator:
         q, v = self._with_impulses(np.ascontiguousarray((W + W.T) / 2), q, v, free)
         return (q, v) if constrained is None else constrained.back(q, v)
 
-    def _smooth_effort(self, given: Array | Callable[[float], ArrayLike]) -> Callable[[Array, Array, float], Array]:
+    def _touched(self, contacts: SimulatedContacts, given: Array | Callable[[float], ArrayLike],
+                 wrenches: Any) -> tuple[Array, Array]:
+        """A step with contacts."""
+        def free() -> tuple[Array, Array]:
+            return self._advance(given, wrenches)
+        end = contacts.advance(self._q, self._v, self.time, self.step_size, self._smooth_effort(given, False), wrenches,
+                               free)
+        if self._variational is not None and contacts.touched:
+            self._variational.forget()
+        return end
+
+    def _smooth_effort(self, given: Array | Callable[[float], ArrayLike],
+                       damped: bool = True) -> Callable[[Array, Array, float], Array]:
         """All efforts but dry friction, by state and time."""
         def effort(q: Array, v: Array, t: float) -> Array:
             if not math.isfinite(q @ q + v @ v):
                 self._check_finite(q, v)
             tau = self._checked(given(t)) if callable(given) else given
-            tau = tau - self.model.damping * v if self._damped else tau
+            tau = tau - self.model.damping * v if self._damped and damped else tau
             return tau if self._springs is None else tau + self._springs.effort(q, v)
         return effort
 
