@@ -22,18 +22,20 @@ from ...model.inertia import Array
 from ..constrained_motion import ConstrainedMotion
 from ..integrators import runge_kutta_4
 from .cones import Unsolved, cone_forces
-from .impacts import contact_rows, impact
+from .impacts import REST, contact_rows, impact
 from .touching import Gaps, Touching
 
 Mask = NDArray[np.bool_]
 EffortLaw = Callable[[Array, Array, float], Array]
-TOUCH = 1e-12     # m: how deep a contact is where it closes
+TOUCH = 1e-14     # m: how deep a contact is where it closes
 CLOSED = 1e-10    # m: from which on it counts as closed
 STILL = 1e-9      # m/s: what slides slower rests
 LEAVING = 1e-10   # m/s: what comes apart faster lets go
 FINEST = 1e-12    # of the step: how closely events are found
 TURNS = 60        # of the search for one
-EVENTS = 300      # in one step
+EVENTS = 150      # in one step
+PAUSE = 5         # steps without events after one with more
+EXACT = np.array([1e-14, 1e-11, 1e-12, 1e-11])    # by how much they may be late: gap, slip, face, joint; m and m/s
 SMALL = 1e-9      # of the accelerations: what rests slides no faster
 STALE = 1e-8      # m: deeper than that a contact is not one that could close
 
@@ -76,6 +78,7 @@ class Events:
         self._most = np.zeros(nv) if level is None else np.broadcast_to(level(np.zeros(nv)), nv)
         self._rubs = self._most > 0.0
         self.taken: Taken | None = None
+        self._pause = 0
         self.impulses: list[tuple[Array, Array]] = []    # state q and (n, 3) of each impact within the step
 
     def advance(self, q: Array, v: Array, t: float, h: float, effort: EffortLaw,
@@ -83,6 +86,9 @@ class Events:
         """The state h (s) after t; None where its events have no end, or its equations no solution."""
         left = h
         self.impulses = []
+        if self._pause:
+            self._pause -= 1
+            return None
         try:
             for _ in range(EVENTS):
                 here = self.touching.at(q, v)
@@ -100,7 +106,12 @@ class Events:
                     return q, v
         except (Unsolved, RbdError):
             pass
+        self._pause = PAUSE
         return None
+
+    def forget(self) -> None:
+        """The state was set from outside."""
+        self._pause, self.taken, self.impulses = 0, None, []
 
     # ---- modes
 
@@ -123,6 +134,10 @@ class Events:
         full = np.zeros((touching.size, 3))
         full[at] = p
         self.impulses.append((q, full))
+        after = here.J[:, 0] @ v
+        pinned = closed & (after < REST)
+        if rates[closed].min() > -REST and (pinned & (after > 0.0)).any():    # or slow ones pass it on for ever
+            _, v = touching.onto(q, v, pinned, np.zeros(touching.size, dtype=bool))
         return v, touching.at(q, v)
 
     def _closed(self, here: Gaps) -> Mask:
@@ -201,7 +216,9 @@ class Events:
 
     def _try(self, q: Array, v: Array, t: float, s: float, effort: EffortLaw, wrenches: Any,
              mode: Mode) -> tuple[tuple[Array, Array], Array]:
-        """The state after s (s) in this mode; and how far each event is gone beyond, positive where it is."""
+        """The state after s (s) in this mode; and how far beyond each event is, positive where it
+        is passed, in what counts as exact.
+        """
         nodes = iter((0.0, 0.5, 0.5, 1.0))
 
         def acceleration(q: Array, v: Array) -> Array:
@@ -210,10 +227,11 @@ class Events:
         q, v = runge_kutta_4(self.model, acceleration, q, v, s)
         here = self.touching.at(q, v)
         slip = (here.J[:, 1:] @ v * self._ways(mode, here.J)).sum(axis=1)
-        return (q, v), np.concatenate([
-            np.where(mode.armed & (here.margin > 0.0), -here.gap - TOUCH, -1.0), np.where(mode.sliding, -slip, -1.0),
-            np.where(mode.closed & np.isfinite(here.margin), -here.margin, -1.0),
-            np.where(mode.sign != 0.0, -mode.sign * v, -1.0)])
+        gone = (np.where(mode.armed & (here.margin > 0.0), -here.gap - TOUCH, -1.0),
+                np.where(mode.sliding, -slip, -1.0),
+                np.where(mode.closed & np.isfinite(here.margin), -here.margin, -1.0),
+                np.where(mode.sign != 0.0, -mode.sign * v, -1.0))
+        return (q, v), np.concatenate([value / least for value, least in zip(gone, EXACT, strict=True)])
 
     def _until(self, q: Array, v: Array, t: float, s: float, effort: EffortLaw, wrenches: Any,
                mode: Mode) -> tuple[tuple[Array, Array], float]:
@@ -223,9 +241,9 @@ class Events:
         after = float(gone.max())
         before = -after    # not known: the first guess is the middle
         for turn in range(TURNS):
-            if end - begin <= FINEST * s:
+            if end - begin <= FINEST * s or after <= 1.0:
                 break
-            at = 0.5 * (begin + end) if turn > 12 else end - (end - begin) * after / (after - before)
+            at = 0.5 * (begin + end) if turn > 20 else end - (end - begin) * after / (after - before)
             at = min(max(at, begin + 0.4 * FINEST * s), end - 0.4 * FINEST * s)
             new, found = self._try(q, v, t, at, effort, wrenches, mode)
             value = float(found.max())

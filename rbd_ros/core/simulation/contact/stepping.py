@@ -36,6 +36,7 @@ class Stepping:
         self.model, self.touching, self._level, self._constrained = touching.model, touching, level, constrained
         nothing = np.zeros((touching.size, 3))
         self.force, self.impulse = nothing, nothing    # of the last step, in the contacts' axes
+        self.slip = np.zeros(touching.size)    # speed of sliding
 
     def free_of_contact(self, q: Array, v: Array, h: float) -> bool:
         """Whether a step to (q, v) from one without closed contacts needs none of this."""
@@ -69,6 +70,7 @@ class Stepping:
         resting = ~hits & (start.gap <= STALE)
         self.force = np.where(resting[:, None], p / h, 0.0)
         self.impulse = np.where(resting[:, None], 0.0, p)
+        self.slip = np.hypot(*(middle.J[:, 1:] @ v1).T)
         lands = (p[:, 0] > 0.0) & ~hits
         try:
             if lands.any():
