@@ -72,8 +72,9 @@ class SimulatedContacts:
         try:
             end = stepping.advance(q, v, h, effort(q, v, t + 0.5 * h), wrenches)
         except Unsolved:
-            raise RbdError(f"simulation: at {t:g} s no forces of the contacts ({', '.join(self._touching.names[:20])}) "
-                           "satisfy the laws of contact and friction; a smaller step or less friction may help") from None
+            names = ", ".join(self._touching.names[:20])
+            raise RbdError(f"simulation: at {t:g} s no forces of the contacts ({names}) satisfy the laws of contact "
+                           "and friction; a smaller step or less friction may help") from None
         self._closed, self._at = stepping.force[:, 0] + stepping.impulse[:, 0] > 0.0, end[0]
         return end
 
