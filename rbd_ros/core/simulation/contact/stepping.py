@@ -100,7 +100,7 @@ class Stepping:
         full, out = np.zeros(3 * len(at) + len(rubs)), np.zeros((self.touching.size, 3))
         if not full.size:
             return free, out, np.zeros(nv)
-        own, rows = contact_rows(mu, np.zeros(len(at)), limit[rubs])
+        own, rows = contact_rows(mu, np.zeros(len(at), dtype=bool), limit[rubs])
         A = np.concatenate([here.J[at].reshape(-1, nv), np.eye(nv)[rubs]])[own]
         G, rates = A @ W @ A.T, A @ free
         target = np.zeros(len(own))
