@@ -225,10 +225,8 @@ class Simulator:
     def _touched(self, contacts: SimulatedContacts, given: Array | Callable[[float], ArrayLike],
                  wrenches: Any) -> tuple[Array, Array]:
         """A step with contacts."""
-        def free() -> tuple[Array, Array]:
-            return self._advance(given, wrenches)
         end = contacts.advance(self._q, self._v, self.time, self.step_size, self._smooth_effort(given, False), wrenches,
-                               free)
+                               lambda: self._advance(given, wrenches))
         if self._variational is not None and contacts.touched:
             self._variational.forget()
         return end
