@@ -46,7 +46,8 @@ from .core.model.inertia import Inertia
 from .core.model.joints import JOINT_TYPES, JointSpec, Primitive
 from .core.model.robot_model import RobotModel
 from .core.model.surfaces.contacts import RollingContact, SlidingContact
-from .core.model.surfaces.surface import Chart, Cylinder, Ellipsoid, Plane, Sphere, Torus
+from .core.model.surfaces.surface import Chart, Cylinder, Ellipsoid, Plane, Point, Sphere, Torus
+from .core.model.surfaces.unilateral import UnilateralContact, box_contacts
 from .core.model.samples import sample, sample_constraints, sample_names, sample_path
 from .core.motion.splines import SplineMotion
 from .core.motion.trajectory import Reference
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from .core.motion.places.body_goal import BodyGoal
     from .core.motion.places.plane_limit import PlaneLimit
     from .core.motion.time_optimal import TimedPath, time_optimal
+    from .core.simulation.contact.records import ContactState
     from .core.simulation.elastic_simulator import ElasticSimulator
     from .core.simulation.simulator import Simulator
     from .core.specialize.c_source import c_source
@@ -116,37 +118,36 @@ __all__ = [
     "BalafoutisPatel", "BaseParameters", "BodyDerivatives", "BodyGoal", "Chart", "ClosedForm", "ConstrainedForward",
     "ConstrainedForwardDerivatives", "ConstrainedForwardDirectional", "ConstrainedHybrid",
     "ConstrainedHybridDirectional", "ConstrainedInverse", "ConstrainedInverseDerivatives",
-    "ConstrainedInverseDirectional", "ConstraintSet", "ContactPoint", "ContactRates", "Cylinder",
+    "ConstrainedInverseDirectional", "ConstraintSet", "ContactPoint", "ContactRates", "ContactState", "Cylinder",
     "DampedDeflection", "Description", "EffortEnergy", "ElasticLaw", "ElasticLawSettings", "ElasticSimulator",
-    "ElasticState", "ElasticTangent", "Ellipsoid", "Estimate", "Excitation", "FeedbackGains",
-    "FeedbackLinearization", "FixedContact", "Forward", "ForwardDerivatives", "ForwardDirectional", "Friction",
-    "Hybrid", "HybridDerivatives", "HybridDirectional", "Identification", "Inertia", "InverseDerivatives",
-    "InverseDirectional", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits", "Motor",
-    "MotorReference", "NonholonomicConstraint", "OptimalMotion", "Plane", "PlaneLimit", "Primitive", "RbdError",
-    "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel", "RollingContact", "SecondDerivatives",
-    "SeriesDrive", "SeriesSpring", "Simulator", "SingularMassMatrix", "SlidingContact", "Solutions",
-    "SpecializedModel", "Sphere", "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Torus",
-    "Transmission", "Usage", "UserConstraint", "VariableDrive", "anchored", "articulated_bodies",
-    "balafoutis_patel", "base_parameters", "batch", "bias_effort", "body_accelerations", "body_derivatives",
-    "body_momenta", "body_velocities", "c_source", "center_of_mass", "centroidal_momentum", "closed_form",
+    "ElasticState", "ElasticTangent", "Ellipsoid", "Estimate", "Excitation", "FeedbackGains", "FeedbackLinearization",
+    "FixedContact", "Forward", "ForwardDerivatives", "ForwardDirectional", "Friction", "Hybrid", "HybridDerivatives",
+    "HybridDirectional", "Identification", "Inertia", "InverseDerivatives", "InverseDirectional", "Joint",
+    "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits", "Motor", "MotorReference",
+    "NonholonomicConstraint", "OptimalMotion", "Plane", "PlaneLimit", "Point", "Primitive", "RbdError", "RbdWarning",
+    "Recording", "Reference", "RigidDrive", "RobotModel", "RollingContact", "SecondDerivatives", "SeriesDrive",
+    "SeriesSpring", "Simulator", "SingularMassMatrix", "SlidingContact", "Solutions", "SpecializedModel", "Sphere",
+    "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Torus", "Transmission", "UnilateralContact",
+    "Usage", "UserConstraint", "VariableDrive", "anchored", "articulated_bodies", "balafoutis_patel",
+    "base_parameters", "batch", "bias_effort", "body_accelerations", "body_derivatives", "body_momenta",
+    "body_velocities", "box_contacts", "c_source", "center_of_mass", "centroidal_momentum", "closed_form",
     "closest_points", "compile_all", "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
     "constrained_forward_dynamics_directional", "constrained_hybrid_dynamics",
     "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions", "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional",
     "constrained_inverse_solutions", "constraint_bias", "constraint_jacobian", "constraint_values",
     "constraint_wrenches", "contact_accelerations", "contact_rates", "contact_twist", "coriolis_matrix",
-    "effective_inertia", "effort_energy", "excitation", "feedback_linearization",
-    "feedback_linearization_directional", "forward_dynamics", "forward_dynamics_derivatives",
-    "forward_dynamics_directional", "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort",
-    "friction_effort_derivatives", "from_screws", "gravity_effort", "hybrid_dynamics",
-    "hybrid_dynamics_derivatives", "hybrid_dynamics_directional", "identify", "inertial_regressor",
-    "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_dynamics_directional",
-    "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives", "inverse_operational_space_inertia",
-    "jacobian", "joint_friction", "joint_wrenches", "kinetic_energy", "lie", "link_efforts",
-    "link_efforts_directional", "load_actuation", "load_constraints", "load_urdf", "mass_matrix", "motor_reference",
-    "motor_reference_directional", "operational_space_inertia", "optimize_motion", "potential_energy", "project",
-    "sample", "sample_constraints", "sample_names", "sample_path", "spatial_inertias", "specialize", "surfaces_of",
-    "time_optimal",
+    "effective_inertia", "effort_energy", "excitation", "feedback_linearization", "feedback_linearization_directional",
+    "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
+    "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
+    "from_screws", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional",
+    "identify", "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives",
+    "inverse_dynamics_directional", "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives",
+    "inverse_operational_space_inertia", "jacobian", "joint_friction", "joint_wrenches", "kinetic_energy", "lie",
+    "link_efforts", "link_efforts_directional", "load_actuation", "load_constraints", "load_urdf", "mass_matrix",
+    "motor_reference", "motor_reference_directional", "operational_space_inertia", "optimize_motion",
+    "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path", "spatial_inertias",
+    "specialize", "surfaces_of", "time_optimal",
 ]
 
 # What programs of control rarely ask for is imported when they do: it takes a tenth of the time to their first result.
@@ -230,6 +231,7 @@ _LATER = {
     "PlaneLimit": "core.motion.places.plane_limit",
     "TimedPath": "core.motion.time_optimal",
     "time_optimal": "core.motion.time_optimal",
+    "ContactState": "core.simulation.contact.records",
     "ElasticSimulator": "core.simulation.elastic_simulator",
     "Simulator": "core.simulation.simulator",
     "c_source": "core.specialize.c_source",

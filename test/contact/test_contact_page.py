@@ -50,3 +50,9 @@ def test_the_yaml_is_that_of_the_sample(names):
     shown, own = rbd.load_constraints(text, model), rbd.sample_constraints("ball_on_plate", model)
     q = model.neutral()
     np.testing.assert_array_equal(rbd.constraint_jacobian(model, shown, q), rbd.constraint_jacobian(model, own, q))
+
+
+def test_the_thrown_box_lies(names):
+    np.testing.assert_allclose(names["resting"], [0.0, 0.0, 1.3 * 9.81], atol=1e-6)
+    assert names["lying"] == {"sticking"} and np.abs(names["thrown"].v).max() < 1e-9
+    assert names["hits"] > 1.3 * np.sqrt(2 * 9.81 * 0.2)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,11 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, step_count
 from ..model.state import states
+from ..model.surfaces.unilateral import UnilateralContact
 from .bounds import Bounds, Boxes
 from .constrained_motion import ConstrainedMotion
+from .contact.records import ContactState
+from .contact.simulated import SimulatedContacts
 from .impulses import impulses_entry
 from .integrators import INTEGRATORS, NAMES, NODES, move, semi_implicit_euler
 from .modes import Modes
@@ -41,6 +44,7 @@ class Simulator:
     velocity limits of the description (a limit of 0 counts as none), as in Gazebo: by impulses in each step.
     constraints: loops and contacts, kept by multipliers and by projecting each state onto them; `multipliers`
     are those of the last step.
+    contacts: `UnilateralContact`s, which push, rub and let go (docs/simulation.md); what they do is in `contacts`.
 
     Friction is not smoothed: impulses in each step bring a coordinate to rest or oppose it (`impulses`), so a joint
     sticks without creep, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are
@@ -53,7 +57,8 @@ class Simulator:
     def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "variational",
                  limits: bool = True, velocity_limits: bool = False, q: ArrayLike | None = None,
                  v: ArrayLike | None = None, constraints: ConstraintSet | None = None,
-                 springs: ArmSprings | None = None, friction: Friction | None = None) -> None:
+                 contacts: Sequence[UnilateralContact] = (), springs: ArmSprings | None = None,
+                 friction: Friction | None = None) -> None:
         if integrator not in NAMES:
             raise unknown_name("integrator", integrator, NAMES)
         self.model = model
@@ -67,12 +72,17 @@ class Simulator:
         self._rubs = bool(np.any(self._law.breakaway))
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
-        if self._bounds.moving and constraints is not None:
-            raise RbdError("velocity_limits: not supported with constraints, whose loops would not stay closed")
+        if self._bounds.moving and (constraints is not None or contacts):
+            raise RbdError("velocity_limits: not supported with constraints, whose loops would not stay closed, and "
+                           "with contacts")
         self._modes = Modes(model, self._law.level, self._bounds) if (
-            integrator == "rk4" and constraints is None and (self._rubs or self._bounds.resting)) else None
+            integrator == "rk4" and constraints is None and not contacts and (self._rubs or self._bounds.resting)
+        ) else None
         self._variational = Variational(model, self._law.level if self._rubs else None, self._bounds, springs,
                                         self._constrained) if integrator == "variational" else None
+        self._contacts = SimulatedContacts(
+            model, contacts, self._bounds, self._law.level if self._rubs else None, self._constrained,
+            integrator == "rk4") if contacts else None
         self.reset(q, v)
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
@@ -91,6 +101,8 @@ class Simulator:
             if not low - slack <= q[i] <= high + slack:
                 raise RbdError(f"joint '{self._owner(i, 'q')}' starts at {q[i]:g}, outside its limits "
                                f"{low:g} … {high:g}")
+        if self._contacts is not None:
+            q, v = self._contacts.start(q, v)
         if self.integrator == "rk4":
             self._check_damping(q)
         if self._variational is not None:
@@ -114,6 +126,11 @@ class Simulator:
     def multipliers(self) -> Array:
         """Multipliers (m,) of the constraints at the last evaluation: moments and forces as their classes say."""
         return np.zeros(0) if self._constrained is None else _view(self._constrained.multipliers)
+
+    @property
+    def contacts(self) -> tuple[ContactState, ...]:
+        """Each contact after the last step, in the order given: state, point, normal, force, impulse, gap."""
+        return () if self._contacts is None else self._contacts.states(self._q, self._v)
 
     @property
     def time(self) -> float:
@@ -144,7 +161,8 @@ class Simulator:
         with np.errstate(all="ignore"):
             for _ in range(count):
                 try:
-                    q, v = self._advance(given, external_wrenches)
+                    q, v = self._advance(given, external_wrenches) if self._contacts is None else self._touched(
+                        self._contacts, given, external_wrenches)
                 except (BeyondNumbers, np.linalg.LinAlgError):
                     raise self._diverged("v", int(np.argmax(np.abs(self._v)))) from None
                 if not math.isfinite(q @ q + v @ v):
@@ -204,13 +222,23 @@ class Simulator:
         q, v = self._with_impulses(np.ascontiguousarray((W + W.T) / 2), q, v, free)
         return (q, v) if constrained is None else constrained.back(q, v)
 
-    def _smooth_effort(self, given: Array | Callable[[float], ArrayLike]) -> Callable[[Array, Array, float], Array]:
+    def _touched(self, contacts: SimulatedContacts, given: Array | Callable[[float], ArrayLike],
+                 wrenches: Any) -> tuple[Array, Array]:
+        """A step with contacts."""
+        end = contacts.advance(self._q, self._v, self.time, self.step_size, self._smooth_effort(given, False), wrenches,
+                               lambda: self._advance(given, wrenches))
+        if self._variational is not None and contacts.touched:
+            self._variational.forget()
+        return end
+
+    def _smooth_effort(self, given: Array | Callable[[float], ArrayLike],
+                       damped: bool = True) -> Callable[[Array, Array, float], Array]:
         """All efforts but dry friction, by state and time."""
         def effort(q: Array, v: Array, t: float) -> Array:
             if not math.isfinite(q @ q + v @ v):
                 self._check_finite(q, v)
             tau = self._checked(given(t)) if callable(given) else given
-            tau = tau - self.model.damping * v if self._damped else tau
+            tau = tau - self.model.damping * v if self._damped and damped else tau
             return tau if self._springs is None else tau + self._springs.effort(q, v)
         return effort
 

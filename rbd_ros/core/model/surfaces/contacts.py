@@ -9,13 +9,13 @@ from ...errors import RbdError, shown
 from ..constraint_block import node_frame
 from ..robot_model import RobotModel
 from .shapes import CYLINDER, ELLIPSOID, PLANE, SPHERE, TORUS
-from .surface import Surface
+from .surface import Point, Surface
 
 MOVES_BEST = (SPHERE, TORUS, CYLINDER, PLANE)    # in the search for closest points
 
 
 @dataclass(frozen=True, eq=False)
-class _Contact:
+class Contact:
     """What contacts share. Rows `normal`: the gap (m, positive apart) along the first surface's normal; its multiplier
     is the force (N) that pushes the bodies apart, the second along that normal: negative where it would have to pull.
     """
@@ -32,6 +32,8 @@ class _Contact:
         problem = _impossible(self.first, self.second) or _impossible(self.second, self.first)
         if (self.first.kind, self.second.kind) == (CYLINDER, PLANE):
             problem = "name the plane first"
+        if isinstance(self.first, Point) or (isinstance(self.second, Point) and self.first.kind != PLANE):
+            problem = "a point touches planes, named first; elsewhere it is a Sphere of a small radius"
         if problem:
             raise RbdError(f"contact of the {self.first} and the {self.second}: {problem}")
 
@@ -64,7 +66,7 @@ class _Contact:
 
 
 @dataclass(frozen=True, eq=False)
-class SlidingContact(_Contact):
+class SlidingContact(Contact):
     """Two surfaces that touch, and slide without friction: `Plane`, `Sphere`, `Cylinder`, `Ellipsoid`, `Torus`.
 
     One row, `normal`: see `RollingContact`.
@@ -74,7 +76,7 @@ class SlidingContact(_Contact):
 
 
 @dataclass(frozen=True, eq=False)
-class RollingContact(_Contact):
+class RollingContact(Contact):
     """Two surfaces that touch and roll on each other without sliding; with spin=False they do not spin about the
     normal, either (rubber, not steel).
 

@@ -80,11 +80,44 @@ class Surface:
 
 @dataclass(frozen=True, eq=False)
 class Plane(Surface):
-    """The plane z = 0 of a frame on a link, endless; the body is below it. frame as in `LoopClosure`."""
+    """The plane z = 0 of a frame on a link, endless; the body is below it. frame as in `LoopClosure`.
+
+    size (2,): edge lengths (m) along x and y of a rectangle about the frame's origin: what is beside it does not touch
+    in a `UnilateralContact`; constraints take the plane as endless.
+    """
 
     link: str
     frame: Frame = None
+    size: Sequence[float] | Array | None = None
     kind = PLANE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.size is not None:
+            x, y = finite(self.size, (2,), f"size of the {self}")
+            object.__setattr__(self, "size", tuple(
+                positive(edge, f"size of the {self}", "length in m") for edge in (x, y)))
+
+
+@dataclass(frozen=True, eq=False)
+class Point(Surface):
+    """A point of a link, at its frame's origin, that touches planes: a corner, a tip. A sphere without radius."""
+
+    link: str
+    frame: Frame = None
+    kind = SPHERE
+
+    @property
+    def sizes(self) -> tuple[float, float, float]:
+        return 0.0, 1.0, 1.0
+
+    def coordinates(self, point: ArrayLike) -> tuple[Array, int]:
+        """A point has none: `RbdError`."""
+        raise RbdError(f"the {self} has no chart: contact coordinates are those of surfaces")
+
+    def chart(self, u: ArrayLike, index: int = 0) -> Chart:
+        """A point has none: `RbdError`."""
+        raise RbdError(f"the {self} has no chart: contact coordinates are those of surfaces")
 
 
 @dataclass(frozen=True, eq=False)

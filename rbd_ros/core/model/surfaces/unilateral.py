@@ -1,0 +1,67 @@
+"""Contacts that push and rub, and let go: what the simulator takes besides constraints."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import RbdError, shown
+from ..checks.frames import Frame, frame_pose
+from ..inertia import finite
+from .contacts import Contact
+from .shapes import SPHERE
+from .surface import Plane, Point
+
+
+@dataclass(frozen=True, eq=False)
+class UnilateralContact(Contact):
+    """Two surfaces that push each other where they touch, rub by Coulomb's law, and let go: for `Simulator`.
+
+    first, second: surfaces as in `RollingContact`; of a `Plane` with a size only points and spheres above it touch.
+    friction: coefficient µ, of rest and of sliding alike. restitution: of an impact, 0 … 1 (Newton's: the speed after
+    it over that before, along the normal), less where friction would let an impact add energy.
+    """
+
+    friction: float = field(default=0.0, kw_only=True)
+    restitution: float = field(default=0.0, kw_only=True)
+    name: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.name, str):
+            raise RbdError(f"contact: name is {shown(self.name)}, expected a text")
+        what = f"contact '{self.name}' of the {self.first} and the {self.second}"
+        for what_of, most in (("friction", np.inf), ("restitution", 1.0)):
+            value = float(finite(getattr(self, what_of), (), f"{what_of} of the {what}"))
+            if not 0.0 <= value <= most:
+                raise RbdError(f"{what}: {what_of} is {value:g}, expected "
+                               + ("a number of 0 … 1" if most == 1.0 else "a coefficient that is not negative"))
+            object.__setattr__(self, what_of, value)
+        if isinstance(self.first, Plane) and self.first.size is not None and self.second.kind != SPHERE:
+            raise RbdError(f"{what}: on a plane with a size only points and spheres touch")
+        if isinstance(self.second, Plane) and self.second.size is not None:
+            raise RbdError(f"{what}: name the plane first")
+
+    def rows(self) -> tuple[str, ...]:
+        """A name per row."""
+        return ("normal", "tangent_x", "tangent_y")
+
+
+def box_contacts(plane: Plane, link: str, size: ArrayLike, *, frame: Frame = None, friction: float = 0.0,
+                 restitution: float = 0.0, name: str = "") -> tuple[UnilateralContact, ...]:
+    """The contacts of a box's eight corners with a plane: `UnilateralContact`s of points, for `Simulator`.
+
+    link: which carries the box of this size (3,), m, edge lengths along the axes of its frame, about its origin. name:
+    of the contacts, with `/0` … `/7` behind it; by default the link's.
+    """
+    edges = finite(size, (3,), f"size of the box on '{link}'")
+    if not (edges > 0.0).all():
+        raise RbdError(f"size of the box on '{link}' is {shown(size)}, expected three lengths in m")
+    if not isinstance(plane, Plane):
+        raise RbdError(f"box_contacts: plane is {shown(plane)}, expected a Plane")
+    pose = frame_pose(frame, f"frame of the box on '{link}'")
+    corners = [np.array([x, y, z]) * edges for z in (-0.5, 0.5) for y in (-0.5, 0.5) for x in (-0.5, 0.5)]
+    return tuple(UnilateralContact(plane, Point(link, pose[:3, :3] @ corner + pose[:3, 3]), friction=friction,
+                                   restitution=restitution, name=f"{name or link}/{i}")
+                 for i, corner in enumerate(corners))

@@ -1,0 +1,22 @@
+"""What a simulator says of its contacts."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...model.inertia import Array
+
+
+class ContactState(NamedTuple):
+    """A contact of a simulator after a step: `name`; `state`: "open", "sticking" (or rolling) or "sliding"; `point`
+    (3,): of the second surface where it is closest to the first (m); `normal` (3,): unit vector from the first surface
+    to the second; `force` (3,) that the first exerts on the second in that step (N); `impulse` (3,) of impacts within
+    it (N s), on the second, too; all in world axes. `gap`: m, positive apart.
+    """
+
+    name: str
+    state: str
+    point: Array
+    normal: Array
+    force: Array
+    impulse: Array
+    gap: float
