@@ -20,9 +20,11 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, step_count
 from ..model.state import states
+from ..model.surfaces.compliant import CompliantContact
 from ..model.surfaces.unilateral import UnilateralContact
 from .bounds import Bounds, Boxes
 from .constrained_motion import ConstrainedMotion
+from .contact.compliant_motion import CompliantMotion
 from .contact.records import ContactState
 from .impulses import impulses_entry
 from .integrators import INTEGRATORS, NAMES, NODES, move, semi_implicit_euler
@@ -43,7 +45,8 @@ class Simulator:
     velocity limits of the description (a limit of 0 counts as none), as in Gazebo: by impulses in each step.
     constraints: loops and contacts, kept by multipliers and by projecting each state onto them; `multipliers`
     are those of the last step.
-    contacts: `UnilateralContact`s, which push, rub and let go (docs/simulation.md); what they do is in `contacts`.
+    contacts: `UnilateralContact`s and `CompliantContact`s, which push, rub and let go (docs/simulation.md); what they
+    do is in `contacts`.
 
     Friction is not smoothed: impulses in each step bring a coordinate to rest or oppose it (`impulses`), so a joint
     sticks without creep, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are
@@ -56,7 +59,7 @@ class Simulator:
     def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "variational",
                  limits: bool = True, velocity_limits: bool = False, q: ArrayLike | None = None,
                  v: ArrayLike | None = None, constraints: ConstraintSet | None = None,
-                 contacts: Sequence[UnilateralContact] = (), springs: ArmSprings | None = None,
+                 contacts: Sequence[UnilateralContact | CompliantContact] = (), springs: ArmSprings | None = None,
                  friction: Friction | None = None) -> None:
         if integrator not in NAMES:
             raise unknown_name("integrator", integrator, NAMES)
@@ -66,6 +69,8 @@ class Simulator:
         self._constrained = ConstrainedMotion(model, constraints) if constraints is not None else None
         self._integrate = INTEGRATORS.get(integrator, semi_implicit_euler)    # unless `variational`
         self._implicit = integrator == "semi_implicit"
+        soft = [contact for contact in contacts if isinstance(contact, CompliantContact)]
+        self._soft = CompliantMotion(model, soft, self.step_size, integrator == "rk4") if soft else None
         self._damped = bool(model.damping.any())
         self._law = friction or Friction(coulomb=model.friction, breakaway=model.friction)
         self._rubs = bool(np.any(self._law.breakaway))
@@ -75,8 +80,9 @@ class Simulator:
             raise RbdError("velocity_limits: not supported with constraints, whose loops would not stay closed")
         self._modes = Modes(model, self._law.level, self._bounds) if (
             integrator == "rk4" and constraints is None and (self._rubs or self._bounds.resting)) else None
-        self._variational = Variational(model, self._law.level if self._rubs else None, self._bounds, springs,
-                                        self._constrained) if integrator == "variational" else None
+        self._variational = Variational(
+            model, self._law.level if self._rubs else None, self._bounds, springs, self._constrained,
+            self._soft is not None) if integrator == "variational" else None
         self.reset(q, v)
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
@@ -122,7 +128,7 @@ class Simulator:
     @property
     def contacts(self) -> tuple[ContactState, ...]:
         """Each contact after the last step, in the order given: state, point, normal, force, impulse, gap."""
-        raise NotImplementedError
+        return () if self._soft is None else self._soft.states(self._q, self._v)
 
     @property
     def time(self) -> float:
@@ -174,12 +180,18 @@ class Simulator:
         if self._variational is not None:
             middle = self._checked(given(self.time + 0.5 * h)) if callable(given) else given
             try:
+                if self._soft is not None:
+                    return self._soft.step(self._variational, self._q, self._v, middle, wrenches)
                 return self._variational.advance(self._q, self._v, h, middle, wrenches)
             except Unsolved:
                 raise self._diverged("v", int(np.argmax(np.abs(self._v)))) from None
         damping = model.damping
         explicit = self._damped and not self._implicit
         nodes = iter(NODES[self.integrator])
+        soft, touched = self._soft, None
+        if soft is not None:
+            soft.check(self._q, self._v)
+            touched = soft.touched(self._q, self._v) if self._implicit else None
         if self._modes is not None:
             found = self._modes.advance(self._q, self._v, self.time, h, self._smooth_effort(given), wrenches)
             if found is not None and not self._bounds.any_fast(found[1]):
@@ -192,12 +204,16 @@ class Simulator:
             effort = tau - damping * v if explicit else tau
             if springs is not None:
                 effort = effort + springs.effort(q, None if self._implicit else v)
+            if touched is not None:
+                effort = effort + touched.parts(v)[0]
+            elif soft is not None and not self._implicit:
+                effort = effort + soft.effort(q, v)
             if self._constrained is not None:
                 return self._constrained.acceleration(q, v, effort, wrenches)
             return forward_dynamics(model, q, v, effort, wrenches)
 
         q, v = self._integrate(model, acceleration, self._q, self._v, h)
-        implicit = self._implicit and (self._damped or springs is not None)
+        implicit = self._implicit and (self._damped or springs is not None or touched is not None)
         constrained = self._constrained
         if not (implicit or self._rubs or self._bounds.left(q, v)):
             return (q, v) if constrained is None else constrained.back(q, v)
@@ -206,6 +222,8 @@ class Simulator:
             M_implicit = M + np.diag(h * damping)
             if springs is not None:
                 M_implicit += h * (springs.damping + h * springs.stiffness(self._q))
+            if touched is not None:
+                M_implicit += h * touched.damping(self._v, v, M, M_implicit, h)
         W: Any = np.linalg.inv(M_implicit if implicit else M)
         free = W @ (M @ v) if implicit else v
         if constrained is not None:
@@ -220,6 +238,7 @@ class Simulator:
                 self._check_finite(q, v)
             tau = self._checked(given(t)) if callable(given) else given
             tau = tau - self.model.damping * v if self._damped else tau
+            tau = tau if self._soft is None else tau + self._soft.effort(q, v)
             return tau if self._springs is None else tau + self._springs.effort(q, v)
         return effort
 
