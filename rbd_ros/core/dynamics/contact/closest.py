@@ -13,7 +13,7 @@ from ...compile import entry, kernel, sweep
 from ...lie.spatial import add, cross, dot, rotate, rotate_back, scale, sub
 from ...model.block import integer, matrix, vector
 from ...model.surfaces.shapes import (
-    CYLINDER, ELLIPSOID, PLANE, TORUS, bend, length, normal, outside, settled,
+    CYLINDER, ELLIPSOID, PLANE, SPHERE, TORUS, bend, length, normal, outside, settled,
 )
 from ..turning import transpose
 
@@ -170,8 +170,12 @@ def curvatures(shape, x, n, t, u):
 def second_curvatures(first, second, R, y, t, u):
     """Those of the second surface along t and u in the first's frame.
 
-    A cylinder on a plane touches in its middle: its moving equations are those of one that is bent along its axis.
+    A cylinder on a plane touches in its middle: its moving equations are those of one that is bent along its axis. Of
+    a sphere on a plane nobody asks (`stepped`): it may be a point.
     """
+    if first[0] == PLANE and second[0] == SPHERE:
+        z = 0.0 * (y[0] + t[0])
+        return z, z, z
     n = normal(second, y)
     k, l = rotate_back(R, t), rotate_back(R, u)
     xx, xy, yy = curvatures(second, y, n, k, l)
@@ -217,6 +221,17 @@ def slid(a, b, d, c):
     return ((m11 * c[0] - m01 * c[1]) / determinant, (m00 * c[1] - m10 * c[0]) / determinant), definite
 
 
+@sweep
+def stepped(first, second, a, b, d, omega, e):
+    """Steps s₁ and s₂ of the closest points under a relative twist: ω, and e, how fast one slides on the other."""
+    if first[0] == PLANE and second[0] == SPHERE:    # of any radius, down to a point
+        z = 0.0 * d
+        r = (second[2] * omega[1] + z, -second[2] * omega[0] + z)
+        return (r[0] + e[0], r[1] + e[1]), r
+    s, _ = slid(a, b, d, (omega[1] + b[0] * e[0] + b[1] * e[1], b[1] * e[0] + b[2] * e[1] - omega[0]))
+    return s, carried(a, d, s, e)
+
+
 @kernel
 def carried(a, d, s, e):
     """`s₂ = (1 + d S₁) s₁ − e`."""
@@ -229,13 +244,16 @@ def touching(first, second, walks, R, p):
     in the first's. walks: whether the second is moved in the search. Last whether they are: False where Newton's method
     finds none, or none at which the distance is least.
     """
+    z = 0.0 * (p[0] + first[2] + second[2])
+    if first[0] == PLANE and second[0] == SPHERE:
+        r = second[2]
+        return settled(first, (p[0] + z, p[1] + z, p[2] + z)), (-r * R[6] + z, -r * R[7] + z, -r * R[8] + z), True
     Rr = (R[0].real, R[1].real, R[2].real, R[3].real, R[4].real, R[5].real, R[6].real, R[7].real, R[8].real)
     pr = real_vector(p)
     if walks:
         x0, y0 = searched(real_shape(second), real_shape(first), Rr, pr)
     else:
         y0, x0 = searched(real_shape(first), real_shape(second), transpose(Rr), scale(-1.0, rotate_back(Rr, pr)))
-    z = 0.0 * (p[0] + first[2] + second[2])
     if second[0] == CYLINDER and first[0] == PLANE:    # along a line: the lowest point of the circle in the middle
         down = (-R[6], -R[7], z)
         size = length(down)

@@ -29,7 +29,7 @@ from ...model.surfaces.shapes import chart_axis, normal, polar
 from ..constrained.rows import Motion, in_world
 from ..kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ..turning import transpose
-from .closest import carried, curvatures, second_curvatures, shape_of, slid, touching
+from .closest import curvatures, second_curvatures, shape_of, stepped, touching
 
 STEP = 1e-30    # imaginary
 
@@ -127,8 +127,7 @@ def contact_record_rows(B, C, o, state, motion, out, at, stride):
     omega2, alpha2, accel2 = point_motion(i2, motion, P, E)
     omega = sub(omega2, omega1)
     e = (speed[0], speed[1])
-    s, _ = slid(K1, K2, d, (omega[1] + K2[0] * e[0] + K2[1] * e[1], K2[1] * e[0] + K2[2] * e[1] - omega[0]))
-    s2 = carried(K1, d, s, e)
+    s, s2 = stepped(first, second, K1, K2, d, omega, e)
     tilt = (K1[0] * s[0] + K1[1] * s[1], K1[1] * s[0] + K1[2] * s[1])    # n' in these axes, but for the body's turn
     turn = add(omega1, (-tilt[1], tilt[0], torsion[0] * s[0] + torsion[1] * s[1]))
     linear = sub(add(sub(accel2, accel1), cross(omega, (s2[0], s2[1], z))), cross(add(omega1, turn), speed))

@@ -32,12 +32,12 @@ class UnilateralContact(Contact):
         if not isinstance(self.name, str):
             raise RbdError(f"contact: name is {shown(self.name)}, expected a text")
         what = f"contact '{self.name}' of the {self.first} and the {self.second}"
-        for field, most in (("friction", np.inf), ("restitution", 1.0)):
-            value = float(finite(getattr(self, field), (), f"{field} of the {what}"))
+        for what_of, most in (("friction", np.inf), ("restitution", 1.0)):
+            value = float(finite(getattr(self, what_of), (), f"{what_of} of the {what}"))
             if not 0.0 <= value <= most:
-                raise RbdError(f"{what}: {field} is {value:g}, expected "
+                raise RbdError(f"{what}: {what_of} is {value:g}, expected "
                                + ("a number of 0 … 1" if most == 1.0 else "a coefficient that is not negative"))
-            object.__setattr__(self, field, value)
+            object.__setattr__(self, what_of, value)
         if isinstance(self.first, Plane) and self.first.size is not None and self.second.kind != SPHERE:
             raise RbdError(f"{what}: on a plane with a size only points and spheres touch")
         if isinstance(self.second, Plane) and self.second.size is not None:

@@ -38,13 +38,18 @@ class CompliantMotion:
             return np.zeros(len(v))
         return np.einsum("cjn,cj->n", J, self.bound.forces(gap, J @ v))
 
+    def begin(self, q: Array, v: Array, implicit: bool) -> CompliantMotion | Touched | None:
+        """What acts in a step from this state: None, as all is apart; implicit: elastic efforts and `damping`."""
+        self.check(q, v)
+        return self.touched(q, v) if implicit else self
+
     def touched(self, q: Array, v: Array) -> Touched | None:
         """The contacts at this state; `RbdError` where one is too stiff for the step."""
         J, gap = self.bound.rows(q, v)
         return None if gap.min() >= 0.0 else Touched(self.bound, J, gap)
 
-    def check(self, q: Array, v: Array) -> None:
-        """Raise `RbdError`, naming a contact, where the step is too long for its stiffness or its damping."""
+    def check(self, q: Array, v: Array, explicit: bool = False) -> None:
+        """`RbdError`, naming a contact, where the step is too long for its stiffness or, explicit, its damping."""
         touched = self.touched(q, v)
         if touched is None:
             return
@@ -55,7 +60,7 @@ class CompliantMotion:
         W = inverse_mass_matrix(self.model, q)
         stiff = np.sqrt(bound.exponent * found.elastic / np.where(at, found.depth, 1.0))[at, None] * J[:, 0]
         tests = [("stiffness", h * np.sqrt(_largest(stiff @ W @ stiff.T)), stiff)]
-        if self.explicit:
+        if self.explicit or explicit:
             lost = np.sqrt(np.stack([found.damping, found.friction, found.friction], axis=1))[at, :, None] * J
             for what, part in (("dissipation", lost[:, 0]), ("friction", lost[:, 1:].reshape(-1, J.shape[-1]))):
                 tests.append((what, h * _largest(part @ W @ part.T), part))
@@ -102,6 +107,10 @@ class Touched:
     def __init__(self, bound: CompliantContacts, J: Array, gap: Array) -> None:
         self.bound, self.J, self.gap = bound, J, gap
 
+    def effort(self, q: Array, v: Array) -> Array:
+        """Elastic efforts (nv,)."""
+        return self.parts(v)[0]
+
     def parts(self, v: Array) -> tuple[Array, Array]:
         """Elastic efforts (nv,), and the matrix (nv, nv) of damping at velocities v."""
         found: Pressed = self.bound.pressed(self.gap, self.J @ v)
@@ -111,8 +120,7 @@ class Touched:
 
     def damping(self, v: Array, free: Array, M: Array, M_damped: Array, h: float) -> Array:
         """The matrix for a step from v to `M_damped⁻¹ M free`, without it: with coefficients at the end of the step."""
-        tried = np.linalg.solve(M_damped + h * self.parts(v)[1], M @ free)
-        return self.parts(tried)[1]
+        return self.parts(np.asarray(np.linalg.solve(M_damped + h * self.parts(v)[1], M @ free)))[1]
 
 
 def _largest(matrix: Array) -> float:

@@ -1,0 +1,161 @@
+"""Forces or impulses of contacts with Coulomb friction: complementarity in cones, solved exactly.
+
+Rows are velocities (or accelerations) w = G λ + c under forces λ. Each is one of
+
+    normal     0 ≤ λ ⟂ w ≥ 0
+    tangent    two rows with a normal's: |λ_t| ≤ µ λ_n, and λ_t = −µ λ_n w_t/|w_t| unless w_t = 0
+    box        |λ| ≤ limit, and λ = −limit sign(w) unless w = 0: dry friction of a joint
+
+Newton's method on the equations that projections give (Alart and Curnier 1991), first from all resting; where that
+fails, rounds of projected Gauss–Seidel find another start. Of forces that are not unique (four legs of a table) the
+ones of least norm are taken among those of one set of active rows, so that equal legs carry equal loads.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...model.inertia import Array
+
+Indices = NDArray[np.intp]
+ROUNDS = 8
+NEWTON = 12
+SWEEPS = 30        # of Gauss–Seidel, per round
+EXACT = 1e-11      # what may be left of the equations, of the largest force
+RANK = 1e-11       # relative singular values below belong to forces that are not unique
+
+
+class Rows(NamedTuple):
+    """Which rows are which: `normal` (k,); `tangent` (t, 2), `bound` (t,): the row of their normal, `friction` (t,);
+    `box` (b,), `limit` (b,).
+    """
+
+    normal: Indices
+    tangent: Indices
+    bound: Indices
+    friction: Array
+    box: Indices
+    limit: Array
+
+
+class Unsolved(Exception):
+    """No forces are found, or there are none (Painlevé's paradox)."""
+
+
+def cone_forces(G: Array, c: Array, rows: Rows, nearly: float = 0.0) -> Array:
+    """λ (r,) for G (r, r), c (r,); `Unsolved` where none is found. nearly: how much, relative to the largest force, may
+    be left of the equations where they are not solved exactly.
+    """
+    problem = _Problem(G, c, rows)
+    none = np.zeros(len(c))
+    lam, y, rest = none, none.copy(), True    # all touch, and rest
+    y[rows.normal] = 1.0
+    for turn in range(ROUNDS):
+        last = np.inf
+        for _ in range(NEWTON):
+            lam = problem.newton(lam, y, rest)
+            y = lam - problem.rho * (G @ lam + c)
+            left = problem.left(lam, y)
+            if left <= EXACT:
+                return problem.clean(lam, y)
+            if left > 0.5 * last or rest:
+                problem.drop(lam, y)
+            last, rest = left, False
+        lam = problem.sweeps(none.copy() if turn == 0 or not np.isfinite(lam).all() else lam, SWEEPS * (turn + 1))
+        y = lam - problem.rho * (G @ lam + c)
+    if problem.left(lam, y) <= nearly:
+        return problem.clean(lam, y)
+    raise Unsolved
+
+
+class _Problem:
+    def __init__(self, G: Array, c: Array, rows: Rows) -> None:
+        self.G, self.c, self.rows = G, c, rows
+        size = np.abs(np.diag(G))
+        size = np.maximum(size, 1e-12 * max(float(size.max()), 1e-300))
+        x, y = rows.tangent.T
+        size[x] = size[y] = np.maximum(size[x], size[y]) + np.abs(G[x, y])    # the larger eigenvalue, or more
+        self.rho = 1.0 / size
+        self.scale = float(np.abs(c * self.rho).max()) + 1e-300
+
+    def radius(self, lam: Array) -> Array:
+        return np.asarray(self.rows.friction * np.maximum(lam[self.rows.bound], 0.0))
+
+    def left(self, lam: Array, y: Array) -> float:
+        """What is left of the equations, λ − its projection, relative to the largest force."""
+        rows = self.rows
+        out = lam.copy()
+        out[rows.normal] -= np.maximum(y[rows.normal], 0.0)
+        out[rows.box] -= np.clip(y[rows.box], -rows.limit, rows.limit)
+        pull = y[rows.tangent]
+        size = np.hypot(*pull.T)
+        share = np.minimum(1.0, self.radius(lam) / np.maximum(size, 1e-300))
+        out[rows.tangent] -= share[:, None] * pull
+        return float(np.abs(out).max()) / max(self.scale, float(np.abs(lam).max()))
+
+    def drop(self, lam: Array, y: Array) -> None:
+        """Let go, in y, the one that comes apart most of those that push: of four legs three stand on uneven ground."""
+        at = self.rows.normal[y[self.rows.normal] > 0.0]
+        apart = lam[at] - y[at]
+        if at.size and apart.max() > EXACT * self.scale:
+            y[at[np.argmax(apart)]] = -1.0
+
+    def newton(self, lam: Array, y: Array, rest: bool) -> Array:
+        """The next λ: rows that rest have w = 0, the others lie on what bounds them. rest: all do."""
+        rows, G, rho = self.rows, self.G, self.rho
+        K, b = rho[:, None] * G, -rho * self.c
+        free = rows.normal[y[rows.normal] <= 0.0]
+        K[free] = np.eye(len(b))[free]
+        b[free] = 0.0
+        if not rest:
+            beyond = np.abs(y[rows.box]) > rows.limit
+            at = rows.box[beyond]
+            K[at] = np.eye(len(b))[at]
+            b[at] = np.sign(y[at]) * rows.limit[beyond]
+            for (i, j), n, mu in zip(rows.tangent, rows.bound, rows.friction, strict=True):
+                pair, reach = [i, j], mu * max(lam[n], 0.0)
+                size = np.hypot(*y[pair])
+                if size <= reach and y[n] > 0.0:
+                    continue
+                K[pair], b[pair] = 0.0, 0.0
+                K[i, i] = K[j, j] = 1.0
+                if y[n] <= 0.0 or size == 0.0:
+                    continue
+                u = y[pair] / size
+                turn = reach / size * (np.eye(2) - np.outer(u, u))    # how the direction follows y
+                slope = -rho[i] * G[pair]
+                slope[[0, 1], pair] += 1.0
+                K[pair] -= turn @ slope
+                K[pair, n] -= mu * u
+                b[pair] = turn @ (y[pair] - slope @ lam)
+        return np.asarray(np.linalg.lstsq(K, b, rcond=RANK)[0])
+
+    def sweeps(self, lam: Array, count: int) -> Array:
+        """Projected Gauss–Seidel."""
+        rows, G, rho = self.rows, self.G, self.rho
+        w = G @ lam + self.c
+        parts = [([i], -1, np.inf) for i in rows.normal] + [([i], -2, f) for i, f in zip(rows.box, rows.limit,
+                                                                                     strict=True)]
+        parts += [(list(pair), n, mu) for pair, n, mu in zip(rows.tangent, rows.bound, rows.friction, strict=True)]
+        for _ in range(count):
+            for at, n, most in parts:
+                new = lam[at] - rho[at] * w[at]
+                if n == -1:
+                    new = np.maximum(new, 0.0)
+                elif n == -2:
+                    new = np.clip(new, -most, most)
+                else:
+                    size, reach = np.hypot(*new), most * max(lam[n], 0.0)
+                    new = new if size <= reach else new * (reach / size)
+                w += G[:, at] @ (new - lam[at])
+                lam[at] = new
+        return lam
+
+    def clean(self, lam: Array, y: Array) -> Array:
+        """Exact zeros where nothing touches."""
+        rows = self.rows
+        lam[rows.normal] = np.where(y[rows.normal] > 0.0, np.maximum(lam[rows.normal], 0.0), 0.0)
+        lam[rows.tangent[lam[rows.bound] == 0.0]] = 0.0
+        return lam

@@ -1,0 +1,252 @@
+"""Contacts of explicit integration as modes: each is open, slides or sticks, until an event.
+
+Accelerations follow from the forces that Coulomb's law allows at each evaluation: of contacts that are closed, and of
+those at rest that may begin to slide. Letting go and breaking away are continuous in them, as rest and sliding have one
+coefficient of friction; what is not are events: a contact that closes, one that comes to rest, one that passes the end
+of its face. The step ends there (found to rounding), impacts act, modes are chosen anew, and the rest of the step
+follows: the order of the integrator holds between events and through them. Dry friction of joints and their stops are
+rows among those of the contacts.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dynamics.forward import forward_dynamics
+from ...dynamics.inverse_mass_matrix import inverse_mass_matrix
+from ...errors import RbdError
+from ...model.inertia import Array
+from ..constrained_motion import ConstrainedMotion
+from ..integrators import runge_kutta_4
+from .cones import Unsolved, cone_forces
+from .impacts import contact_rows, impact
+from .touching import Gaps, Touching
+
+Mask = NDArray[np.bool_]
+EffortLaw = Callable[[Array, Array, float], Array]
+TOUCH = 1e-12     # m: how deep a contact is where it closes
+CLOSED = 1e-10    # m: from which on it counts as closed
+STILL = 1e-9      # m/s: what slides slower rests
+LEAVING = 1e-10   # m/s: what comes apart faster lets go
+FINEST = 1e-12    # of the step: how closely events are found
+TURNS = 60        # of the search for one
+EVENTS = 300      # in one step
+SMALL = 1e-9      # of the accelerations: what rests slides no faster
+STALE = 1e-8      # m: deeper than that a contact is not one that could close
+
+
+class Mode(NamedTuple):
+    """closed, sliding (n,): of contacts; way (n, 2): unit direction in which each slides, pull (n, nv): that in
+    coordinates; armed (n,): open ones that may close; held (nv,): joints that rest by dry friction, sign (nv,): in
+    which direction the others move.
+    """
+
+    closed: Mask
+    sliding: Mask
+    way: Array
+    pull: Array
+    armed: Mask
+    held: Mask
+    sign: Array
+
+
+class Taken(NamedTuple):
+    """What an evaluation found: forces (n, 3), in the contacts' axes at `q`; which contacts hold, which of these stick;
+    which joints are held.
+    """
+
+    q: Array
+    force: Array
+    holds: Mask
+    sticks: Mask
+    held: Mask
+
+
+class Events:
+    """Steps of a model by RK4. level: dry friction (nv,) of joints at velocities, None: none."""
+
+    def __init__(self, touching: Touching, level: Callable[[Array], Array] | None,
+                 constrained: ConstrainedMotion | None) -> None:
+        self.model, self.touching, self._constrained = touching.model, touching, constrained
+        self._level = level
+        nv = self.model.nv
+        self._most = np.zeros(nv) if level is None else np.broadcast_to(level(np.zeros(nv)), nv)
+        self._rubs = self._most > 0.0
+        self.taken: Taken | None = None
+        self.impulses: list[tuple[Array, Array]] = []    # state q and (n, 3) of each impact within the step
+
+    def advance(self, q: Array, v: Array, t: float, h: float, effort: EffortLaw,
+                wrenches: Any) -> tuple[Array, Array] | None:
+        """The state h (s) after t; None where its events have no end, or its equations no solution."""
+        left = h
+        self.impulses = []
+        try:
+            for _ in range(EVENTS):
+                here = self.touching.at(q, v)
+                v, here = self._impact(q, v, here)
+                mode = self._mode(v, here)
+                end, gone = self._try(q, v, t, left, effort, wrenches, mode)
+                if not (gone > 0.0).any():
+                    return self._settled(*end)
+                end, s = self._until(q, v, t, left, effort, wrenches, mode)
+                q, v = self._settled(*end)
+                t += s
+                left -= s
+                if left <= FINEST * h:
+                    v, _ = self._impact(q, v, self.touching.at(q, v))
+                    return q, v
+        except (Unsolved, RbdError):
+            pass
+        return None
+
+    # ---- modes
+
+    def inverse(self, q: Array) -> Array:
+        """Velocities (nv, nv) that impulses give, through the constraints."""
+        W = inverse_mass_matrix(self.model, q)
+        W = 0.5 * (W + W.T)
+        if self._constrained is not None:
+            W = self._constrained.inverse_inertia(q, W, np.zeros(len(W)), np.zeros(len(W)))[0]
+        return np.asarray(W)
+
+    def _impact(self, q: Array, v: Array, here: Gaps) -> tuple[Array, Gaps]:
+        rates = here.J[:, 0] @ v
+        closed = self._closed(here)
+        if not (closed & (rates < -LEAVING)).any():
+            return v, here
+        touching = self.touching
+        at = np.flatnonzero(closed)
+        v, p = impact(self.inverse(q), here.J[at], v, touching.friction[at], touching.restitution[at])
+        full = np.zeros((touching.size, 3))
+        full[at] = p
+        self.impulses.append((q, full))
+        return v, touching.at(q, v)
+
+    def _closed(self, here: Gaps) -> Mask:
+        return (here.gap < CLOSED) & (here.gap > -STALE) & (here.margin > 0.0)
+
+    def _mode(self, v: Array, here: Gaps) -> Mode:
+        closed = self._closed(here) & (here.J[:, 0] @ v <= LEAVING)
+        slip = here.J[:, 1:] @ v
+        speed = np.hypot(*slip.T)
+        sliding = closed & (speed > STILL) & (self.touching.friction > 0.0)
+        way = np.where(sliding[:, None], slip / np.maximum(speed, 1e-300)[:, None], 0.0)
+        moves = np.abs(v) > STILL
+        return Mode(closed, sliding, way, np.einsum("ijk,ij->ik", here.J[:, 1:], way),
+                    ~closed & (here.gap > -STALE), self._rubs & ~moves, np.where(self._rubs & moves, np.sign(v), 0.0))
+
+    def _ways(self, mode: Mode, J: Array) -> Array:
+        """Directions (n, 2) of sliding at the begin of the motion, in the axes of now, which jump between charts."""
+        way = mode.way
+        if (mode.sliding & self.touching.turns).any():
+            way = way.copy()
+            for i in np.flatnonzero(mode.sliding & self.touching.turns):
+                found = np.linalg.lstsq(J[i, 1:].T, mode.pull[i], rcond=None)[0]
+                way[i] = found / np.hypot(*found)
+        return way
+
+    # ---- motion in one mode
+
+    def _acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, mode: Mode) -> Array:
+        model, touching, constrained = self.model, self.touching, self._constrained
+        if self._level is not None:
+            tau = tau - mode.sign * self._level(v)
+
+        def free(tau: Array) -> Array:
+            return forward_dynamics(model, q, v, tau, wrenches) if constrained is None else constrained.acceleration(
+                q, v, tau, wrenches)
+
+        a = free(tau)
+        force = np.zeros((touching.size, 3))
+        at, held = np.flatnonzero(mode.closed), np.flatnonzero(mode.held)
+        sticks = mode.closed & ~mode.sliding & (touching.friction > 0.0)
+        if not (at.size or held.size):
+            self.taken = Taken(q, force, mode.closed, sticks, mode.held)
+            return a
+        here = touching.at(q, v)
+        J, mu, slides = here.J[at], touching.friction[at], mode.sliding[at]
+        own, rows = contact_rows(mu, slides, self._most[held])
+        R = np.concatenate([J.reshape(-1, model.nv), np.eye(model.nv)[held]])
+        bias = np.concatenate([here.bias[at].ravel(), np.zeros(len(held))])
+        C = R.copy()
+        drag = np.zeros((len(at), 2))
+        if slides.any():
+            slip = J[:, 1:] @ v
+            speed = np.hypot(*slip.T)[:, None]
+            old = self._ways(mode, here.J)[at]
+            ahead = (slip * old).sum(axis=1)[:, None] > 0.5 * STILL
+            drag = np.where(slides[:, None], -mu[:, None] * np.where(ahead, slip / np.maximum(speed, 1e-300), old), 0.0)
+            C[0:3 * len(at):3] += np.einsum("ijk,ij->ik", J[:, 1:], drag)
+        A, C = R[own], C[own]
+        W = self.inverse(q)
+        lam = cone_forces(A @ W @ C.T, A @ a + bias[own], rows)
+        full = np.zeros(len(bias))
+        full[own] = lam
+        load = C.T @ lam
+        parts = full[:3 * len(at)].reshape(-1, 3)
+        parts[:, 1:] += drag * parts[:, :1]
+        force[at] = parts
+        holds, held_now = mode.closed.copy(), mode.held.copy()
+        holds[at] = parts[:, 0] > 0.0
+        a = a + W @ load if constrained is None else free(tau + load)
+        slips = R @ a + bias
+        small = SMALL * (1.0 + float(np.abs(a).max()))
+        sticks[at] &= holds[at] & (np.hypot(slips[1:3 * len(at):3], slips[2:3 * len(at):3]) < small)
+        held_now[held] = np.abs(slips[3 * len(at):]) < small
+        self.taken = Taken(q, force, holds, sticks, held_now)
+        return a
+
+    def _try(self, q: Array, v: Array, t: float, s: float, effort: EffortLaw, wrenches: Any,
+             mode: Mode) -> tuple[tuple[Array, Array], Array]:
+        """The state after s (s) in this mode; and how far each event is gone beyond, positive where it is."""
+        nodes = iter((0.0, 0.5, 0.5, 1.0))
+
+        def acceleration(q: Array, v: Array) -> Array:
+            return self._acceleration(q, v, effort(q, v, t + s * next(nodes)), wrenches, mode)
+
+        q, v = runge_kutta_4(self.model, acceleration, q, v, s)
+        here = self.touching.at(q, v)
+        slip = (here.J[:, 1:] @ v * self._ways(mode, here.J)).sum(axis=1)
+        return (q, v), np.concatenate([
+            np.where(mode.armed & (here.margin > 0.0), -here.gap - TOUCH, -1.0), np.where(mode.sliding, -slip, -1.0),
+            np.where(mode.closed & np.isfinite(here.margin), -here.margin, -1.0),
+            np.where(mode.sign != 0.0, -mode.sign * v, -1.0)])
+
+    def _until(self, q: Array, v: Array, t: float, s: float, effort: EffortLaw, wrenches: Any,
+               mode: Mode) -> tuple[tuple[Array, Array], float]:
+        """The state just after the first event, by false position (Illinois) and bisection, and when it is."""
+        begin, end, last = 0.0, s, 0
+        state, gone = self._try(q, v, t, s, effort, wrenches, mode)
+        after = float(gone.max())
+        before = -after    # not known: the first guess is the middle
+        for turn in range(TURNS):
+            if end - begin <= FINEST * s:
+                break
+            at = 0.5 * (begin + end) if turn > 12 else end - (end - begin) * after / (after - before)
+            at = min(max(at, begin + 0.4 * FINEST * s), end - 0.4 * FINEST * s)
+            new, found = self._try(q, v, t, at, effort, wrenches, mode)
+            value = float(found.max())
+            if value > 0.0:
+                before *= 0.5 if last > 0 else 1.0
+                end, state, gone, after, last = at, new, found, value, 1
+            else:
+                after *= 0.5 if last < 0 else 1.0
+                begin, before, last = at, min(value, -1e-300), -1
+        self._try(q, v, t, end, effort, wrenches, mode)    # forces of the end
+        q, v = state
+        v = v.copy()
+        v[gone[3 * self.touching.size:] > 0.0] = 0.0
+        return (q, v), end
+
+    def _settled(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """The state without what rounding and the integrator's error leave at contacts that hold."""
+        taken = self.taken
+        assert taken is not None
+        if taken.held.any():
+            v = np.where(taken.held, 0.0, v)
+        if taken.holds.any():
+            return self.touching.onto(q, v, taken.holds, taken.sticks)
+        return (q, v) if self._constrained is None else self._constrained.back(q, v)

@@ -1,0 +1,61 @@
+"""Impacts of all contacts that close at once: one solution, which never adds kinetic energy."""
+from __future__ import annotations
+
+import numpy as np
+
+from ...model.inertia import Array
+from .cones import Rows, cone_forces
+
+REST = 1e-6       # m/s: slower impacts do not bounce, which ends the series of ever smaller bounces
+HALVINGS = 40
+
+
+def contact_rows(friction: Array, sliding: Array, limit: Array) -> tuple[Array, Rows]:
+    """Which of the rows (n, x, y of each of k contacts, flat, then boxes of these limits) have a force of their own,
+    as indices, and what they are there: contacts that slide, or without friction, have a normal alone.
+    """
+    own: list[int] = []
+    normal, tangent, bound = [], [], []
+    for i, (mu, slides) in enumerate(zip(friction, sliding, strict=True)):
+        normal.append(len(own))
+        own.append(3 * i)
+        if mu > 0.0 and not slides:
+            tangent.append([len(own), len(own) + 1])
+            bound.append(normal[-1])
+            own += [3 * i + 1, 3 * i + 2]
+    boxes = np.arange(len(own), len(own) + len(limit))
+    own += range(3 * len(friction), 3 * len(friction) + len(limit))
+    rubs = (friction > 0.0) & ~np.asarray(sliding, dtype=bool)
+    return np.array(own, dtype=np.intp), Rows(
+        np.array(normal, dtype=np.intp), np.array(tangent, dtype=np.intp).reshape(-1, 2),
+        np.array(bound, dtype=np.intp), friction[rubs], boxes, limit)
+
+
+def impact(W: Array, J: Array, v: Array, friction: Array, bounce: Array) -> tuple[Array, Array]:
+    """Velocities (nv,) after the impact of k closed contacts, and its impulses (k, 3).
+
+    W (nv, nv): inverse inertia; J (k, 3, nv); v (nv,) before; bounce (k,): restitution of each. Newton's law of
+    restitution with Coulomb's law for the impulses and the velocities after it (`Unsolved` where there are none): with
+    restitution 0 that takes energy in any case. Where friction would let restitution add some, there is as much less
+    of it.
+    """
+    own, rows = contact_rows(friction, np.zeros(len(friction)), np.zeros(0))
+    A = J.reshape(-1, J.shape[-1])[own]
+    G = A @ W @ A.T
+    rates = A @ v
+    aim = np.zeros(len(own))
+    before = rates[rows.normal]
+    aim[rows.normal] = np.where(before < -REST, bounce * np.minimum(before, 0.0), 0.0)
+    p = cone_forces(G, rates + aim, rows)
+    lost = -p @ (rates + 0.5 * G @ p)
+    if aim.any() and lost < 0.0:
+        low, high = 0.0, 1.0
+        for _ in range(HALVINGS):
+            share = 0.5 * (low + high)
+            p = cone_forces(G, rates + share * aim, rows)
+            gains = -p @ (rates + 0.5 * G @ p) < 0.0
+            low, high = (low, share) if gains else (share, high)
+        p = cone_forces(G, rates + low * aim, rows)
+    found = np.zeros(3 * len(friction))
+    found[own] = p
+    return v + W @ (A.T @ p), found.reshape(-1, 3)

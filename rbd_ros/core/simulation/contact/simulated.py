@@ -1,0 +1,95 @@
+"""What contacts add to a step of `Simulator`, with each of its integrators, and what they say after it."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import RbdError
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.surfaces.unilateral import UnilateralContact
+from ..bounds import Bounds
+from ..constrained_motion import ConstrainedMotion
+from .cones import Unsolved
+from .events import CLOSED, EffortLaw, Events
+from .records import ContactState
+from .stepping import Stepping
+from .touching import Touching
+
+RESTS = 1e-7      # m/s: what slides slower is called sticking
+
+
+class SimulatedContacts:
+    """Contacts of one simulator; level: dry friction (nv,) of its joints at velocities, None: none. explicit: whether
+    it integrates by RK4, with events (`events`), and in steps (`stepping`) only where these have no end. touched:
+    whether contacts had a part in the last step.
+    """
+
+    def __init__(self, model: RobotModel, contacts: Sequence[UnilateralContact], bounds: Bounds,
+                 level: Callable[[Array], Array] | None, constrained: ConstrainedMotion | None, explicit: bool) -> None:
+        self._touching = Touching(model, contacts, bounds, None if constrained is None else constrained.constraints)
+        self._stepping = Stepping(self._touching, level, constrained)
+        self._events = Events(self._touching, level, constrained) if explicit else None
+        self._model = model
+
+    def start(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """A state that is set from outside, moved out of a little overlap."""
+        self._by_events = False
+        nothing = np.zeros((self._touching.size, 3))
+        self._stepping.force = self._stepping.impulse = nothing
+        q = self._touching.start(q, v)
+        here = self._touching.at(q, v)
+        self._closed = (here.gap < CLOSED) & (here.margin > 0.0)
+        self._at = q
+        return q, v
+
+    def advance(self, q: Array, v: Array, t: float, h: float, effort: EffortLaw, wrenches: Any,
+                free: Callable[[], tuple[Array, Array]]) -> tuple[Array, Array]:
+        """The state h (s) after t. effort: (q, v, t) to efforts (nv,) without friction and damping; free: the step
+        without contacts, for those that touch nothing.
+        """
+        events, stepping = self._events, self._stepping
+        self.touched = True
+        if events is not None:
+            damping = self._model.damping
+            found = events.advance(q, v, t, h, lambda q, v, t: effort(q, v, t) - damping * v, wrenches)
+            self._by_events = found is not None
+            if found is not None and events.taken is not None:
+                self._closed, self._at = events.taken.holds, events.taken.q
+                return found
+        elif not stepping.closed(q, v):
+            end = free()
+            if stepping.free_of_contact(*end, h):
+                self._closed = np.zeros(self._touching.size, dtype=bool)
+                stepping.force = stepping.impulse = np.zeros((self._touching.size, 3))
+                self._at, self.touched = end[0], False
+                return end
+        try:
+            end = stepping.advance(q, v, h, effort(q, v, t + 0.5 * h), wrenches)
+        except Unsolved:
+            raise RbdError(f"simulation: at {t:g} s no forces of the contacts ({', '.join(self._touching.names[:20])}) "
+                           "satisfy the laws of contact and friction; a smaller step or less friction may help") from None
+        self._closed, self._at = stepping.force[:, 0] + stepping.impulse[:, 0] > 0.0, end[0]
+        return end
+
+    def states(self, q: Array, v: Array) -> tuple[ContactState, ...]:
+        """What the contacts did in the last step, which ended at q, v."""
+        touching, events = self._touching, self._events
+        rests = (np.hypot(*(touching.at(q, v).J[:, 1:] @ v).T) < RESTS) & (touching.friction > 0.0)
+        found = []
+        for i, name in enumerate(touching.names):
+            point, axes, gap = touching.place(i, q)
+            if self._by_events and events is not None and events.taken is not None:
+                force = self._turned(i, self._at, events.taken.force)
+                impulse = sum((self._turned(i, at, p) for at, p in events.impulses), np.zeros(3))
+            else:
+                force, impulse = (self._turned(i, self._at, x) for x in (self._stepping.force, self._stepping.impulse))
+            state = "open" if not self._closed[i] else "sticking" if rests[i] else "sliding"
+            found.append(ContactState(name, state, point, axes[:, 2].copy(), force, impulse, gap))
+        return tuple(found)
+
+    def _turned(self, i: int, q: Array, force: Array) -> Array:
+        """The world axes' components of a force of contact i at q."""
+        return self._touching.place(i, q)[1] @ force[i, [1, 2, 0]] if force[i].any() else np.zeros(3)

@@ -1,0 +1,140 @@
+"""Where the contacts and the stops of a simulated robot are: gaps, rows, and what moves a state back onto them."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dynamics.constrained.given import contact_values
+from ...dynamics.constrained.projection import project
+from ...dynamics.contact.coordinates import closest_points
+from ...dynamics.kinematics import forward_kinematics
+from ...errors import RbdError, shown
+from ...lie import se3
+from ...model.assembly import WORLD
+from ...model.constraints import Constraint, ConstraintSet, JointCoupling
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.surfaces.contacts import RollingContact, SlidingContact
+from ...model.surfaces.shapes import ELLIPSOID, PLANE, SPHERE
+from ...model.surfaces.surface import Plane, Surface
+from ...model.surfaces.unilateral import UnilateralContact
+from ..bounds import Bounds
+
+Mask = NDArray[np.bool_]
+EDGE = 1e-6       # m: what is beside a face by less still touches it, as boxes of one size that are stacked
+DEEPEST = 1e-3    # m: of a start, moved out; deeper is an error
+
+
+class Gaps(NamedTuple):
+    """Of n contacts, stops among them: `gap` (n,); `margin` (n,): how far inside the end of its face the contact is,
+    infinite where that has none; `J` (n, 3, nv): rows normal, tangent_x and tangent_y; `bias` (n, 3): J̇ v.
+    """
+
+    gap: Array
+    margin: Array
+    J: Array
+    bias: Array
+
+
+class Touching:
+    """Contacts and, behind them, stops of a model; friction, restitution (n,). turns (n,): axes jump between charts."""
+
+    def __init__(self, model: RobotModel, contacts: Sequence[UnilateralContact], bounds: Bounds,
+                 constraints: ConstraintSet | None) -> None:
+        if not isinstance(contacts, Iterable) or isinstance(contacts, str):
+            raise RbdError(f"contacts: expected a list of UnilateralContact, got {shown(contacts)}")
+        self.contacts = tuple(contacts)
+        for i, contact in enumerate(self.contacts):
+            if not isinstance(contact, UnilateralContact):
+                raise RbdError(f"contact {i} is {type(contact).__name__}, expected UnilateralContact")
+        self.model = model
+        self.names = tuple(contact.name or f"contact_{i}" for i, contact in enumerate(self.contacts))
+        self._rolling = [RollingContact(contact.first, contact.second, name=name)
+                         for contact, name in zip(self.contacts, self.names, strict=True)]
+        self._bound = ConstraintSet(self._rolling).bound(model)
+        self._constraints = constraints
+        self._sets: dict[tuple[bytes, bytes], ConstraintSet] = {}
+        stops = [(q, v, sign, limit) for (q, low, high), v in zip(bounds.positions, bounds.plain_v, strict=True)
+                 for sign, limit in ((1.0, low), (-1.0, high)) if np.isfinite(limit)]
+        self._stop_q = np.array([stop[0] for stop in stops], dtype=np.intp)
+        self._sign, self._limit = (np.array([stop[i] for stop in stops]) for i in (2, 3))
+        self._stop_names = [model.velocity_names[stop[1]] for stop in stops]
+        self.size = len(self.contacts) + len(stops)
+        self._stop_rows = np.zeros((len(stops), 3, model.nv))
+        for row, stop in zip(self._stop_rows, stops, strict=True):
+            row[0, stop[1]] = stop[2]
+        self.friction, self.restitution = np.zeros((2, self.size))
+        for i, contact in enumerate(self.contacts):
+            self.friction[i], self.restitution[i] = contact.friction, contact.restitution
+        self.turns = np.array([contact.first.kind in (SPHERE, ELLIPSOID) for contact in self.contacts]
+                              + [False] * len(stops))
+        self._faces = [(i, contact.first, contact.second) for i, contact in enumerate(self.contacts)
+                       if isinstance(contact.first, Plane) and contact.first.size is not None]
+
+    def at(self, q: Array, v: Array) -> Gaps:
+        """All contacts at a state."""
+        count, nv = len(self.contacts), self.model.nv
+        values = contact_values(self._bound, q, v, 1).reshape(count, 3, nv + 2) if count else np.zeros((0, 3, nv + 2))
+        gap = np.concatenate([values[:, 0, nv + 1], self._sign * (q[self._stop_q] - self._limit)])
+        margin = np.full(self.size, np.inf)
+        if self._faces:
+            poses = forward_kinematics(self.model, q)
+            for i, face, other in self._faces:
+                local = se3.inverse(self._frame(poses, face)) @ self._frame(poses, other)[:, 3]
+                margin[i] = (0.5 * np.asarray(face.size) - np.abs(local[:2])).min() + EDGE
+        bias = np.zeros((self.size, 3))
+        bias[:count] = values[:, :, nv]
+        return Gaps(gap, margin, np.concatenate([values[:, :, :nv], self._stop_rows]), bias)
+
+    def onto(self, q: Array, v: Array, closed: Mask, stuck: Mask, moving: bool = True) -> tuple[Array, Array]:
+        """The state next to (q, v) at which these contacts are closed, and stuck ones do not slide (mass-weighted), with
+        the constraints; moving: velocities, too.
+        """
+        key = closed.tobytes(), stuck.tobytes()
+        if key not in self._sets:
+            parts: list[Constraint] = [] if self._constraints is None else list(self._constraints.constraints)
+            for i, contact in enumerate(self.contacts):
+                if closed[i]:
+                    make = RollingContact if stuck[i] else SlidingContact
+                    parts.append(make(contact.first, contact.second, name=f"contact {i}"))
+            parts += [JointCoupling({name: 1.0}, float(limit)) for name, limit, held in zip(
+                self._stop_names, self._limit, closed[len(self.contacts):], strict=True) if held]
+            if len(self._sets) > 100:
+                self._sets.clear()
+            self._sets[key] = ConstraintSet(parts)
+        found = project(self.model, self._sets[key], q, v, mass_weighted=True)
+        return found.q, found.v if moving else v
+
+    def start(self, q: Array, v: Array) -> Array:
+        """Positions without overlap: a little of it is moved out, much is an error that names the contact."""
+        here = self.at(q, v)
+        deep = (here.gap < 0.0) & (here.margin > 0.0)
+        for i, name in enumerate(self.names):
+            if deep[i] and here.gap[i] < -DEEPEST and np.isinf(here.margin[i]):
+                raise RbdError(f"contact '{name}' of model '{self.model.name}': the {self.contacts[i].first} and the "
+                               f"{self.contacts[i].second} overlap by {-here.gap[i]:.3g} m at the start")
+        deep &= here.gap >= -DEEPEST
+        return self.onto(q, v, deep, np.zeros(self.size, dtype=bool), False)[0] if deep.any() else q
+
+    def place(self, i: int, q: Array) -> tuple[Array, Array, float]:
+        """Of contact i: the point (3,) of the second surface, axes (3, 3) with the normal last, in the world; gap."""
+        first, second = self.contacts[i].first, self.contacts[i].second
+        poses = forward_kinematics(self.model, q)
+        if first.kind == PLANE and second.kind == SPHERE:
+            F, center = self._frame(poses, first), self._frame(poses, second)[:3, 3]
+            point = center - second.sizes[0] * F[:3, 2]
+            return point, F[:3, :3], float(F[:3, 2] @ (point - F[:3, 3]))
+        T = self._link(poses, first)
+        touch = closest_points(first, second, se3.inverse(T) @ self._link(poses, second))
+        return T[:3, :3] @ touch.point_2 + T[:3, 3], T[:3, :3] @ touch.axes, touch.gap
+
+    def _link(self, poses: Array, surface: Surface) -> Array:
+        if surface.link == WORLD and WORLD not in self.model.body_names:
+            return np.eye(4)
+        return np.asarray(poses[self.model.body_index(surface.link)])
+
+    def _frame(self, poses: Array, surface: Surface) -> Array:
+        return self._link(poses, surface) @ np.asarray(surface.frame)
