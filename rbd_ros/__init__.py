@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     from .core.identification.recorded.recording import Recording
     from .core.identification.transmission import Transmission
     from .core.model.files.collision_surfaces import surfaces_of
-    from .core.model.files.constraint_yaml import load_constraints
+    from .core.model.files.constraint_yaml import load_constraints, load_contacts
     from .core.model.files.screws import from_screws
     from .core.motion.effort_energy import EffortEnergy, effort_energy
     from .core.motion.optimal.certificate import Usage
@@ -146,8 +146,8 @@ __all__ = [
     "hybrid_dynamics_directional", "identify", "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives",
     "inverse_dynamics_directional", "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives",
     "inverse_operational_space_inertia", "jacobian", "joint_friction", "joint_wrenches", "kinetic_energy", "lie",
-    "link_efforts", "link_efforts_directional", "load_actuation", "load_constraints", "load_urdf", "mass_matrix",
-    "motor_reference", "motor_reference_directional", "operational_space_inertia", "optimize_motion",
+    "link_efforts", "link_efforts_directional", "load_actuation", "load_constraints", "load_contacts", "load_urdf",
+    "mass_matrix", "motor_reference", "motor_reference_directional", "operational_space_inertia", "optimize_motion",
     "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path", "spatial_inertias",
     "specialize", "surfaces_of", "time_optimal",
 ]
@@ -223,6 +223,7 @@ _LATER = {
     "Transmission": "core.identification.transmission",
     "surfaces_of": "core.model.files.collision_surfaces",
     "load_constraints": "core.model.files.constraint_yaml",
+    "load_contacts": "core.model.files.constraint_yaml",
     "from_screws": "core.model.files.screws",
     "EffortEnergy": "core.motion.effort_energy",
     "effort_energy": "core.motion.effort_energy",

@@ -233,6 +233,21 @@ def test_a_contact_too_stiff_for_the_step_is_named_with_the_step_that_it_needs(i
             simulator.step(n=50)
 
 
+def test_a_plane_with_a_size_ends():
+    """A ball beside the plate falls, in the world as on a link; over the edge nothing else touches."""
+    model = ball()
+    plate = rbd.CompliantContact(rbd.Plane("world", [0.3, 0, 0], [0.4, 0.8]), rbd.Sphere("ball", RADIUS), stiffness=1e4,
+                                 dissipation=0.1)
+    Q = np.stack([at_height(RADIUS - 0.001) + [x, y, 0, 0, 0, 0, 0] for x, y in ((0, 0), (0.21, 0), (0, -0.21))])
+    found = rbd.contact_wrenches(model, [plate], Q, np.zeros((3, 6)))[:, 1, 5]
+    assert (found > 0.0).tolist() == [True, False, False]
+    simulator = rbd.Simulator(model, contacts=[plate], q=Q[1])
+    simulator.step(n=500)
+    assert simulator.q[2] < -1.0 and simulator.contacts[0].state == "open" and simulator.contacts[0].gap > 0.0
+    with pytest.raises(rbd.RbdError, match="only points and spheres"):
+        rbd.CompliantContact(plate.first, rbd.Ellipsoid("ball", (1, 2, 3)), stiffness=1.0, dissipation=0.0)
+
+
 @pytest.mark.parametrize(("change", "words"), [
     ({"stiffness": 0.0}, "stiffness"), ({"stiffness": "1"}, "stiffness"), ({"dissipation": -1.0}, "dissipation"),
     ({"exponent": 0.5}, "exponent"), ({"friction": float("nan")}, "friction"), ({"friction": True}, "friction"),

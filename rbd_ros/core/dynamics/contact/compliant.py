@@ -14,6 +14,7 @@ from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.state import states
 from ...model.surfaces.compliant import CompliantContact
+from ...model.surfaces.surface import Plane, Surface
 from ..constrained.given import contact_values, no_contact
 from ..kinematics import forward_kinematics
 from .places import AXES, GAP, PLACE, POINT, SPEED, contact_places_entry
@@ -61,6 +62,8 @@ class CompliantContacts:
             except RbdError as error:
                 raise RbdError(f"contact '{name}': {error}") from None
         self.names = tuple(records)
+        self._faces = [(i, item.first, item.second) for i, item in enumerate(self.items)
+                       if isinstance(item.first, Plane) and item.first.size is not None]
         self.contacts = ContactRows(records, range(3 * len(records)))
         laws = np.array([item.law for item in self.items]).reshape(-1, 5).T
         self.stiffness, self.dissipation, self.exponent, self.coefficient, self.slip_speed = laws
@@ -87,7 +90,7 @@ class CompliantContacts:
     def rows(self, q: Array, v: Array) -> tuple[Array, Array]:
         """At one state: J (m, 3, nv), whose rows times v are the speeds, and gaps (m,)."""
         found = contact_values(self, q, v, 1).reshape(len(self.items), 3, -1)
-        return found[..., :-2], found[:, 0, -1]
+        return found[..., :-2], self._gaps(q, found[:, 0, -1])
 
     def places(self, q: Array, v: Array) -> Places:
         """At a state, or at each of a batch; `RbdError` names a contact without closest points."""
@@ -100,13 +103,32 @@ class CompliantContacts:
         if found >= 0:
             raise no_contact(self, found, count)
         out = out.reshape(*lead, *out.shape[1:])
-        return Places(out[..., AXES:AXES + 9].reshape(*out.shape[:-1], 3, 3), out[..., POINT:POINT + 3], out[..., GAP],
-                      out[..., SPEED:SPEED + 3])
+        return Places(out[..., AXES:AXES + 9].reshape(*out.shape[:-1], 3, 3), out[..., POINT:POINT + 3],
+                      self._gaps(q, out[..., GAP]), out[..., SPEED:SPEED + 3])
+
+    def _gaps(self, q: Array, gap: Array) -> Array:
+        """Gaps, positive where a body is beside a plane that has a size, whether above or below."""
+        if not self._faces:
+            return gap
+        poses, gap = forward_kinematics(self.model, q), np.array(gap)
+        for i, face, other in self._faces:
+            F, center = (_pose(self.model, poses, surface) @ np.asarray(surface.frame) for surface in (face, other))
+            local = np.swapaxes(F[..., :3, :3], -1, -2) @ (center - F)[..., :3, 3:]
+            beside = (np.abs(local[..., :2, 0]) > 0.5 * np.asarray(face.size)).any(axis=-1)
+            gap[..., i] = np.where(beside, np.abs(gap[..., i]), gap[..., i])
+        return gap
 
     def world_forces(self, places: Places) -> Array:
         """On the second bodies (…, m, 3), N, world axes."""
         local = self.forces(places.gap, places.speed[..., [2, 0, 1]])[..., [1, 2, 0], None]
         return np.asarray((places.axes @ local)[..., 0])
+
+
+def _pose(model: RobotModel, poses: Array, surface: Surface) -> Array:
+    """That of the surface's link (…, 4, 4)."""
+    if surface.link == WORLD and WORLD not in model.body_names:
+        return np.eye(4)
+    return np.asarray(poses[..., model.body_index(surface.link), :, :])
 
 
 def contact_wrenches(model: RobotModel, contacts: Sequence[CompliantContact], q: ArrayLike, v: ArrayLike) -> Array:

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...errors import RbdError, shown
 from ..scalars import at_least, positive
 from .contacts import Contact
+from .unilateral import UnilateralContact
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,8 @@ class CompliantContact(Contact):
     `a v − ln(1 + a v) = −a e v − ln(1 − a e v)`, a = 3/2 c, whatever mass, k and n are: e = 1 − c v where c v is small.
     Friction `µ F tanh(s/s₀)` against the slip s (m/s) of the second body on the first at the contact: friction µ (no
     unit), slip_speed s₀ (m/s). It never adds energy, and never quite sticks: under a load of r times µ F it creeps at
-    s₀ atanh r. The forces act at the second surface's closest point, opposite on both bodies.
+    s₀ atanh r. The forces act at the second surface's closest point, opposite on both bodies. Of a `Plane` with a size
+    only points and spheres above it touch.
     """
 
     stiffness: float = field(kw_only=True)
@@ -30,8 +31,7 @@ class CompliantContact(Contact):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.name, str):
-            raise RbdError(f"contact: name is {shown(self.name)}, expected a text")
+        UnilateralContact(self.first, self.second, name=self.name)    # says what is wrong with these
         what = f"of the compliant contact '{self.name}'" if self.name else "of a compliant contact"
         for key, unit in (("stiffness", "number in N/mⁿ"), ("slip_speed", "speed in m/s")):
             object.__setattr__(self, key, positive(getattr(self, key), f"{key} {what}", unit))
