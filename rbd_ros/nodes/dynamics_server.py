@@ -93,7 +93,12 @@ class DynamicsServerNode(ModelNode):
         return load_server_model(values, description)
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        dynamics = DynamicsService(model, ServerSettings.from_values(self.own(values), model))
+        settings = ServerSettings.from_values(self.own(values), model)
+        if settings.contacts:
+            self.get_logger().warning(
+                f"parameter 'constraints_file' has contacts that let go ({', '.join(settings.contacts)}): no service "
+                "uses them, as they are no constraints; node simulator does")
+        dynamics = DynamicsService(model, settings)
         dynamics.warm_up()
         self.subscribe(JointState, "joint_states", self._on_joint_state, BEST_EFFORT)
         self.dynamics = dynamics
