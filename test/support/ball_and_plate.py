@@ -32,7 +32,7 @@ contacts:
 """
 COMPLIANT = """
 contacts:
-  - {name: top, type: compliant, stiffness: 2.0e+4, dissipation: 1.0, friction: 0.4,
+  - {name: top, type: compliant, stiffness: 2.0e+4, dissipation: 10.0, friction: 0.4,
      first: {link: plate, surface: collision, face: z}, second: {link: ball, surface: collision}}
 """
 HOLDING = """
