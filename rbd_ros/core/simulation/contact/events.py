@@ -22,18 +22,21 @@ from ...model.inertia import Array
 from ..constrained_motion import ConstrainedMotion
 from ..integrators import runge_kutta_4
 from .cones import Unsolved, cone_forces
-from .impacts import contact_rows, impact
+from .impacts import REST, contact_rows, impact
 from .touching import Gaps, Touching
 
 Mask = NDArray[np.bool_]
 EffortLaw = Callable[[Array, Array, float], Array]
-TOUCH = 1e-12     # m: how deep a contact is where it closes
+TOUCH = 1e-14     # m: how deep a contact is where it closes
 CLOSED = 1e-10    # m: from which on it counts as closed
 STILL = 1e-9      # m/s: what slides slower rests
 LEAVING = 1e-10   # m/s: what comes apart faster lets go
 FINEST = 1e-12    # of the step: how closely events are found
 TURNS = 60        # of the search for one
-EVENTS = 300      # in one step
+EVENTS = 150      # in one step
+PAUSE = 5         # steps without events after one with more
+EXACT = np.array([1e-14, 1e-11, 1e-12, 1e-11])    # by how much they may be late: gap, slip, face, joint; m and m/s
+STIFF = 1.0       # of the rate at which slow sliding turns to where it is driven, times the step
 SMALL = 1e-9      # of the accelerations: what rests slides no faster
 STALE = 1e-8      # m: deeper than that a contact is not one that could close
 
@@ -41,7 +44,8 @@ STALE = 1e-8      # m: deeper than that a contact is not one that could close
 class Mode(NamedTuple):
     """closed, sliding (n,): of contacts; way (n, 2): unit direction in which each slides, pull (n, nv): that in
     coordinates; armed (n,): open ones that may close; held (nv,): joints that rest by dry friction, sign (nv,): in
-    which direction the others move.
+    which direction the others move. slow (n,): what of them slides so slowly that the direction of its friction is
+    stiff, load (n,): their normal forces; both are filled in by the first evaluation.
     """
 
     closed: Mask
@@ -51,6 +55,8 @@ class Mode(NamedTuple):
     armed: Mask
     held: Mask
     sign: Array
+    slow: Mask
+    load: Array
 
 
 class Taken(NamedTuple):
@@ -76,6 +82,7 @@ class Events:
         self._most = np.zeros(nv) if level is None else np.broadcast_to(level(np.zeros(nv)), nv)
         self._rubs = self._most > 0.0
         self.taken: Taken | None = None
+        self._pause = 0
         self.impulses: list[tuple[Array, Array]] = []    # state q and (n, 3) of each impact within the step
 
     def advance(self, q: Array, v: Array, t: float, h: float, effort: EffortLaw,
@@ -83,6 +90,9 @@ class Events:
         """The state h (s) after t; None where its events have no end, or its equations no solution."""
         left = h
         self.impulses = []
+        if self._pause:
+            self._pause -= 1
+            return None
         try:
             for _ in range(EVENTS):
                 here = self.touching.at(q, v)
@@ -100,7 +110,12 @@ class Events:
                     return q, v
         except (Unsolved, RbdError):
             pass
+        self._pause = PAUSE
         return None
+
+    def forget(self) -> None:
+        """The state was set from outside."""
+        self._pause, self.taken, self.impulses = 0, None, []
 
     # ---- modes
 
@@ -123,6 +138,10 @@ class Events:
         full = np.zeros((touching.size, 3))
         full[at] = p
         self.impulses.append((q, full))
+        after = here.J[:, 0] @ v
+        pinned = closed & (after < REST)
+        if rates[closed].min() > -REST and (pinned & (after > 0.0)).any():    # or slow ones pass it on for ever
+            _, v = touching.onto(q, v, pinned, np.zeros(touching.size, dtype=bool))
         return v, touching.at(q, v)
 
     def _closed(self, here: Gaps) -> Mask:
@@ -136,7 +155,8 @@ class Events:
         way = np.where(sliding[:, None], slip / np.maximum(speed, 1e-300)[:, None], 0.0)
         moves = np.abs(v) > STILL
         return Mode(closed, sliding, way, np.einsum("ijk,ij->ik", here.J[:, 1:], way),
-                    ~closed & (here.gap > -STALE), self._rubs & ~moves, np.where(self._rubs & moves, np.sign(v), 0.0))
+                    ~closed & (here.gap > -STALE), self._rubs & ~moves, np.where(self._rubs & moves, np.sign(v), 0.0),
+                    np.zeros(len(closed), dtype=bool), np.zeros(len(closed)))
 
     def _ways(self, mode: Mode, J: Array) -> Array:
         """Directions (n, 2) of sliding at the begin of the motion, in the axes of now, which jump between charts."""
@@ -150,7 +170,11 @@ class Events:
 
     # ---- motion in one mode
 
-    def _acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, mode: Mode) -> Array:
+    def _acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, mode: Mode, s: float) -> Array:
+        """Accelerations (nv,) within a motion of s (s); what is taken goes to `taken`.
+
+        Of what slides slowly, friction along its way is that of the mode; across, implicit: `−µ λ_n (v_p + s a_p)/|v|`.
+        """
         model, touching, constrained = self.model, self.touching, self._constrained
         if self._level is not None:
             tau = tau - mode.sign * self._level(v)
@@ -168,26 +192,33 @@ class Events:
             return a
         here = touching.at(q, v)
         J, mu, slides = here.J[at], touching.friction[at], mode.sliding[at]
-        own, rows = contact_rows(mu, slides, self._most[held])
-        R = np.concatenate([J.reshape(-1, model.nv), np.eye(model.nv)[held]])
-        bias = np.concatenate([here.bias[at].ravel(), np.zeros(len(held))])
+        slow = np.flatnonzero(mode.slow[at])
+        own, rows = contact_rows(mu, slides, np.concatenate([self._most[held], np.full(len(slow), np.inf)]))
+        drag, across, slip = np.zeros((len(at), 2)), np.zeros((len(at), 2)), J[:, 1:] @ v
+        old = self._ways(mode, here.J)[at]
+        across[slow] = old[slow, ::-1] * [-1.0, 1.0]
+        R = np.concatenate([J.reshape(-1, model.nv), np.eye(model.nv)[held],
+                            np.einsum("ijk,ij->ik", J[:, 1:], across)[slow]])
+        bias = np.concatenate([here.bias[at].ravel(), np.zeros(len(held)), (
+            across * (here.bias[at, 1:] + slip / s)).sum(axis=1)[slow]])
         C = R.copy()
-        drag = np.zeros((len(at), 2))
         if slides.any():
-            slip = J[:, 1:] @ v
             speed = np.hypot(*slip.T)[:, None]
-            old = self._ways(mode, here.J)[at]
-            ahead = (slip * old).sum(axis=1)[:, None] > 0.5 * STILL
+            ahead = ((slip * old).sum(axis=1) > 0.5 * STILL)[:, None] & ~mode.slow[at, None]
             drag = np.where(slides[:, None], -mu[:, None] * np.where(ahead, slip / np.maximum(speed, 1e-300), old), 0.0)
             C[0:3 * len(at):3] += np.einsum("ijk,ij->ik", J[:, 1:], drag)
         A, C = R[own], C[own]
         W = self.inverse(q)
-        lam = cone_forces(A @ W @ C.T, A @ a + bias[own], rows)
+        G = A @ W @ C.T
+        soft = np.arange(len(own) - len(slow), len(own))
+        G[soft, soft] += np.hypot(*slip[slow].T) / (s * mu[slow] * np.maximum(mode.load[at][slow], 1e-300))
+        lam = cone_forces(G, A @ a + bias[own], rows)
         full = np.zeros(len(bias))
         full[own] = lam
         load = C.T @ lam
         parts = full[:3 * len(at)].reshape(-1, 3)
         parts[:, 1:] += drag * parts[:, :1]
+        parts[slow, 1:] += across[slow] * lam[soft, None]
         force[at] = parts
         holds, held_now = mode.closed.copy(), mode.held.copy()
         holds[at] = parts[:, 0] > 0.0
@@ -195,25 +226,39 @@ class Events:
         slips = R @ a + bias
         small = SMALL * (1.0 + float(np.abs(a).max()))
         sticks[at] &= holds[at] & (np.hypot(slips[1:3 * len(at):3], slips[2:3 * len(at):3]) < small)
-        held_now[held] = np.abs(slips[3 * len(at):]) < small
+        held_now[held] = np.abs(slips[3 * len(at):3 * len(at) + len(held)]) < small
         self.taken = Taken(q, force, holds, sticks, held_now)
         return a
 
+    def _slow(self, q: Array, v: Array, tau: Array, wrenches: Any, mode: Mode, s: float) -> None:
+        """Which contacts slide slowly for a motion of s (s), into the mode."""
+        self._acceleration(q, v, tau, wrenches, mode, s)
+        assert self.taken is not None
+        J = self.touching.at(q, v).J[:, 1:]
+        mode.load[:] = self.taken.force[:, 0]
+        turns = np.einsum("ijk,kl,ijl->i", J, self.inverse(q), J) * self.touching.friction * mode.load    # m/s²
+        mode.slow[:] = mode.sliding & (s * turns > STIFF * np.hypot(*(J @ v).T))
+
     def _try(self, q: Array, v: Array, t: float, s: float, effort: EffortLaw, wrenches: Any,
              mode: Mode) -> tuple[tuple[Array, Array], Array]:
-        """The state after s (s) in this mode; and how far each event is gone beyond, positive where it is."""
+        """The state after s (s) in this mode; and how far beyond each event is, positive where it
+        is passed, in what counts as exact.
+        """
         nodes = iter((0.0, 0.5, 0.5, 1.0))
 
         def acceleration(q: Array, v: Array) -> Array:
-            return self._acceleration(q, v, effort(q, v, t + s * next(nodes)), wrenches, mode)
+            return self._acceleration(q, v, effort(q, v, t + s * next(nodes)), wrenches, mode, s)
 
+        if mode.sliding.any() and not mode.load.any():
+            self._slow(q, v, effort(q, v, t), wrenches, mode, s)
         q, v = runge_kutta_4(self.model, acceleration, q, v, s)
         here = self.touching.at(q, v)
         slip = (here.J[:, 1:] @ v * self._ways(mode, here.J)).sum(axis=1)
-        return (q, v), np.concatenate([
-            np.where(mode.armed & (here.margin > 0.0), -here.gap - TOUCH, -1.0), np.where(mode.sliding, -slip, -1.0),
-            np.where(mode.closed & np.isfinite(here.margin), -here.margin, -1.0),
-            np.where(mode.sign != 0.0, -mode.sign * v, -1.0)])
+        gone = (np.where(mode.armed & (here.margin > 0.0), -here.gap - TOUCH, -1.0),
+                np.where(mode.sliding, -slip, -1.0),
+                np.where(mode.closed & np.isfinite(here.margin), -here.margin, -1.0),
+                np.where(mode.sign != 0.0, -mode.sign * v, -1.0))
+        return (q, v), np.concatenate([value / least for value, least in zip(gone, EXACT, strict=True)])
 
     def _until(self, q: Array, v: Array, t: float, s: float, effort: EffortLaw, wrenches: Any,
                mode: Mode) -> tuple[tuple[Array, Array], float]:
@@ -223,9 +268,9 @@ class Events:
         after = float(gone.max())
         before = -after    # not known: the first guess is the middle
         for turn in range(TURNS):
-            if end - begin <= FINEST * s:
+            if end - begin <= FINEST * s or after <= 1.0:
                 break
-            at = 0.5 * (begin + end) if turn > 12 else end - (end - begin) * after / (after - before)
+            at = 0.5 * (begin + end) if turn > 20 else end - (end - begin) * after / (after - before)
             at = min(max(at, begin + 0.4 * FINEST * s), end - 0.4 * FINEST * s)
             new, found = self._try(q, v, t, at, effort, wrenches, mode)
             value = float(found.max())

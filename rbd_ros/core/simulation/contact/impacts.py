@@ -4,10 +4,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...model.inertia import Array
-from .cones import Rows, cone_forces
+from .cones import Rows, Unsolved, cone_forces
 
 REST = 1e-6       # m/s: slower impacts do not bounce, which ends the series of ever smaller bounces
-HALVINGS = 40
+HALVINGS = 12     # of the share of restitution that loses energy
 
 
 def contact_rows(friction: Array, sliding: Array, limit: Array) -> tuple[Array, Rows]:
@@ -46,16 +46,37 @@ def impact(W: Array, J: Array, v: Array, friction: Array, bounce: Array) -> tupl
     aim = np.zeros(len(own))
     before = rates[rows.normal]
     aim[rows.normal] = np.where(before < -REST, bounce * np.minimum(before, 0.0), 0.0)
-    p = cone_forces(G, rates + aim, rows)
-    lost = -p @ (rates + 0.5 * G @ p)
-    if aim.any() and lost < 0.0:
-        low, high = 0.0, 1.0
-        for _ in range(HALVINGS):
-            share = 0.5 * (low + high)
-            p = cone_forces(G, rates + share * aim, rows)
-            gains = -p @ (rates + 0.5 * G @ p) < 0.0
-            low, high = (low, share) if gains else (share, high)
-        p = cone_forces(G, rates + low * aim, rows)
+    p = impulses(G, rates, aim, rows)
     found = np.zeros(3 * len(friction))
     found[own] = p
     return v + W @ (A.T @ p), found.reshape(-1, 3)
+
+
+def impulses(G: Array, rates: Array, aim: Array, rows: Rows, nearly: float = 0.0) -> Array:
+    """Impulses under which `rates + G p + aim` obeys the laws of contact and friction: `cone_forces`.
+
+    Negative aims are those of restitution: less of it where it would add kinetic energy, or leave no solution.
+    """
+    bounce = np.minimum(aim, 0.0)
+
+    def solved(share: float) -> tuple[Array, bool]:
+        p = cone_forces(G, rates + (aim - bounce) + share * bounce, rows, nearly)
+        return p, bool(p @ (rates + 0.5 * G @ p) <= 0.0)
+
+    if not bounce.any():
+        return solved(0.0)[0]
+    low, share = 0.0, 1.0
+    best = None
+    for turn in range(HALVINGS):
+        try:
+            p, loses = solved(share)
+        except Unsolved:
+            loses = False
+        if loses:
+            if turn == 0:
+                return p
+            best, low = p, share
+        else:
+            high = share
+        share = 0.5 * (low + high)
+    return solved(0.0)[0] if best is None else best

@@ -36,12 +36,15 @@ class SimulatedContacts:
 
     def start(self, q: Array, v: Array) -> tuple[Array, Array]:
         """A state that is set from outside, moved out of a little overlap."""
-        self._by_events = False
+        self._by_events = self._events is not None
+        if self._events is not None:
+            self._events.forget()
         nothing = np.zeros((self._touching.size, 3))
         self._stepping.force = self._stepping.impulse = nothing
         q = self._touching.start(q, v)
         here = self._touching.at(q, v)
         self._closed = (here.gap < CLOSED) & (here.margin > 0.0)
+        self._stepping.slip = np.hypot(*(here.J[:, 1:] @ v).T)
         self._at = q
         return q, v
 
@@ -69,20 +72,22 @@ class SimulatedContacts:
         try:
             end = stepping.advance(q, v, h, effort(q, v, t + 0.5 * h), wrenches)
         except Unsolved:
-            raise RbdError(f"simulation: at {t:g} s no forces of the contacts ({', '.join(self._touching.names[:20])}) "
-                           "satisfy the laws of contact and friction; a smaller step or less friction may help") from None
+            names = ", ".join(self._touching.names[:20])
+            raise RbdError(f"simulation: at {t:g} s no forces of the contacts ({names}) satisfy the laws of contact "
+                           "and friction; a smaller step or less friction may help") from None
         self._closed, self._at = stepping.force[:, 0] + stepping.impulse[:, 0] > 0.0, end[0]
         return end
 
     def states(self, q: Array, v: Array) -> tuple[ContactState, ...]:
         """What the contacts did in the last step, which ended at q, v."""
         touching, events = self._touching, self._events
-        rests = (np.hypot(*(touching.at(q, v).J[:, 1:] @ v).T) < RESTS) & (touching.friction > 0.0)
+        slip = np.hypot(*(touching.at(q, v).J[:, 1:] @ v).T) if self._by_events else self._stepping.slip
+        rests = (slip < RESTS) & (touching.friction > 0.0)
         found = []
         for i, name in enumerate(touching.names):
             point, axes, gap = touching.place(i, q)
-            if self._by_events and events is not None and events.taken is not None:
-                force = self._turned(i, self._at, events.taken.force)
+            if self._by_events and events is not None:
+                force = np.zeros(3) if events.taken is None else self._turned(i, self._at, events.taken.force)
                 impulse = sum((self._turned(i, at, p) for at, p in events.impulses), np.zeros(3))
             else:
                 force, impulse = (self._turned(i, self._at, x) for x in (self._stepping.force, self._stepping.impulse))

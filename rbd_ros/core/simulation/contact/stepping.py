@@ -18,13 +18,11 @@ from ...errors import RbdError
 from ...model.inertia import Array
 from ..constrained_motion import ConstrainedMotion
 from ..integrators import move
-from .cones import Rows, cone_forces
 from .events import STALE, STILL
-from .impacts import contact_rows
+from .impacts import contact_rows, impulses
 from .touching import Gaps, Touching
 
 ADDED = 10       # times that contacts are added to those of a step
-HALVINGS = 30
 NEARLY = 1e-3    # of the largest impulse: what one step may leave where Newton's method ends in a circle
 
 
@@ -36,6 +34,7 @@ class Stepping:
         self.model, self.touching, self._level, self._constrained = touching.model, touching, level, constrained
         nothing = np.zeros((touching.size, 3))
         self.force, self.impulse = nothing, nothing    # of the last step, in the contacts' axes
+        self.slip = np.zeros(touching.size)    # speed of sliding
 
     def free_of_contact(self, q: Array, v: Array, h: float) -> bool:
         """Whether a step to (q, v) from one without closed contacts needs none of this."""
@@ -69,6 +68,7 @@ class Stepping:
         resting = ~hits & (start.gap <= STALE)
         self.force = np.where(resting[:, None], p / h, 0.0)
         self.impulse = np.where(resting[:, None], 0.0, p)
+        self.slip = np.hypot(*(middle.J[:, 1:] @ v1).T)
         lands = (p[:, 0] > 0.0) & ~hits
         try:
             if lands.any():
@@ -103,25 +103,9 @@ class Stepping:
         G, rates = A @ W @ A.T, A @ free
         target = np.zeros(len(own))
         target[rows.normal] = aim[at]
-        p = _impulses(G, rates, target, rows)
+        p = impulses(G, rates, target, rows, NEARLY)
         full[own] = p
         out[at] = full[:3 * len(at)].reshape(-1, 3)
         v = free + W @ (A.T @ p)
         v[rubs[np.abs(p[rows.box]) < limit[rubs]]] = 0.0
         return v, out
-
-
-def _impulses(G: Array, rates: Array, target: Array, rows: Rows) -> Array:
-    """Impulses with `w + target` for w, and less restitution (negative targets) where they would add energy."""
-    bounce = np.minimum(target, 0.0)
-    p = cone_forces(G, rates + target, rows, NEARLY)
-    if not bounce.any() or p @ (rates + 0.5 * G @ p) <= 0.0:
-        return p
-    low, high = 0.0, 1.0
-    rest = target - bounce
-    for _ in range(HALVINGS):
-        share = 0.5 * (low + high)
-        p = cone_forces(G, rates + rest + share * bounce, rows, NEARLY)
-        gains = p @ (rates + 0.5 * G @ p) > 0.0
-        low, high = (low, share) if gains else (share, high)
-    return cone_forces(G, rates + rest + low * bounce, rows, NEARLY)

@@ -90,8 +90,8 @@ class Touching:
         return Gaps(gap, margin, np.concatenate([values[:, :, :nv], self._stop_rows]), bias)
 
     def onto(self, q: Array, v: Array, closed: Mask, stuck: Mask, moving: bool = True) -> tuple[Array, Array]:
-        """The state next to (q, v) at which these contacts are closed, and stuck ones do not slide (mass-weighted), with
-        the constraints; moving: velocities, too.
+        """The state next to (q, v) at which these contacts are closed, and stuck ones do not slide, besides the
+        constraints; moving: velocities, too (mass-weighted).
         """
         key = closed.tobytes(), stuck.tobytes()
         if key not in self._sets:
