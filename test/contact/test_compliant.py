@@ -275,3 +275,38 @@ def test_contacts_that_do_not_fit_are_named():
         rbd.contact_wrenches(model, [on_floor()], q[:3], v)
     with pytest.raises(rbd.RbdError, match=r"CompliantContact, which lets go.*Simulator"):
         rbd.ConstraintSet([on_floor()])
+
+
+def test_the_stiffer_the_closer_to_a_hard_contact():
+    """One bounce with spin and friction, against UnilateralContact with the restitution of the closed form; the ball
+    slides throughout, so that both laws of friction agree."""
+    height, mu, c = 0.05, 0.1, 0.2
+    e = restitution(c * np.sqrt(2.0 * G * height))
+    model, start = ball(), {"q": at_height(RADIUS + height), "v": [0, 40, 0, 0.1, 0, 0]}
+
+    def end(contact, step):
+        simulator = rbd.Simulator(model, contacts=[contact], integrator="rk4", step=step, **start)
+        simulator.step(n=round(0.15 / step))
+        R = rbd.forward_kinematics(model, simulator.q)[1, :3, :3]
+        return np.concatenate([simulator.q[:3], R @ simulator.v[:3], R @ simulator.v[3:]])
+
+    hard = end(rbd.UnilateralContact(FLOOR, rbd.Sphere("ball", RADIUS), friction=mu, restitution=e), 1e-3)
+    errors = [np.abs(end(on_floor(stiffness=k, dissipation=c, friction=mu), step) - hard).max()
+              for k, step in ((1e5, 5e-5), (1e7, 2e-5))]
+    assert errors[1] < 0.25 * errors[0] and errors[1] < 0.1    # of 40 rad/s
+
+
+def test_hard_and_soft_contacts_together():
+    """A ball on a hard floor leans against a soft wall that a constant force presses it to; records are in order."""
+    wall = rbd.CompliantContact(rbd.Plane("base", [[0.5, 0, 0], [0, -np.pi / 2, 0]]), rbd.Sphere("ball", RADIUS),
+                                stiffness=1e5, dissipation=5.0, name="wall")
+    floor = rbd.UnilateralContact(FLOOR, rbd.Sphere("ball", RADIUS), name="floor")
+    for integrator in ("variational", "semi_implicit", "rk4"):
+        simulator = rbd.Simulator(ball(), contacts=[wall, floor], q=[0.4 - 1e-4, 0, RADIUS, 0, 0, 0, 1],
+                                  integrator=integrator, step=5e-4)
+        simulator.step(n=1500, external_wrenches={"ball": [0, 0, 0, 3.0, 0, 0]})
+        soft, hard = simulator.contacts
+        assert (soft.name, hard.name, soft.state, hard.state) == ("wall", "floor", "sliding", "sliding")
+        np.testing.assert_allclose(soft.force, [-3.0, 0, 0], atol=1e-3)
+        np.testing.assert_allclose(hard.force, [0, 0, MASS * G], atol=1e-3)
+        assert soft.gap == pytest.approx(-((3.0 / 1e5) ** (1 / 1.5)), rel=1e-3)

@@ -72,8 +72,9 @@ def test_collision_shapes_need_a_urdf():
     with pytest.raises(rbd.RbdError, match="from no URDF"):
         rbd.load_constraints(TEXT, chain("revolute"))
     urdf = """<robot name="r"><link name="a"><collision><geometry><sphere radius="1"/></geometry></collision><collision>
-<geometry><cylinder radius="0.5" length="1"/></geometry></collision></link><link name="b"/><joint name="j" type="revolute">
-<parent link="a"/><child link="b"/><limit lower="0" upper="1" effort="1" velocity="1"/></joint></robot>"""
+<geometry><cylinder radius="0.5" length="1"/></geometry></collision></link><link name="b"/>
+<joint name="j" type="revolute"><parent link="a"/><child link="b"/>
+<limit lower="0" upper="1" effort="1" velocity="1"/></joint></robot>"""
     text = "contacts: [{type: unilateral, first: {link: b, surface: plane}, second: {link: a, surface: collision}}]"
     with pytest.raises(rbd.RbdError, match=r"2 collision shapes \(0: sphere, 1: cylinder\)"):
         rbd.load_contacts(text, rbd.load_urdf(urdf))

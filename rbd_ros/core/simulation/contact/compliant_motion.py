@@ -15,6 +15,8 @@ import numpy as np
 from ...dynamics.contact.compliant import CompliantContacts, Pressed
 from ...dynamics.inverse_mass_matrix import inverse_mass_matrix
 from ...errors import RbdError
+from ...lie.so3 import quaternion_to_matrix
+from ...lie.spatial import rotate
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ...model.surfaces.compliant import CompliantContact
@@ -30,6 +32,7 @@ class CompliantMotion:
     def __init__(self, model: RobotModel, contacts: Sequence[CompliantContact], h: float, explicit: bool) -> None:
         self.model, self.h, self.explicit = model, h, explicit
         self.bound = CompliantContacts(model, contacts)
+        self._floating = [(joint.idx_q, joint.idx_v) for joint in model.joints if joint.type == "floating"]
 
     def effort(self, q: Array, v: Array) -> Array:
         """Jᵀ F (nv,) of all forces."""
@@ -76,7 +79,7 @@ class CompliantMotion:
     def step(self, variational: Variational, q: Array, v: Array, effort: Array, wrenches: Any) -> tuple[Array, Array]:
         """A step of the variational integrator."""
         h = self.h
-        middle = self.model.integrate(q, 0.5 * h * v)
+        middle = self._middle(q, 0.5 * h * v)
         self.check(middle, v)
         touched = self.touched(middle, v)
         if touched is None:
@@ -87,6 +90,14 @@ class CompliantMotion:
         variational.momentum = before
         push, damping = touched.parts(0.5 * (v + v_1))
         return variational.advance(q, v, h, effort + push, wrenches, damping)
+
+    def _middle(self, q: Array, dv: Array) -> Array:
+        """Where the robot will be after dv; floating bodies on straight lines, not on screws."""
+        middle = self.model.integrate(q, dv)
+        for i, k in self._floating:
+            x, y, z, w = q[i + 3:i + 7]
+            middle[i:i + 3] = q[i:i + 3] + rotate(quaternion_to_matrix(x, y, z, w), dv[k + 3:k + 6])
+        return middle
 
     def states(self, q: Array, v: Array) -> tuple[ContactState, ...]:
         """What the contacts exert at this state."""
