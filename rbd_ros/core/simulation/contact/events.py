@@ -37,6 +37,7 @@ EVENTS = 150      # in one step
 PAUSE = 5         # steps without events after one with more
 EXACT = np.array([1e-14, 1e-11, 1e-12, 1e-11])    # by how much they may be late: gap, slip, face, joint; m and m/s
 STIFF = 1.0       # of the rate at which slow sliding turns to where it is driven, times the step
+TURN = 0.3        # of friction: the most of it across the way of slow sliding
 SMALL = 1e-9      # of the accelerations: what rests slides no faster
 STALE = 1e-8      # m: deeper than that a contact is not one that could close
 
@@ -193,7 +194,7 @@ class Events:
         here = touching.at(q, v)
         J, mu, slides = here.J[at], touching.friction[at], mode.sliding[at]
         slow = np.flatnonzero(mode.slow[at])
-        own, rows = contact_rows(mu, slides, np.concatenate([self._most[held], np.full(len(slow), np.inf)]))
+        own, rows = contact_rows(mu, slides, np.concatenate([self._most[held], TURN * mu[slow] * mode.load[at][slow]]))
         drag, across, slip = np.zeros((len(at), 2)), np.zeros((len(at), 2)), J[:, 1:] @ v
         old = self._ways(mode, here.J)[at]
         across[slow] = old[slow, ::-1] * [-1.0, 1.0]

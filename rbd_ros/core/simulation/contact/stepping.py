@@ -1,9 +1,9 @@
-"""Contacts by impulses in each step (Moreau; Stewart and Trinkle): for any step, of order 1, dissipative.
+"""Contacts by impulses in each step (Moreau 1988): for any step, of order 1, dissipative.
 
-The velocity after the step obeys Signorini's and Coulomb's laws with the impulses of the step, at the rows of its
-middle, and moves the positions: a contact that is apart by a gap g comes no nearer than `v_n ≥ −g/h`, one that hits
-bounces by Newton's law from where it is. Contacts at rest have velocity zero exactly, so nothing creeps; what the
-curvature of the motion leaves of gaps is projected away.
+A step of the variational integrator without contacts, friction and stops comes first; impulses at its end then make the
+velocity obey Signorini's, Newton's and Coulomb's laws. What presses acts evenly over the step, so that a body at rest
+stays where it was to rounding, and nothing creeps; what hits acts at the end and keeps momentum. What is left of gaps
+is projected away.
 """
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ...dynamics.forward import forward_dynamics
-from ...dynamics.mass_matrix import mass_matrix
+from ...dynamics.inverse_mass_matrix import inverse_mass_matrix
 from ...errors import RbdError
 from ...model.inertia import Array
+from .. import variational
+from ..bounds import Bounds
 from ..constrained_motion import ConstrainedMotion
 from ..integrators import move
-from .events import STALE, STILL
+from .cones import Unsolved
+from .events import STALE, STILL, Mask
 from .impacts import contact_rows, impulses
 from .touching import Gaps, Touching
 
@@ -32,6 +34,7 @@ class Stepping:
     def __init__(self, touching: Touching, level: Callable[[Array], Array] | None,
                  constrained: ConstrainedMotion | None) -> None:
         self.model, self.touching, self._level, self._constrained = touching.model, touching, level, constrained
+        self._free = variational.Variational(self.model, None, Bounds(self.model, False, False), None, constrained)
         nothing = np.zeros((touching.size, 3))
         self.force, self.impulse = nothing, nothing    # of the last step, in the contacts' axes
         self.slip = np.zeros(touching.size)    # speed of sliding
@@ -49,18 +52,22 @@ class Stepping:
 
     def advance(self, q: Array, v: Array, h: float, tau: Array, wrenches: Any) -> tuple[Array, Array]:
         """The state after h (s) under the effort tau (nv,) besides damping and dry friction."""
-        W, free = self._free(q, v, h, tau, wrenches)
         touching = self.touching
-        start = touching.at(q, v)
-        middle = touching.at(move(self.model, q, 0.5 * h * v), v)
-        rates, wanted = start.J[:, 0] @ v, middle.J[:, 0] @ free
-        can = (start.gap > -STALE) & (np.minimum(start.margin, middle.margin) > 0.0)
-        near = can & (start.gap + h * np.minimum(wanted, 0.0) <= STALE)
-        hits = (touching.restitution > 0.0) & (rates < -2.0 * np.abs(wanted - rates) - STILL)
-        aim = np.where(hits, touching.restitution * rates, np.where(start.gap > STALE, start.gap, 0.0) / h)
+        self._free.forget()
+        try:
+            q0, free = self._free.advance(q, v, h, tau, wrenches)
+        except variational.Unsolved:
+            raise Unsolved from None
+        W, start, end = self._inverse(q0), touching.at(q, v), touching.at(q0, free)
+        rates = start.J[:, 0] @ v
+        coming = end.J[:, 0] @ free
+        can = (start.gap > -STALE) & (np.minimum(start.margin, end.margin) > 0.0)
+        near = can & ((end.gap <= 0.0) | (start.gap <= STALE))
+        hits = (touching.restitution > 0.0) & (rates < -2.0 * np.abs(coming - rates) - STILL)
+        aim = np.where(hits, touching.restitution * rates, 0.0)
         for _ in range(ADDED):
-            v1, p = self._solved(W, free, middle, np.flatnonzero(near), aim, h)
-            q1 = move(self.model, q, h * v1)
+            v1, p, pressed = self._solved(W, free, end, np.flatnonzero(near), aim, h, hits)
+            q1 = move(self.model, q0, 0.5 * h * pressed)
             more = can & ~near & (touching.at(q1, v1).gap < 0.0)
             if not more.any():
                 break
@@ -68,36 +75,31 @@ class Stepping:
         resting = ~hits & (start.gap <= STALE)
         self.force = np.where(resting[:, None], p / h, 0.0)
         self.impulse = np.where(resting[:, None], 0.0, p)
-        self.slip = np.hypot(*(middle.J[:, 1:] @ v1).T)
-        lands = (p[:, 0] > 0.0) & ~hits
+        self.slip = np.hypot(*(end.J[:, 1:] @ v1).T)
+        closed = near & ((touching.at(q1, v1).gap < 0.0) | (resting & (p[:, 0] > 0.0)))
         try:
-            if lands.any():
-                q1, _ = touching.onto(q1, v1, lands, np.zeros(len(lands), dtype=bool), moving=False)
+            if closed.any():
+                q1, _ = touching.onto(q1, v1, closed, np.zeros(len(closed), dtype=bool), moving=False)
         except RbdError:
             pass    # gaps that cannot be closed at once: those of the next step are
         return (q1, v1) if self._constrained is None else self._constrained.back(q1, v1)
 
-    def _free(self, q: Array, v: Array, h: float, tau: Array, wrenches: Any) -> tuple[Array, Array]:
-        """What impulses give, and the velocity without them; damping is implicit."""
-        M, constrained = np.asarray(mass_matrix(self.model, q)), self._constrained
-        damping = self.model.damping
-        if constrained is None:
-            explicit = v + h * forward_dynamics(self.model, q, v, tau, wrenches)
-        else:
-            explicit = v + h * constrained.acceleration(q, v, tau, wrenches)
-        W = np.linalg.inv(M + np.diag(h * damping))
-        free = W @ (M @ explicit) if damping.any() else explicit
-        if constrained is not None:
-            W, free = constrained.inverse_inertia(q, W, free, explicit)
-        return 0.5 * (W + W.T), free
+    def _inverse(self, q: Array) -> Array:
+        W = inverse_mass_matrix(self.model, q)
+        W = 0.5 * (W + W.T)
+        if self._constrained is not None:
+            W = self._constrained.inverse_inertia(q, W, np.zeros(len(W)), np.zeros(len(W)))[0]
+        return np.asarray(W)
 
-    def _solved(self, W: Array, free: Array, here: Gaps, at: Any, aim: Array, h: float) -> tuple[Array, Array]:
+    def _solved(self, W: Array, free: Array, here: Gaps, at: Any, aim: Array, h: float,
+                hits: Mask) -> tuple[Array, Array, Array]:
+        """Velocities after the impulses, those (n, 3), and what velocities (nv,) come of those that only press."""
         nv, mu = self.model.nv, self.touching.friction[at]
         limit = np.zeros(0) if self._level is None else h * np.broadcast_to(self._level(free), nv)
         rubs = np.flatnonzero(limit > 0.0)
         full, out = np.zeros(3 * len(at) + len(rubs)), np.zeros((self.touching.size, 3))
         if not full.size:
-            return free, out
+            return free, out, np.zeros(nv)
         own, rows = contact_rows(mu, np.zeros(len(at)), limit[rubs])
         A = np.concatenate([here.J[at].reshape(-1, nv), np.eye(nv)[rubs]])[own]
         G, rates = A @ W @ A.T, A @ free
@@ -108,4 +110,5 @@ class Stepping:
         out[at] = full[:3 * len(at)].reshape(-1, 3)
         v = free + W @ (A.T @ p)
         v[rubs[np.abs(p[rows.box]) < limit[rubs]]] = 0.0
-        return v, out
+        lasting = np.concatenate([np.repeat(~hits[at], 3), np.ones(len(rubs), dtype=bool)])[own]
+        return v, out, W @ (A.T @ (p * lasting))
