@@ -30,7 +30,7 @@ def test_random_problems(rank):
     for _ in range(60):
         k, b = int(rng.integers(1, 7)), int(rng.integers(0, 3))
         mu = rng.choice([0.0, 0.2, 0.7, 1.5], size=k)
-        own, rows = contact_rows(mu, np.zeros(k), rng.uniform(0.1, 1.0, b))
+        own, rows = contact_rows(mu, np.zeros(k, dtype=bool), rng.uniform(0.1, 1.0, b))
         J = rng.normal(size=(3 * k + b, rank))[own]
         c = J @ rng.normal(size=rank)    # as of a motion, so that redundant rows agree
         G = J @ J.T

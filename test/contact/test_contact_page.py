@@ -63,3 +63,9 @@ def test_the_yaml_is_that_of_the_sample(names):
         np.testing.assert_allclose(rbd.constraint_jacobian(model, shown, q), own, atol=1e-15)
     top, ground = rbd.load_contacts(contacts, model)
     assert (top.name, top.restitution, ground.name, ground.stiffness) == ("top", 0.3, "ground", 2e5)
+
+
+def test_the_thrown_box_lies(names):
+    np.testing.assert_allclose(names["resting"], [0.0, 0.0, 1.3 * 9.81], atol=1e-6)
+    assert names["lying"] == {"sticking"} and np.abs(names["thrown"].v).max() < 1e-9
+    assert names["hits"] > 1.3 * np.sqrt(2 * 9.81 * 0.2)

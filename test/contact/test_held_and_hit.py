@@ -194,6 +194,7 @@ def test_mujoco_agrees_within_its_softness():
 
 
 WRONG = [
+    (lambda: rbd.closest_points(FLOOR, rbd.Point("body_0"), np.eye(4)), "point on 'body_0' has no chart"),
     (lambda: rbd.UnilateralContact(FLOOR, rbd.Plane("body_0")), "planes touch all over"),
     (lambda: rbd.UnilateralContact(rbd.Sphere("base", 0.1, inside=True), rbd.Sphere("body_0", 0.2)), "inside out"),
     (lambda: rbd.UnilateralContact(FLOOR, "body_0"), "second is 'body_0', expected a surface"),
@@ -213,6 +214,26 @@ WRONG = [
                        place=(3.0, 0.0, 0.0)).step(), "'c'.*closest points|overlap"),
     (lambda: rbd.ConstraintSet([rbd.UnilateralContact(FLOOR, rbd.Point("body_0"))]), "is UnilateralContact, expected"),
 ]
+
+
+def test_a_point_is_a_constraint_too():
+    """A box that turns about one of its corners keeps its energy and the corner; derivatives by differences."""
+    model = free(box(1.0, (0.2, 0.2, 0.2)))
+    constraints = rbd.ConstraintSet([rbd.RollingContact(FLOOR, rbd.Point("body_0", [0.05, 0, -0.1]))])
+    simulator = rbd.Simulator(model, constraints=constraints, q=at([0.0, 0.0, 0.1]), v=[0.3, 0.1, 0.2, 0, 0, 0],
+                              integrator="rk4")
+    energy = simulator.energy
+    simulator.step(n=300)
+    q, v, tau, h = simulator.q, simulator.v, np.zeros(6), 1e-6
+    assert simulator.energy == pytest.approx(energy, abs=1e-9)
+    np.testing.assert_allclose(rbd.forward_kinematics(model, q)[1] @ [0.05, 0, -0.1, 1], [0.05, 0, 0, 1], atol=1e-9)
+
+    def acceleration(e):
+        return rbd.constrained_forward_dynamics(model, constraints, model.integrate(q, e), v, tau).acceleration
+
+    numeric = np.stack([(acceleration(h * e) - acceleration(-h * e)) / (2 * h) for e in np.eye(6)], axis=1)
+    found = rbd.constrained_forward_dynamics_derivatives(model, constraints, q, v, tau)
+    np.testing.assert_allclose(found[0], numeric, atol=1e-6)
 
 
 def simulated(*contacts, place=(0.0, 0.0, 0.1), **options):

@@ -25,9 +25,9 @@ RECIPES = {    # further arguments
         np.ones(model.nv), np.ones(model.nv), np.ones(model.nv), np.ones(model.nv))}
 HIGHER = {"inverse_dynamics_time_derivatives", "forward_dynamics_time_derivatives"}
 # what has no state: makers, readers and lists
-OTHERS = {"closest_points", "compile_all", "contact_accelerations", "contact_rates", "contact_twist", "from_screws",
-          "load_actuation", "load_constraints", "load_urdf", "sample", "sample_constraints", "sample_names",
-          "sample_path", "surfaces_of"}
+OTHERS = {"box_contacts", "closest_points", "compile_all", "contact_accelerations", "contact_rates", "contact_twist",
+          "from_screws", "load_actuation", "load_constraints", "load_urdf", "sample", "sample_constraints",
+          "sample_names", "sample_path", "surfaces_of"}
 FUNCTIONS = [name for name in rbd.__all__ if inspect.isfunction(getattr(rbd, name)) and name not in OTHERS]
 HUGE = (1e100, 1e160, 1e200, 1e308)
 

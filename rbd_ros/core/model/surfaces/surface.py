@@ -111,6 +111,14 @@ class Point(Surface):
     def sizes(self) -> tuple[float, float, float]:
         return 0.0, 1.0, 1.0
 
+    def coordinates(self, point: ArrayLike) -> tuple[Array, int]:
+        """A point has none: `RbdError`."""
+        raise RbdError(f"the {self} has no chart: contact coordinates are those of surfaces")
+
+    def chart(self, u: ArrayLike, index: int = 0) -> Chart:
+        """A point has none: `RbdError`."""
+        raise RbdError(f"the {self} has no chart: contact coordinates are those of surfaces")
+
 
 @dataclass(frozen=True, eq=False)
 class Sphere(Surface):

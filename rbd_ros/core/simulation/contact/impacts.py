@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...model.inertia import Array
 from .cones import Rows, Unsolved, cone_forces
@@ -10,7 +11,7 @@ REST = 1e-6       # m/s: slower impacts do not bounce, which ends the series of 
 HALVINGS = 12     # of the share of restitution that loses energy
 
 
-def contact_rows(friction: Array, sliding: Array, limit: Array) -> tuple[Array, Rows]:
+def contact_rows(friction: Array, sliding: NDArray[np.bool_], limit: Array) -> tuple[Array, Rows]:
     """Which of the rows (n, x, y of each of k contacts, flat, then boxes of these limits) have a force of their own,
     as indices, and what they are there: contacts that slide, or without friction, have a normal alone.
     """
@@ -25,7 +26,7 @@ def contact_rows(friction: Array, sliding: Array, limit: Array) -> tuple[Array, 
             own += [3 * i + 1, 3 * i + 2]
     boxes = np.arange(len(own), len(own) + len(limit))
     own += range(3 * len(friction), 3 * len(friction) + len(limit))
-    rubs = (friction > 0.0) & ~np.asarray(sliding, dtype=bool)
+    rubs = (friction > 0.0) & ~sliding
     return np.array(own, dtype=np.intp), Rows(
         np.array(normal, dtype=np.intp), np.array(tangent, dtype=np.intp).reshape(-1, 2),
         np.array(bound, dtype=np.intp), friction[rubs], boxes, limit)
@@ -39,7 +40,7 @@ def impact(W: Array, J: Array, v: Array, friction: Array, bounce: Array) -> tupl
     restitution 0 that takes energy in any case. Where friction would let restitution add some, there is as much less
     of it.
     """
-    own, rows = contact_rows(friction, np.zeros(len(friction)), np.zeros(0))
+    own, rows = contact_rows(friction, np.zeros(len(friction), dtype=bool), np.zeros(0))
     A = J.reshape(-1, J.shape[-1])[own]
     G = A @ W @ A.T
     rates = A @ v

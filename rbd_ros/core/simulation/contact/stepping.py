@@ -72,7 +72,8 @@ class Stepping:
             if not more.any():
                 break
             near |= more
-        resting = ~hits & (start.gap <= STALE)
+        slow = np.abs(rates) <= 2.0 * np.abs(coming - rates) + STILL
+        resting = ~hits & ((start.gap <= STALE) | (near & slow))    # also what a step of falling brings there
         self.force = np.where(resting[:, None], p / h, 0.0)
         self.impulse = np.where(resting[:, None], 0.0, p)
         self.slip = np.hypot(*(end.J[:, 1:] @ v1).T)
@@ -100,7 +101,7 @@ class Stepping:
         full, out = np.zeros(3 * len(at) + len(rubs)), np.zeros((self.touching.size, 3))
         if not full.size:
             return free, out, np.zeros(nv)
-        own, rows = contact_rows(mu, np.zeros(len(at)), limit[rubs])
+        own, rows = contact_rows(mu, np.zeros(len(at), dtype=bool), limit[rubs])
         A = np.concatenate([here.J[at].reshape(-1, nv), np.eye(nv)[rubs]])[own]
         G, rates = A @ W @ A.T, A @ free
         target = np.zeros(len(own))

@@ -44,7 +44,7 @@ class Touching:
 
     def __init__(self, model: RobotModel, contacts: Sequence[UnilateralContact], bounds: Bounds,
                  constraints: ConstraintSet | None) -> None:
-        if not isinstance(contacts, Iterable) or isinstance(contacts, str):
+        if not isinstance(contacts, Iterable):
             raise RbdError(f"contacts: expected a list of UnilateralContact, got {shown(contacts)}")
         self.contacts = tuple(contacts)
         for i, contact in enumerate(self.contacts):
