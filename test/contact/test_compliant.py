@@ -238,7 +238,8 @@ def test_a_plane_with_a_size_ends():
     model = ball()
     plate = rbd.CompliantContact(rbd.Plane("world", [0.3, 0, 0], [0.4, 0.8]), rbd.Sphere("ball", RADIUS), stiffness=1e4,
                                  dissipation=0.1)
-    Q = np.stack([at_height(RADIUS - 0.001) + np.array([x, y, 0, 0, 0, 0, 0]) for x, y in ((0, 0), (0.21, 0), (0, -0.21))])
+    places = np.array([[x, y, 0, 0, 0, 0, 0] for x, y in ((0, 0), (0.21, 0), (0, -0.21))])
+    Q = at_height(RADIUS - 0.001) + places
     found = rbd.contact_wrenches(model, [plate], Q, np.zeros((3, 6)))[:, 1, 5]
     assert (found > 0.0).tolist() == [True, False, False]
     simulator = rbd.Simulator(model, contacts=[plate], q=Q[1])

@@ -230,8 +230,8 @@ class ConstraintSet:
         named: dict[str, Constraint] = {}
         for i, constraint in enumerate(constraints):
             if isinstance(constraint, Contact) and type(constraint) not in _KINDS:
-                raise RbdError(f"constraint {i} is {type(constraint).__name__}, which lets go: no constraint, but for "
-                               "Simulator(contacts=[…])")
+                raise RbdError(f"constraint {i} is {type(constraint).__name__}, expected a constraint: what "
+                               "lets go is for Simulator(contacts=[…])")
             if type(constraint) not in _KINDS:
                 raise RbdError(f"constraint {i} is {type(constraint).__name__}, expected one of "
                                + ", ".join(kind.__name__ for kind in _KINDS))
