@@ -71,8 +71,14 @@ class Touching:
             self.friction[i], self.restitution[i] = contact.friction, contact.restitution
         self.turns = np.array([contact.first.kind in (SPHERE, ELLIPSOID) for contact in self.contacts]
                               + [False] * len(stops))
-        self._faces = [(i, contact.first, contact.second) for i, contact in enumerate(self.contacts)
-                       if isinstance(contact.first, Plane) and contact.first.size is not None]
+        faces = [(i, contact.first, contact.second) for i, contact in enumerate(self.contacts)
+                 if isinstance(contact.first, Plane) and contact.first.size is not None]
+        self._faces = [i for i, _, _ in faces]    # which contacts have a face with an end
+        self._face = np.array([self._index(face) for _, face, _ in faces], dtype=np.intp)
+        self._face_frame = np.array([face.frame for _, face, _ in faces])
+        self._half = 0.5 * np.array([face.size for _, face, _ in faces], dtype=float)
+        self._other = np.array([self._index(other) for _, _, other in faces], dtype=np.intp)
+        self._center = np.array([np.asarray(other.frame)[:, 3] for _, _, other in faces])
 
     def at(self, q: Array, v: Array) -> Gaps:
         """All contacts at a state."""
@@ -81,10 +87,11 @@ class Touching:
         gap = np.concatenate([values[:, 0, nv + 1], self._sign * (q[self._stop_q] - self._limit)])
         margin = np.full(self.size, np.inf)
         if self._faces:
-            poses = forward_kinematics(self.model, q)
-            for i, face, other in self._faces:
-                local = se3.inverse(self._frame(poses, face)) @ self._frame(poses, other)[:, 3]
-                margin[i] = (0.5 * np.asarray(face.size) - np.abs(local[:2])).min() + EDGE
+            poses = np.concatenate([forward_kinematics(self.model, q), np.eye(4)[None]])    # the world last: −1
+            face = poses[self._face] @ self._face_frame
+            away = np.einsum("ijk,ik->ij", poses[self._other], self._center)[:, :3] - face[:, :3, 3]
+            local = np.einsum("ijk,ij->ik", face[:, :3, :2], away)
+            margin[self._faces] = (self._half - np.abs(local)).min(axis=1) + EDGE
         bias = np.zeros((self.size, 3))
         bias[:count] = values[:, :, nv]
         return Gaps(gap, margin, np.concatenate([values[:, :, :nv], self._stop_rows]), bias)
@@ -132,9 +139,13 @@ class Touching:
         return T[:3, :3] @ touch.point_2 + T[:3, 3], T[:3, :3] @ touch.axes, touch.gap
 
     def _link(self, poses: Array, surface: Surface) -> Array:
-        if surface.link == WORLD and WORLD not in self.model.body_names:
-            return np.eye(4)
-        return np.asarray(poses[self.model.body_index(surface.link)])
+        at = self._index(surface)
+        return np.eye(4) if at < 0 else np.asarray(poses[at])
+
+    def _index(self, surface: Surface) -> int:
+        """Of the surface's link among the bodies; −1: the world."""
+        return -1 if surface.link == WORLD and WORLD not in self.model.body_names else self.model.body_index(
+            surface.link)
 
     def _frame(self, poses: Array, surface: Surface) -> Array:
         return self._link(poses, surface) @ np.asarray(surface.frame)
