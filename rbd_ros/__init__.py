@@ -45,6 +45,7 @@ from .core.model.files.urdf import load_urdf
 from .core.model.inertia import Inertia
 from .core.model.joints import JOINT_TYPES, JointSpec, Primitive
 from .core.model.robot_model import RobotModel
+from .core.model.surfaces.compliant import CompliantContact
 from .core.model.surfaces.contacts import RollingContact, SlidingContact
 from .core.model.surfaces.surface import Chart, Cylinder, Ellipsoid, Plane, Point, Sphere, Torus
 from .core.model.surfaces.unilateral import UnilateralContact, box_contacts
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     from .core.dynamics.constrained.solutions import (
         Solutions, constrained_hybrid_solutions, constrained_inverse_solutions,
     )
+    from .core.dynamics.contact.compliant import contact_wrenches
     from .core.dynamics.contact.coordinates import (
         ContactPoint, ContactRates, closest_points, contact_accelerations, contact_rates, contact_twist,
     )
@@ -97,7 +99,7 @@ if TYPE_CHECKING:
     from .core.identification.recorded.recording import Recording
     from .core.identification.transmission import Transmission
     from .core.model.files.collision_surfaces import surfaces_of
-    from .core.model.files.constraint_yaml import load_constraints
+    from .core.model.files.constraint_yaml import load_constraints, load_contacts
     from .core.model.files.screws import from_screws
     from .core.motion.effort_energy import EffortEnergy, effort_energy
     from .core.motion.optimal.certificate import Usage
@@ -115,39 +117,40 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ArticulatedBodies",
-    "BalafoutisPatel", "BaseParameters", "BodyDerivatives", "BodyGoal", "Chart", "ClosedForm", "ConstrainedForward",
-    "ConstrainedForwardDerivatives", "ConstrainedForwardDirectional", "ConstrainedHybrid",
+    "BalafoutisPatel", "BaseParameters", "BodyDerivatives", "BodyGoal", "Chart", "ClosedForm", "CompliantContact",
+    "ConstrainedForward", "ConstrainedForwardDerivatives", "ConstrainedForwardDirectional", "ConstrainedHybrid",
     "ConstrainedHybridDirectional", "ConstrainedInverse", "ConstrainedInverseDerivatives",
     "ConstrainedInverseDirectional", "ConstraintSet", "ContactPoint", "ContactRates", "ContactState", "Cylinder",
     "DampedDeflection", "Description", "EffortEnergy", "ElasticLaw", "ElasticLawSettings", "ElasticSimulator",
-    "ElasticState", "ElasticTangent", "Ellipsoid", "Estimate", "Excitation", "FeedbackGains", "FeedbackLinearization",
-    "FixedContact", "Forward", "ForwardDerivatives", "ForwardDirectional", "Friction", "Hybrid", "HybridDerivatives",
-    "HybridDirectional", "Identification", "Inertia", "InverseDerivatives", "InverseDirectional", "Joint",
-    "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits", "Motor", "MotorReference",
-    "NonholonomicConstraint", "OptimalMotion", "Plane", "PlaneLimit", "Point", "Primitive", "RbdError", "RbdWarning",
-    "Recording", "Reference", "RigidDrive", "RobotModel", "RollingContact", "SecondDerivatives", "SeriesDrive",
-    "SeriesSpring", "Simulator", "SingularMassMatrix", "SlidingContact", "Solutions", "SpecializedModel", "Sphere",
-    "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath", "Torus", "Transmission", "UnilateralContact",
-    "Usage", "UserConstraint", "VariableDrive", "anchored", "articulated_bodies", "balafoutis_patel",
-    "base_parameters", "batch", "bias_effort", "body_accelerations", "body_derivatives", "body_momenta",
-    "body_velocities", "box_contacts", "c_source", "center_of_mass", "centroidal_momentum", "closed_form",
-    "closest_points", "compile_all", "constrained_forward_dynamics", "constrained_forward_dynamics_derivatives",
-    "constrained_forward_dynamics_directional", "constrained_hybrid_dynamics",
-    "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions", "constrained_inverse_dynamics",
-    "constrained_inverse_dynamics_derivatives", "constrained_inverse_dynamics_directional",
-    "constrained_inverse_solutions", "constraint_bias", "constraint_jacobian", "constraint_values",
-    "constraint_wrenches", "contact_accelerations", "contact_rates", "contact_twist", "coriolis_matrix",
-    "effective_inertia", "effort_energy", "excitation", "feedback_linearization", "feedback_linearization_directional",
-    "forward_dynamics", "forward_dynamics_derivatives", "forward_dynamics_directional",
-    "forward_dynamics_time_derivatives", "forward_kinematics", "friction_effort", "friction_effort_derivatives",
-    "from_screws", "gravity_effort", "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional",
-    "identify", "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives",
-    "inverse_dynamics_directional", "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives",
-    "inverse_operational_space_inertia", "jacobian", "joint_friction", "joint_wrenches", "kinetic_energy", "lie",
-    "link_efforts", "link_efforts_directional", "load_actuation", "load_constraints", "load_urdf", "mass_matrix",
+    "ElasticState", "ElasticTangent", "Ellipsoid", "Estimate", "Excitation", "FeedbackGains",
+    "FeedbackLinearization", "FixedContact", "Forward", "ForwardDerivatives", "ForwardDirectional", "Friction",
+    "Hybrid", "HybridDerivatives", "HybridDirectional", "Identification", "Inertia", "InverseDerivatives",
+    "InverseDirectional", "Joint", "JointCoupling", "JointSpec", "LoopClosure", "Mimic", "MotionLimits", "Motor",
+    "MotorReference", "NonholonomicConstraint", "OptimalMotion", "Plane", "PlaneLimit", "Point", "Primitive",
+    "RbdError", "RbdWarning", "Recording", "Reference", "RigidDrive", "RobotModel", "RollingContact",
+    "SecondDerivatives", "SeriesDrive", "SeriesSpring", "Simulator", "SingularMassMatrix", "SlidingContact",
+    "Solutions", "SpecializedModel", "Sphere", "SplineMotion", "StiffnessInput", "Tangent", "Tangents", "TimedPath",
+    "Torus", "Transmission", "UnilateralContact", "Usage", "UserConstraint", "VariableDrive", "anchored",
+    "articulated_bodies", "balafoutis_patel", "base_parameters", "batch", "bias_effort", "body_accelerations",
+    "body_derivatives", "body_momenta", "body_velocities", "box_contacts", "c_source", "center_of_mass",
+    "centroidal_momentum", "closed_form", "closest_points", "compile_all", "constrained_forward_dynamics",
+    "constrained_forward_dynamics_derivatives", "constrained_forward_dynamics_directional",
+    "constrained_hybrid_dynamics", "constrained_hybrid_dynamics_directional", "constrained_hybrid_solutions",
+    "constrained_inverse_dynamics", "constrained_inverse_dynamics_derivatives",
+    "constrained_inverse_dynamics_directional", "constrained_inverse_solutions", "constraint_bias",
+    "constraint_jacobian", "constraint_values", "constraint_wrenches", "contact_accelerations", "contact_rates",
+    "contact_twist", "contact_wrenches", "coriolis_matrix", "effective_inertia", "effort_energy", "excitation",
+    "feedback_linearization", "feedback_linearization_directional", "forward_dynamics",
+    "forward_dynamics_derivatives", "forward_dynamics_directional", "forward_dynamics_time_derivatives",
+    "forward_kinematics", "friction_effort", "friction_effort_derivatives", "from_screws", "gravity_effort",
+    "hybrid_dynamics", "hybrid_dynamics_derivatives", "hybrid_dynamics_directional", "identify",
+    "inertial_regressor", "inverse_dynamics", "inverse_dynamics_derivatives", "inverse_dynamics_directional",
+    "inverse_dynamics_second_derivatives", "inverse_dynamics_time_derivatives", "inverse_operational_space_inertia",
+    "jacobian", "joint_friction", "joint_wrenches", "kinetic_energy", "lie", "link_efforts",
+    "link_efforts_directional", "load_actuation", "load_constraints", "load_contacts", "load_urdf", "mass_matrix",
     "motor_reference", "motor_reference_directional", "operational_space_inertia", "optimize_motion",
-    "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path", "spatial_inertias",
-    "specialize", "surfaces_of", "time_optimal",
+    "potential_energy", "project", "sample", "sample_constraints", "sample_names", "sample_path",
+    "spatial_inertias", "specialize", "surfaces_of", "time_optimal",
 ]
 
 # What programs of control rarely ask for is imported when they do: it takes a tenth of the time to their first result.
@@ -209,6 +212,7 @@ _LATER = {
     "contact_accelerations": "core.dynamics.contact.coordinates",
     "contact_rates": "core.dynamics.contact.coordinates",
     "contact_twist": "core.dynamics.contact.coordinates",
+    "contact_wrenches": "core.dynamics.contact.compliant",
     "BaseParameters": "core.identification.base_parameters",
     "base_parameters": "core.identification.base_parameters",
     "Excitation": "core.identification.excited.excitation",
@@ -220,6 +224,7 @@ _LATER = {
     "Transmission": "core.identification.transmission",
     "surfaces_of": "core.model.files.collision_surfaces",
     "load_constraints": "core.model.files.constraint_yaml",
+    "load_contacts": "core.model.files.constraint_yaml",
     "from_screws": "core.model.files.screws",
     "EffortEnergy": "core.motion.effort_energy",
     "effort_energy": "core.motion.effort_energy",

@@ -99,6 +99,10 @@ class DynamicsServerNode(ModelNode):
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
         settings = ServerSettings.from_values(self.own(values), model)
+        if settings.contacts:
+            self.get_logger().warning(
+                f"parameter 'constraints_file' has contacts that let go ({', '.join(settings.contacts)}): no service "
+                "uses them, as they are no constraints; node simulator does")
         dynamics = DynamicsService(model, settings)
         dynamics.warm_up()
         odometry = dynamics.states.odometry

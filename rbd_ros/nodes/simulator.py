@@ -9,6 +9,8 @@ Topics (relative names):
   joint_states          sensor_msgs/JointState, out, reliable: position, velocity, and the effort that acts
   ~/constraint_forces   rbd_interfaces/ConstraintForces, out, with each joint state: what loops and contacts exert at
                         that state, if parameter `constraints_file` gives any; not while brakes hold
+  ~/contact_forces      rbd_interfaces/ContactForces, out, with each joint state: contacts that let go, from the same
+                        file: forces, and impulses since the last message; frame_id: the root link
   ~/wrench/<joint>      geometry_msgs/WrenchStamped, out, with each joint state: what a force-torque sensor shows at the
                         joints of parameter `wrench_joints`, in the frame of the child link
   /clock                rosgraph_msgs/Clock, out, if parameter `publish_clock`

@@ -18,6 +18,7 @@ from ..core.errors import RbdError
 from ..runtime.plant.elastic_plant import ElasticPlant
 from ..runtime.plant.plant import Plant
 from ..runtime.plant.simulator_settings import SimulatorSettings
+from .outputs.contacts import ContactPublisher
 from .outputs.message_bytes import MessageBytes
 from .outputs.wrenches import WrenchPublishers
 
@@ -27,8 +28,8 @@ STATE = ("position", "velocity", "effort")
 
 class StatePublisher:
     """`joint_states` in the order of parameter `joints`; before it `/clock`, if wanted, and `motor_states`, if there
-    are motors with a motion of their own; after it `~/constraint_forces`, if there are constraints, and force-torque
-    sensors.
+    are motors with a motion of their own; after it `~/constraint_forces` and `~/contact_forces`, if there are
+    constraints and contacts that let go, and force-torque sensors.
     """
 
     def __init__(self, node: Node, settings: SimulatorSettings, motors: Sequence[str] = ()) -> None:
@@ -45,6 +46,7 @@ class StatePublisher:
         self._constraints = node.create_publisher(
             ConstraintForces, "~/constraint_forces", 10, qos_overriding_options=(
                 QoSOverridingOptions.with_default_policies())) if settings.constraints.size else None
+        self._contacts = ContactPublisher(node, settings.contacts, settings.plant.body_names[0])
         self._sensors = WrenchPublishers(node, settings.sensors)
 
     def publish(self, stamp: Any, plant: Plant) -> None:
@@ -59,6 +61,7 @@ class StatePublisher:
         _send(self._message, self._states, stamp, plant.settings.output, (robot.q, robot.v, plant.joint_effort))
         if self._constraints is not None:
             self._publish_forces(stamp, plant)
+        self._contacts.send(stamp, plant.contact_forces())
         self._sensors.send((stamp.sec, stamp.nanosec), plant.sensed())
 
     def _publish_forces(self, stamp: Any, plant: Plant) -> None:
@@ -71,6 +74,7 @@ class StatePublisher:
     def destroy(self) -> None:
         self._node.destroy_publisher(self._states)
         self._sensors.destroy()
+        self._contacts.destroy()
         for publisher in (self._clock, self._constraints, self._motor_states):
             if publisher is not None:
                 self._node.destroy_publisher(publisher)

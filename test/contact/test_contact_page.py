@@ -44,12 +44,25 @@ def test_what_the_comments_say(names):
     assert (ROOT / "docs" / "images" / "ball_on_plate.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_a_ball_that_bounces_comes_to_rest(names):
+    touched, model, bounce = names["touched"], names["ball_alone"], names["bounce"]
+    assert touched.state == "sticking" and touched.gap == pytest.approx(-((0.11 * 9.81 / 2e5) ** (1 / 1.5)), rel=1e-3)
+    np.testing.assert_allclose(touched.force, [0.0, 0.0, 0.11 * 9.81], atol=2e-3)
+    a = rbd.forward_dynamics(model, bounce.q, bounce.v, np.zeros(6), external_wrenches=names["wrenches"])
+    np.testing.assert_allclose(a, 0.0, atol=0.05)
+
+
 def test_the_yaml_is_that_of_the_sample(names):
-    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    *texts, contacts = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    assert len(texts) == 2
     model = names["model"]
-    shown, own = rbd.load_constraints(text, model), rbd.sample_constraints("ball_on_plate", model)
     q = model.neutral()
-    np.testing.assert_array_equal(rbd.constraint_jacobian(model, shown, q), rbd.constraint_jacobian(model, own, q))
+    own = rbd.constraint_jacobian(model, rbd.sample_constraints("ball_on_plate", model), q)
+    for text in texts:
+        shown = rbd.load_constraints(text, model)
+        np.testing.assert_allclose(rbd.constraint_jacobian(model, shown, q), own, atol=1e-15)
+    top, ground = rbd.load_contacts(contacts, model)
+    assert (top.name, top.restitution, ground.name, ground.stiffness) == ("top", 0.3, "ground", 2e5)
 
 
 def test_the_thrown_box_lies(names):

@@ -245,6 +245,7 @@ def contacts():
     rates = rbd.contact_rates(touch, twist)
     model = rbd.sample("ball_on_plate")
     constraints = rbd.sample_constraints("ball_on_plate", model)
+    soft = rbd.CompliantContact(rbd.Plane("plate", [0.25, 0, 0.026]), ball, stiffness=1e5, dissipation=0.1)
 
     def surface(made):
         return lambda: list(made.chart(np.array([0.2, 0.3]))), [(3,), (3, 3), (2, 2), (2, 2), (2,)]
@@ -262,6 +263,9 @@ def contacts():
         "contact_rates": (lambda: list(rates), [(2,), (2,), (), ()]),
         "contact_twist": (lambda: rbd.contact_twist(touch, rates), (6,)),
         "contact_accelerations": (lambda: list(rbd.contact_accelerations(touch, twist, twist)), [(2,), (2,), (), ()]),
+        "CompliantContact": (lambda: np.array(soft.law), (5,)),
+        "contact_wrenches": (lambda: rbd.contact_wrenches(model, [soft], model.neutral(), np.zeros(model.nv)),
+                             (len(model.body_names), 6)),
         "RollingContact": (lambda: rows(rbd.RollingContact), (3, model.nv)),
         "SlidingContact": (lambda: rows(rbd.SlidingContact), (1, model.nv))}
 

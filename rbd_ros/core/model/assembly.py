@@ -28,6 +28,7 @@ class Description:
     gravity: Sequence[float] | Array = (0.0, 0.0, -9.81)
     locked: Mapping[str, float | Sequence[float]] = field(default_factory=dict)
     mimic: str = "project"
+    urdf: str | bytes = field(default="", repr=False)    # what it was read from, for its `<collision>` shapes
 
 
 @dataclass

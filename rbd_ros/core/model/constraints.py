@@ -17,7 +17,7 @@ from .checks.frames import Frame, frame_pose
 from .constraint_block import Bound, ContactRows, coupling_record, pose_record, user_record
 from .inertia import Array, finite
 from .robot_model import RobotModel
-from .surfaces.contacts import RollingContact, SlidingContact
+from .surfaces.contacts import Contact, RollingContact, SlidingContact
 
 AXES = ("rx", "ry", "rz", "x", "y", "z")
 CUT_JOINTS: dict[str, tuple[str, ...]] = {
@@ -229,6 +229,9 @@ class ConstraintSet:
             raise RbdError(f"constraints: expected a list of them, got {type(constraints).__name__}")
         named: dict[str, Constraint] = {}
         for i, constraint in enumerate(constraints):
+            if isinstance(constraint, Contact) and type(constraint) not in _KINDS:
+                raise RbdError(f"constraint {i} is {type(constraint).__name__}, expected a constraint: what "
+                               "lets go is for Simulator(contacts=[…])")
             if type(constraint) not in _KINDS:
                 raise RbdError(f"constraint {i} is {type(constraint).__name__}, expected one of "
                                + ", ".join(kind.__name__ for kind in _KINDS))

@@ -7,9 +7,11 @@ from typing import Any
 
 from ..errors import RbdError, RbdWarning, unknown_name
 from .constraints import ConstraintSet
-from .files.constraint_yaml import load_constraints
+from .files.constraint_yaml import load_constraints, load_contacts
 from .files.urdf import load_urdf
 from .robot_model import RobotModel
+from .surfaces.compliant import CompliantContact
+from .surfaces.unilateral import UnilateralContact
 
 _DATA = Path(__file__).parent / "data"
 
@@ -60,3 +62,10 @@ def constraints_from(name_or_path: str, model: RobotModel) -> ConstraintSet:
     if not constraints.size:
         raise RbdError(f"sample '{name_or_path}' has no constraints")
     return constraints
+
+
+def contacts_from(name_or_path: str, model: RobotModel) -> tuple[UnilateralContact | CompliantContact, ...]:
+    """The contacts that let go of what `constraints_from` reads; samples have none."""
+    if not name_or_path or name_or_path in sample_names():
+        return ()
+    return load_contacts(Path(name_or_path), model)

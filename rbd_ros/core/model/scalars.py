@@ -17,6 +17,17 @@ def positive(value: Any, name: str, what: str) -> float:
     return number
 
 
+def at_least(least: float, value: Any, name: str, unit: str) -> float:
+    """A finite number of `least` or more."""
+    try:
+        number = float("nan") if isinstance(value, str | bytes | bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = float("nan")
+    if not least <= number < float("inf"):
+        raise RbdError(f"{name} must be a number of at least {least:g}{unit and f' {unit}'}, got {shown(value)}")
+    return number
+
+
 def step_count(n: Any) -> int:
     """A positive number of steps."""
     return whole_number(n, "n", "number of steps")

@@ -12,7 +12,6 @@ from ..dynamics.friction import Friction
 from ..dynamics.constrained.projection import ACCEPTED
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics
-from ..dynamics.inverse_mass_matrix import inverse_mass_matrix
 from ..dynamics.mass_matrix import mass_matrix
 from ..errors import BeyondNumbers, RbdError, unknown_name
 from ..model.constraints import ConstraintSet
@@ -20,9 +19,12 @@ from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.scalars import positive, step_count
 from ..model.state import states
+from ..model.surfaces.compliant import CompliantContact
 from ..model.surfaces.unilateral import UnilateralContact
 from .bounds import Bounds, Boxes
+from .checks import Checks
 from .constrained_motion import ConstrainedMotion
+from .contact.compliant_motion import CompliantMotion, Touched
 from .contact.records import ContactState
 from .contact.simulated import SimulatedContacts
 from .impulses import impulses_entry
@@ -34,7 +36,7 @@ from .variational import Unsolved, Variational
 Effort = ArrayLike | Callable[[float], ArrayLike]
 
 
-class Simulator:
+class Simulator(Checks):
     """State of a simulated robot: `q` (nq,), `v` (nv,), `time` (s); `step` advances it.
 
     model: its `damping` (viscous) and `friction` (Coulomb) act on the joints; `model.with_` changes them.
@@ -44,7 +46,8 @@ class Simulator:
     velocity limits of the description (a limit of 0 counts as none), as in Gazebo: by impulses in each step.
     constraints: loops and contacts, kept by multipliers and by projecting each state onto them; `multipliers`
     are those of the last step.
-    contacts: `UnilateralContact`s, which push, rub and let go (docs/simulation.md); what they do is in `contacts`.
+    contacts: `UnilateralContact`s and `CompliantContact`s, which push, rub and let go (docs/simulation.md); what they
+    do is in `contacts`.
 
     Friction is not smoothed: impulses in each step bring a coordinate to rest or oppose it (`impulses`), so a joint
     sticks without creep, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are
@@ -57,7 +60,7 @@ class Simulator:
     def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "variational",
                  limits: bool = True, velocity_limits: bool = False, q: ArrayLike | None = None,
                  v: ArrayLike | None = None, constraints: ConstraintSet | None = None,
-                 contacts: Sequence[UnilateralContact] = (), springs: ArmSprings | None = None,
+                 contacts: Sequence[UnilateralContact | CompliantContact] = (), springs: ArmSprings | None = None,
                  friction: Friction | None = None) -> None:
         if integrator not in NAMES:
             raise unknown_name("integrator", integrator, NAMES)
@@ -72,17 +75,22 @@ class Simulator:
         self._rubs = bool(np.any(self._law.breakaway))
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
-        if self._bounds.moving and (constraints is not None or contacts):
+        self._is_soft = [isinstance(contact, CompliantContact) for contact in contacts]
+        soft = [contact for contact in contacts if isinstance(contact, CompliantContact)]
+        hard = [contact for contact in contacts if not isinstance(contact, CompliantContact)]
+        self._soft = CompliantMotion(model, soft, self.step_size, integrator == "rk4") if soft else None
+        if self._bounds.moving and (constraints is not None or hard):
             raise RbdError("velocity_limits: not supported with constraints, whose loops would not stay closed, and "
                            "with contacts")
         self._modes = Modes(model, self._law.level, self._bounds) if (
-            integrator == "rk4" and constraints is None and not contacts and (self._rubs or self._bounds.resting)
+            integrator == "rk4" and constraints is None and not hard and (self._rubs or self._bounds.resting)
         ) else None
-        self._variational = Variational(model, self._law.level if self._rubs else None, self._bounds, springs,
-                                        self._constrained) if integrator == "variational" else None
+        self._variational = Variational(
+            model, self._law.level if self._rubs else None, self._bounds, springs, self._constrained,
+            self._soft is not None) if integrator == "variational" else None
         self._contacts = SimulatedContacts(
-            model, contacts, self._bounds, self._law.level if self._rubs else None, self._constrained,
-            integrator == "rk4") if contacts else None
+            model, hard, self._bounds, self._law.level if self._rubs else None, self._constrained,
+            integrator == "rk4") if hard else None
         self.reset(q, v)
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
@@ -130,7 +138,9 @@ class Simulator:
     @property
     def contacts(self) -> tuple[ContactState, ...]:
         """Each contact after the last step, in the order given: state, point, normal, force, impulse, gap."""
-        return () if self._contacts is None else self._contacts.states(self._q, self._v)
+        found = {soft: iter(of.states(self._q, self._v)) for soft, of in ((False, self._contacts), (True, self._soft))
+                 if of is not None}
+        return tuple(next(found[soft]) for soft in self._is_soft)
 
     @property
     def time(self) -> float:
@@ -183,12 +193,15 @@ class Simulator:
         if self._variational is not None:
             middle = self._checked(given(self.time + 0.5 * h)) if callable(given) else given
             try:
+                if self._soft is not None:
+                    return self._soft.step(self._variational, self._q, self._v, middle, wrenches)
                 return self._variational.advance(self._q, self._v, h, middle, wrenches)
             except Unsolved:
                 raise self._diverged("v", int(np.argmax(np.abs(self._v)))) from None
         damping = model.damping
         explicit = self._damped and not self._implicit
         nodes = iter(NODES[self.integrator])
+        soft = None if self._soft is None else self._soft.begin(self._q, self._v, self._implicit)
         if self._modes is not None:
             found = self._modes.advance(self._q, self._v, self.time, h, self._smooth_effort(given), wrenches)
             if found is not None and not self._bounds.any_fast(found[1]):
@@ -201,12 +214,14 @@ class Simulator:
             effort = tau - damping * v if explicit else tau
             if springs is not None:
                 effort = effort + springs.effort(q, None if self._implicit else v)
+            if soft is not None:
+                effort = effort + soft.effort(q, v)
             if self._constrained is not None:
                 return self._constrained.acceleration(q, v, effort, wrenches)
             return forward_dynamics(model, q, v, effort, wrenches)
 
         q, v = self._integrate(model, acceleration, self._q, self._v, h)
-        implicit = self._implicit and (self._damped or springs is not None)
+        implicit = self._implicit and (self._damped or springs is not None or soft is not None)
         constrained = self._constrained
         if not (implicit or self._rubs or self._bounds.left(q, v)):
             return (q, v) if constrained is None else constrained.back(q, v)
@@ -215,6 +230,8 @@ class Simulator:
             M_implicit = M + np.diag(h * damping)
             if springs is not None:
                 M_implicit += h * (springs.damping + h * springs.stiffness(self._q))
+            if isinstance(soft, Touched):
+                M_implicit += h * soft.damping(self._v, v, M, M_implicit, h)
         W: Any = np.linalg.inv(M_implicit if implicit else M)
         free = W @ (M @ v) if implicit else v
         if constrained is not None:
@@ -225,6 +242,8 @@ class Simulator:
     def _touched(self, contacts: SimulatedContacts, given: Array | Callable[[float], ArrayLike],
                  wrenches: Any) -> tuple[Array, Array]:
         """A step with contacts."""
+        if self._soft is not None:
+            self._soft.check(self._q, self._v, explicit=True)
         end = contacts.advance(self._q, self._v, self.time, self.step_size, self._smooth_effort(given, False), wrenches,
                                lambda: self._advance(given, wrenches))
         if self._variational is not None and contacts.touched:
@@ -239,6 +258,7 @@ class Simulator:
                 self._check_finite(q, v)
             tau = self._checked(given(t)) if callable(given) else given
             tau = tau - self.model.damping * v if self._damped and damped else tau
+            tau = tau if self._soft is None else tau + self._soft.effort(q, v)
             return tau if self._springs is None else tau + self._springs.effort(q, v)
         return effort
 
@@ -268,29 +288,6 @@ class Simulator:
         rest = (v[at_v] == 0.0) & (self._v[at_v] == 0.0)
         q[at_q[rest]] = self._q[at_q[rest]]
         return q
-
-    def _check_finite(self, q: Array, v: Array) -> None:
-        for kind, array in (("v", v), ("q", q)):
-            if not (finite := np.isfinite(array)).all():
-                raise self._diverged(kind, int(np.argmin(finite)), array)
-
-    def _diverged(self, kind: str, i: int, array: Array | None = None) -> RbdError:
-        value = (self._v if array is None else array)[i]
-        return RbdError(f"simulation diverged at {self.time:g} s: {'velocity' if kind == 'v' else 'position'} of joint "
-                        f"'{self._owner(i, kind)}' is {value}; smaller efforts or a smaller step than "
-                        f"{self.step_size:g} s may help")
-
-    def _check_damping(self, q: Array) -> None:
-        rate = self.step_size * self.model.damping * np.diag(inverse_mass_matrix(self.model, q))
-        if rate.size and rate.max() > 1.0:
-            i = int(np.argmax(rate))
-            raise RbdError(f"damping {self.model.damping[i]:g} of joint '{self._owner(i, 'v')}' is too stiff for rk4 "
-                           f"with step {self.step_size:g} s: use at most {self.step_size / rate[i]:.1e} s, or "
-                           "the integrator variational")
-
-    def _owner(self, index: int, kind: str) -> str:
-        starts = [(joint.idx_q if kind == "q" else joint.idx_v, joint.name) for joint in self.model.joints]
-        return max((start, name) for start, name in starts if start <= index)[1]
 
 
 def _view(array: Array) -> Array:

@@ -41,11 +41,11 @@ class Unsolved(Exception):
 
 class Variational:
     """Steps of one robot. friction: level (nv,) of dry friction at velocities, None: none. bounds: stops and velocity
-    limits.
+    limits. dissipates: whether steps are given a damping of their own.
     """
 
     def __init__(self, model: RobotModel, friction: Callable[[Array], Array] | None, bounds: Bounds,
-                 springs: ArmSprings | None, constrained: ConstrainedMotion | None) -> None:
+                 springs: ArmSprings | None, constrained: ConstrainedMotion | None, dissipates: bool = False) -> None:
         self.model, self._friction, self._bounds = model, friction, bounds
         self._springs, self._constrained = springs, constrained
         damping = np.diag(model.damping)
@@ -53,7 +53,7 @@ class Variational:
             damping = damping + springs.damping
         self._damping = np.ascontiguousarray(damping) if damping.any() else NONE
         self._block, self._gravity = model._block, np.zeros(3)
-        self._central = constrained is None and _floats_alone(model, friction)
+        self._central = constrained is None and not dissipates and _floats_alone(model, friction)
         if self._central:    # as seen from the centre of mass, nothing falls
             self._block = model._block.copy()
             self._gravity = model._block[GRAVITY:GRAVITY + 3].copy()
@@ -64,27 +64,43 @@ class Variational:
         """The state was set from outside: momentum is that of its velocities."""
         self._known: tuple[Array, Array] | None = None
 
-    def advance(self, q: Array, v: Array, h: float, effort: Array, wrenches: Any) -> tuple[Array, Array]:
-        """The state after h (s) under an effort (nv,) and wrenches; `Unsolved` where there is none."""
-        wrench = node_wrenches(self.model, wrenches, None)
-        return self._halved(q, v, h, effort, wrench, HALVINGS)
+    @property
+    def momentum(self) -> tuple[Array, Array] | None:
+        """That after the last step, to go back to (None: that of the velocities)."""
+        return self._known
 
-    def _halved(self, q: Array, v: Array, h: float, effort: Array, wrench: Array, left: int) -> tuple[Array, Array]:
+    @momentum.setter
+    def momentum(self, known: tuple[Array, Array] | None) -> None:
+        self._known = known
+
+    def advance(self, q: Array, v: Array, h: float, effort: Array, wrenches: Any,
+                damping: Array = NONE) -> tuple[Array, Array]:
+        """The state after h (s) under an effort (nv,) and wrenches, with damping (nv, nv) besides the model's;
+        `Unsolved` where there is none.
+        """
+        wrench = node_wrenches(self.model, wrenches, None)
+        return self._halved(q, v, h, effort, wrench, damping, HALVINGS)
+
+    def _halved(self, q: Array, v: Array, h: float, effort: Array, wrench: Array, damping: Array,
+                left: int) -> tuple[Array, Array]:
         known = self._known
         try:
-            return self._step(q, v, h, effort, wrench)
+            return self._step(q, v, h, effort, wrench, damping)
         except (Unsolved, np.linalg.LinAlgError) as error:
             if not left:
                 forward_dynamics(self.model, q, v, effort)    # names the joint where the mass matrix is singular
                 raise Unsolved from error
         self._known = known
-        q, v = self._halved(q, v, 0.5 * h, effort, wrench, left - 1)
-        return self._halved(q, v, 0.5 * h, effort, wrench, left - 1)
+        q, v = self._halved(q, v, 0.5 * h, effort, wrench, damping, left - 1)
+        return self._halved(q, v, 0.5 * h, effort, wrench, damping, left - 1)
 
-    def _step(self, q: Array, v: Array, h: float, effort: Array, wrench: Array) -> tuple[Array, Array]:
+    def _step(self, q: Array, v: Array, h: float, effort: Array, wrench: Array,
+              more: Array) -> tuple[Array, Array]:
         n, block = self.model.nv, self._block
         springs, constrained = self._springs, self._constrained
         damping, stiffness, offset = self._damping, NONE, np.zeros(0)
+        if more.size:
+            damping = np.ascontiguousarray(more + damping if damping.size else more)
         if springs is not None:
             offset = 0.5 * h * v
             stiffness = np.ascontiguousarray(springs.stiffness(q + offset))

@@ -31,7 +31,7 @@ class ElasticPlant(Plant):
     simulator: ElasticSimulator
 
     def __init__(self, model: RobotModel, settings: SimulatorSettings, drives: Mapping[str, Drive]) -> None:
-        if settings.constraints.size:
+        if settings.constraints.size or settings.contacts:
             raise RbdError("parameter 'constraints_file' is not supported with elastic joints ('actuation_file')")
         if settings.velocity_limits:
             raise RbdError("parameter 'velocity_limits' is not supported with elastic joints ('actuation_file')")

@@ -13,11 +13,13 @@ from ...core.dynamics.constrained.forward import constrained_forward_dynamics
 from ...core.dynamics.constrained.values import constraint_values
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ...core.simulation.contact.records import ContactState
 from ...core.simulation.simulator import Simulator
 from ..inputs.finite import all_finite, worst
 from ..inputs.joint_map import JointMap, as_array, total_wrenches
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from ..wrench_sensors import readings
+from .contact_forces import ContactForces
 from .simulator_settings import SimulatorSettings
 
 Array = NDArray[np.float64]
@@ -45,7 +47,8 @@ class Plant:
         self.simulator = simulator or Simulator(
             settings.plant, step=settings.step, integrator=settings.integrator, limits=settings.position_limits,
             velocity_limits=settings.velocity_limits, q=settings.initial_position, v=settings.initial_velocity,
-            constraints=settings.constraints if settings.constraints.size else None)
+            constraints=settings.constraints if settings.constraints.size else None, contacts=settings.contacts)
+        self._contacts = ContactForces(settings.plant, self.simulator, settings.contacts) if settings.contacts else None
         self._names = JointMap(model, extra=False)
         self.effort = np.zeros(self.size)    # that acts in the next step
         self.reset()
@@ -84,6 +87,8 @@ class Plant:
         self.simulator.reset(q if given else s.initial_position,
                              v if v is not None else np.zeros(self.model.nv) if given else s.initial_velocity)
         self.steps, self.stamp_origin, self.failure = 0, stamp_origin, ""
+        if self._contacts is not None:
+            self._contacts.forget()
         self._before: Array | None = None    # velocities before the last step
         self._command: Array | None = None
         self._command_step = self._wrench_step = 0
@@ -98,6 +103,7 @@ class Plant:
         simulator.step(self.effort)
         simulator.step(self.effort, external_wrenches=np.zeros((len(self.model.body_names), 6)))
         self.constraint_forces()
+        self.contact_forces()
         self._before = np.array(v)
         self.sensed()
         self._before = None
@@ -189,6 +195,8 @@ class Plant:
         self._before = np.array(self.simulator.v)
         try:
             self.simulator.step(self.effort, external_wrenches=self._wrenches)
+            if self._contacts is not None:
+                self._contacts.stepped()
         except RbdError as error:
             self.failure = str(error)
             self.counts["failures"] += 1
@@ -209,10 +217,19 @@ class Plant:
             return None
         return ConstraintForces(found.multipliers, constraint_values(model, constraints, q))
 
+    def contact_forces(self) -> tuple[ContactState, ...] | None:
+        """The contacts that let go, with the impulses since the last call. None without, and while brakes hold."""
+        if self._contacts is None or self._held:
+            return None
+        try:
+            return self._contacts.take()
+        except RbdError:    # no closest points: the next step says so
+            return None
+
     def sensed(self) -> Array | None:
         """What the force-torque sensors of the settings show (n, 6): in the present state, with the mean acceleration
-        of the last step (friction, stops and brakes included), external wrenches, and forces of constraints as
-        `constraint_forces` has them. None before the first step, and where these are not known.
+        of the last step (friction, stops and brakes included), external wrenches, contacts, and forces of constraints
+        as `constraint_forces` has them. None before the first step, and where these are not known.
         """
         settings, simulator = self.settings, self.simulator
         if not settings.sensors or not (self._held or self._before is not None):
@@ -229,6 +246,9 @@ class Plant:
             except RbdError:    # beyond numbers
                 return None
             wrenches = held if wrenches is None else held + wrenches
+        if self._contacts is not None and not self._held:
+            touched = self._contacts.wrenches(q, settings.step)
+            wrenches = touched if wrenches is None else touched + wrenches
         return readings(model, settings.sensors, q, v, a, wrenches)
 
     @property

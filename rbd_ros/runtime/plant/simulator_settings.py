@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from ...core.errors import RbdError
 from ...core.model.constraints import ConstraintSet
 from ...core.model.robot_model import RobotModel
-from ...core.model.samples import constraints_from
+from ...core.model.surfaces.compliant import CompliantContact
+from ...core.model.surfaces.unilateral import UnilateralContact
+from ...core.model.samples import constraints_from, contacts_from
 from ...core.simulation.integrators import NAMES
 from ..parameters import Parameter, Table, per_joint, validate
 from ..robot import ROBOT_TABLE, joint_order, joints_row
@@ -23,8 +25,9 @@ Array = NDArray[np.float64]
 SIMULATOR_TABLE: Table = (
     *ROBOT_TABLE,
     joints_row("joints in ~/commands, in the published joint states and in all lists with one entry per joint"),
-    Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, or the name of a "
-              "sample robot; the robot starts in the nearest state that satisfies them. Empty: none.", read_only=True),
+    Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, those that let go "
+              "included, or the name of a sample robot; the robot starts in the nearest state that satisfies them. "
+              "Empty: none.", read_only=True),
     Parameter("actuation_file", "string", "", "YAML file of the drives, for a robot with elastic joints: ~/commands "
               "are then motor efforts, and motor states are published on motor_states. Empty: rigid joints.",
               read_only=True),
@@ -101,6 +104,7 @@ class SimulatorSettings:
     wait_for_command: float
     wrench_timeout: float
     sensors: tuple[WrenchSensor, ...] = ()
+    contacts: tuple[UnilateralContact | CompliantContact, ...] = ()
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> SimulatorSettings:
@@ -127,7 +131,8 @@ class SimulatorSettings:
             effort_limit=limit if values["effort_limits"] else np.full(model.nv, math.inf),
             command_timeout=values["command_timeout"], hold=values["timeout_action"] == "hold",
             wait_for_command=values["wait_for_command"],
-            wrench_timeout=values["wrench_timeout"], sensors=wrench_sensors(values["wrench_joints"], model))
+            wrench_timeout=values["wrench_timeout"], sensors=wrench_sensors(values["wrench_joints"], model),
+            contacts=contacts_from(values["constraints_file"], model))
 
 
 def _publish_every(step: float, rate: float) -> int:

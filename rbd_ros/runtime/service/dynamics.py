@@ -17,7 +17,7 @@ from ...core.dynamics.friction import Friction, joint_friction
 from ...core.dynamics.hybrid import hybrid_dynamics
 from ...core.dynamics.inverse import bias_effort, gravity_effort, inverse_dynamics
 from ...core.dynamics.mass_matrix import mass_matrix
-from ...core.errors import unknown_name
+from ...core.errors import RbdError, unknown_name
 from ...core.model.constraints import ConstraintSet
 from ...core.model.inertia import Array, Inertia
 from ...core.model.payload import payload, with_payloads
@@ -175,7 +175,10 @@ class DynamicsService:
     def constrained(self, state: StateRequest, request: ConstrainedRequest,
                     external_wrenches: Wrenches = ()) -> ConstrainedMotion:
         """The same three under the constraints, with their multipliers."""
-        robot = self.robot
+        robot, contacts = self.robot, self.settings.contacts
+        if contacts and not robot.constraints.size:
+            raise RbdError(f"the server has no constraints, only contacts that let go ({', '.join(contacts)}), which "
+                           "node simulator uses: declare them as rolling or sliding ones, which hold")
         wrenches = wrenches_by_body(robot.model, external_wrenches)
         q, v = self._read(state)
         return self._checked(constrained_motion(robot.model, robot.constraints, self.coordinates, q, v, request,

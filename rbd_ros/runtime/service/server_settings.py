@@ -10,7 +10,7 @@ from ...core.dynamics.friction import SMOOTHING
 from ...core.errors import RbdError
 from ...core.model.constraints import ConstraintSet
 from ...core.model.robot_model import RobotModel
-from ...core.model.samples import constraints_from
+from ...core.model.samples import constraints_from, contacts_from
 from ..control.torque_settings import VELOCITY_CUTOFF
 from ..parameters import Parameter, Table, validate
 from ..robot import ROBOT_TABLE, load_model
@@ -23,7 +23,8 @@ SERVER_TABLE: Table = (
     Parameter("root", "string", "fixed", "fixed: the root link does not move; floating: it does, and requests give its "
               "pose and twist.", choices=("fixed", "floating"), read_only=True),
     Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, or the name of a "
-              "sample robot, for service constrained_dynamics. Empty: none.", read_only=True),
+              "sample robot, for service constrained_dynamics; contacts that let go are the simulator's. Empty: none.",
+              read_only=True),
     Parameter("constraint_tolerance", "number", 1e-3, "Largest violation of the constraints by the state of a request "
               "for constrained dynamics, m or rad, and m/s or rad/s.", lower=0.0, upper=1e3),
     Parameter("friction", "bool", False, "Whether services count the joints' friction where a request does not say, "
@@ -48,6 +49,7 @@ class ServerSettings:
     odometry_timeout: float
     state_timeout: float
     velocity_cutoff: float
+    contacts: tuple[str, ...] = ()    # that let go, by name: not for services
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> ServerSettings:
@@ -60,7 +62,8 @@ class ServerSettings:
             constraint_tolerance=values["constraint_tolerance"], friction=values["friction"],
             smoothing=values["friction.smoothing"], odometry=values["odometry"],
             odometry_timeout=values["odometry_timeout"], state_timeout=values["state_timeout"],
-            velocity_cutoff=values["velocity_cutoff"])
+            velocity_cutoff=values["velocity_cutoff"],
+            contacts=tuple(contact.name for contact in contacts_from(values["constraints_file"], model)))
 
 
 def load_server_model(values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:

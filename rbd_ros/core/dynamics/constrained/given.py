@@ -1,13 +1,25 @@
 """Rows whose values come with a state: those of contacts, by their own kernel, and those of the users' functions."""
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from ...errors import RbdError
-from ...model.constraint_block import Bound
+from ...model.constraint_block import Bound, ContactRows
 from ...model.inertia import Array
+from ...model.robot_model import RobotModel
 from ...model.state import shaped
 from ..contact.contact_rows import contact_rows_entry
+
+
+class HasContacts(Protocol):
+    """Contacts looked up in a model."""
+
+    @property
+    def model(self) -> RobotModel: ...
+    @property
+    def contacts(self) -> ContactRows: ...
 
 
 def given_rows(bound: Bound, q: Array, v: Array) -> Array:
@@ -29,7 +41,7 @@ def given_rows(bound: Bound, q: Array, v: Array) -> Array:
     return np.concatenate(parts, axis=1).reshape(-1) if len(parts) > 1 else parts[0].reshape(-1)
 
 
-def contact_values(bound: Bound, q: Array, v: Array, count: int) -> Array:
+def contact_values(bound: HasContacts, q: Array, v: Array, count: int) -> Array:
     """Those of contacts (count, rows · (nv + 2))."""
     model, contacts = bound.model, bound.contacts
     out = np.empty((count, contacts.rows * (model.nv + 2)))
@@ -44,7 +56,7 @@ def contact_values(bound: Bound, q: Array, v: Array, count: int) -> Array:
     raise given.beyond_numbers() or no_contact(bound, found, count)
 
 
-def no_contact(bound: Bound, found: int, count: int) -> RbdError:
+def no_contact(bound: HasContacts, found: int, count: int) -> RbdError:
     """The error for a contact whose closest points are not found."""
     items = len(bound.contacts.names)
     where = f"state {found // items}: " if count > 1 else ""

@@ -13,6 +13,7 @@ from .urdf_parts import NUMBER, line
 from .xml_tree import parse_xml, read_text
 
 # turns z to each axis; a box's faces in this order: x, −x, y, −y, z, −z
+FACE_NAMES = ("x", "-x", "y", "-y", "z", "-z")
 FACES = ((0.0, 0.5, 0.0), (0.0, -0.5, 0.0), (-0.5, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 0.0, 0.0), (1.0, 0.0, 0.0))
 
 
@@ -24,10 +25,15 @@ def surfaces_of(path_or_xml: str | os.PathLike[str], link: str) -> tuple[Surface
     Raises `RbdError` for a link that is not in the file, and for a shape without the numbers that it needs.
     """
     text, source = read_text(path_or_xml)
+    return tuple(surface for shape in collision_shapes(text, source, link) for surface in shape)
+
+
+def collision_shapes(text: str | bytes, source: str, link: str) -> list[tuple[Surface, ...]]:
+    """As `surfaces_of`, one tuple per shape, of a box six."""
     links = {element.get("name", ""): element for element in parse_xml(text, source) if element.tag == "link"}
     if link not in links:
         raise unknown_name("link", link, links, source)
-    found: list[Surface] = []
+    found: list[tuple[Surface, ...]] = []
     for collision in links[link].iter("collision"):
         where = f"{source}, line {line(collision)}: collision of link '{link[:80]}'"
         origin = collision.find("origin")
@@ -36,14 +42,15 @@ def surfaces_of(path_or_xml: str | os.PathLike[str], link: str) -> tuple[Surface
         frame = se3.pose(_numbers(origin, "xyz", 3, where, "0 0 0"), _numbers(origin, "rpy", 3, where, "0 0 0"))
         for shape in collision.iter():
             if shape.tag == "sphere":
-                found.append(Sphere(link, _numbers(shape, "radius", 1, where)[0], frame))
+                found.append((Sphere(link, _numbers(shape, "radius", 1, where)[0], frame),))
             elif shape.tag == "cylinder":
-                found.append(Cylinder(link, _numbers(shape, "radius", 1, where)[0], frame))
+                found.append((Cylinder(link, _numbers(shape, "radius", 1, where)[0], frame),))
             elif shape.tag == "box":
                 size = _numbers(shape, "size", 3, where)
-                found += [Plane(link, frame @ se3.pose(rpy=np.pi * np.array(turn))
-                                @ se3.pose([0.0, 0.0, 0.5 * size[axis // 2]])) for axis, turn in enumerate(FACES)]
-    return tuple(found)
+                found.append(tuple(Plane(link, frame @ se3.pose(rpy=np.pi * np.array(turn))
+                                         @ se3.pose([0.0, 0.0, 0.5 * size[axis // 2]]))
+                                   for axis, turn in enumerate(FACES)))
+    return found
 
 
 def _numbers(element: ElementTree.Element, name: str, count: int, where: str,

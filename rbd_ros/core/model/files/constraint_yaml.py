@@ -7,18 +7,26 @@
       - {name: foot, type: contact, link: left_foot, kind: surface, frame: {xyz: [0, 0, -0.1]}, world: {xyz: [0, 0, 0]}}
       - {name: roll, type: rolling, spin: false, first: {link: plate, surface: plane, frame: {xyz: [0, 0, 0.01]}},
          second: {link: ball, surface: sphere, radius: 0.02}}
+    contacts:                       # that let go, for the simulator; surfaces from the URDF's <collision>, if wanted
+      - {name: floor, type: unilateral, friction: 0.4, restitution: 0.2, first: {link: world, surface: plane},
+         second: {link: foot, surface: collision}}
+      - {name: pad, type: compliant, stiffness: 1.0e5, dissipation: 0.2, exponent: 1.5, friction: 0.4,
+         slip_speed: 0.01, first: {link: table, surface: collision, face: z}, second: {link: foot, surface: point}}
 """
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from ...errors import RbdError, shown, unknown_name
-from ..constraints import Constraint, ConstraintSet, FixedContact, JointCoupling, LoopClosure
-from ..surfaces.contacts import RollingContact, SlidingContact
-from ..surfaces.surface import Cylinder, Ellipsoid, Plane, Sphere, Surface, Torus
+from ..constraints import ConstraintSet, FixedContact, JointCoupling, LoopClosure
 from ..robot_model import RobotModel
+from ..surfaces.compliant import CompliantContact
+from ..surfaces.contacts import RollingContact, SlidingContact
+from ..surfaces.unilateral import UnilateralContact
+from .surface_yaml import frame, has_truth, surface
 from .yaml_text import read_yaml
 
 _TYPES: dict[str, tuple[type, tuple[str, ...], tuple[str, ...]]] = {    # class, required and optional keys
@@ -26,9 +34,11 @@ _TYPES: dict[str, tuple[type, tuple[str, ...], tuple[str, ...]]] = {    # class,
     "coupling": (JointCoupling, ("terms",), ("constant",)),
     "contact": (FixedContact, ("link",), ("frame", "kind", "world")),
     "rolling": (RollingContact, ("first", "second"), ("spin",)), "sliding": (SlidingContact, ("first", "second"), ())}
-_SURFACES: dict[str, tuple[type[Surface], tuple[str, ...]]] = {    # class and keys beside link, frame and inside
-    "plane": (Plane, ()), "sphere": (Sphere, ("radius",)), "cylinder": (Cylinder, ("radius",)),
-    "ellipsoid": (Ellipsoid, ("semi_axes",)), "torus": (Torus, ("major_radius", "minor_radius"))}
+_CONTACTS: dict[str, tuple[type, tuple[str, ...], tuple[str, ...]]] = {
+    "unilateral": (UnilateralContact, ("first", "second"), ("friction", "restitution")),
+    "compliant": (CompliantContact, ("first", "second", "stiffness", "dissipation"),
+                  ("exponent", "friction", "slip_speed"))}
+_SECTIONS = {"constraints": _TYPES, "contacts": _CONTACTS}
 _FRAMES = ("predecessor_frame", "successor_frame", "frame", "world")
 
 
@@ -36,41 +46,74 @@ def load_constraints(path_or_text: str | os.PathLike[str], model: RobotModel) ->
     """The constraints of a YAML file or text, looked up in the model: the format is that of the example above.
 
     Frames are `{xyz, rpy}` (m, rad), each zero where left out; axes a list of rx, ry, rz, x, y, z or a joint's name.
-    Raises `RbdError` naming the entry and what is wrong with it, with the valid links, joints, axes or keys.
+    Contacts that let go are checked, and left to `load_contacts`. Raises `RbdError` naming the entry and what is wrong
+    with it, with the valid links, joints, axes or keys.
     """
+    return _load(path_or_text, model)[0]
+
+
+def load_contacts(path_or_text: str | os.PathLike[str],
+                  model: RobotModel) -> tuple[UnilateralContact | CompliantContact, ...]:
+    """The contacts that let go of a YAML file or text, for `Simulator(model, contacts=…)`: its key `contacts`, as in
+    `load_constraints`.
+    """
+    return _load(path_or_text, model)[1]
+
+
+def _load(path_or_text: str | os.PathLike[str],
+          model: RobotModel) -> tuple[ConstraintSet, tuple[UnilateralContact | CompliantContact, ...]]:
     tree, source = read_yaml(path_or_text, "constraints")
-    if not isinstance(tree, Mapping) or not isinstance(tree.get("constraints"), list):
-        raise RbdError(f"{source}: expected the key 'constraints' with a list")
+    if not isinstance(tree, Mapping) or not any(key in tree for key in _SECTIONS):
+        raise RbdError(f"{source}: expected the key 'constraints' with a list, or 'contacts' with those that let go")
     for key in tree:
-        if key != "constraints":
-            raise _with(source, unknown_name("key", key, ["constraints"]))
+        if key not in _SECTIONS:
+            raise _with(source, unknown_name("key", key, _SECTIONS))
+    constraints, contacts = (_entries(tree.get(section, []), section, source, model) for section in _SECTIONS)
+    names = [contact.name for contact in contacts]
+    for name in names:
+        if names.count(name) > 1:
+            raise RbdError(f"{source}: duplicate contact name '{name}'")
+    try:
+        found = ConstraintSet(constraints)
+        found.bound(model)
+    except RbdError as error:
+        raise _with(source, error) from None
+    return found, tuple(contacts)
+
+
+def _entries(entries: Any, section: str, source: str, model: RobotModel) -> list[Any]:
+    """Those of one section."""
+    if not isinstance(entries, list):
+        raise RbdError(f"{source}: {section}: expected a list, got {shown(entries)}")
     found = []
-    for index, entry in enumerate(tree["constraints"]):
+    for index, entry in enumerate(entries):
         name = entry.get("name") if isinstance(entry, Mapping) else None
-        where = f"{source}: constraint {index}" + (f" ('{name}')" if name else "")
+        where = f"{source}: {section[:-1]} {index}" + (f" ('{name}')" if name else "")
         if not isinstance(entry, Mapping):
             raise RbdError(f"{where}: expected keys and values, got {shown(entry)}")
         try:
-            found.append(_constraint(entry))
+            made = _constraint(entry, section, model)
+            if isinstance(made, UnilateralContact | CompliantContact):
+                made.contact_record(model, 0)    # says what does not fit
+                made = made if made.name else dataclasses.replace(made, name=f"{entry['type']}_{index}")
+            found.append(made)
         except RbdError as error:
             raise _with(where, error) from None
-    try:
-        constraints = ConstraintSet(found)
-        constraints.bound(model)
-    except RbdError as error:
-        raise _with(source, error) from None
-    return constraints
+    return found
 
 
 def _with(where: str, error: RbdError) -> RbdError:
     return RbdError(f"{where}: {error}")
 
 
-def _constraint(entry: Mapping[Any, Any]) -> Constraint:
-    kind = entry.get("type")
-    if not isinstance(kind, str) or kind not in _TYPES:
-        raise unknown_name("type", kind, _TYPES)
-    made, required, optional = _TYPES[kind]
+def _constraint(entry: Mapping[Any, Any], section: str, model: RobotModel) -> Any:
+    kind, types = entry.get("type"), _SECTIONS[section]
+    if not isinstance(kind, str) or kind not in types:
+        for other, its in _SECTIONS.items():
+            if isinstance(kind, str) and kind in its:
+                raise RbdError(f"type '{kind}' belongs under the key '{other}'")
+        raise unknown_name("type", kind, types)
+    made, required, optional = types[kind]
     options: dict[str, Any] = {}
     for key, value in entry.items():
         if key == "type":
@@ -78,11 +121,13 @@ def _constraint(entry: Mapping[Any, Any]) -> Constraint:
         if key not in ("name", *required, *optional):
             raise unknown_name("key", key, ["name", "type", *required, *optional])
         if key in ("first", "second"):
-            options[key] = _surface(key, value)
+            options[key] = surface(key, value, model)
             continue
-        if _has_truth(value) and key != "spin":
+        if section == "contacts" and key != "name" and isinstance(value, str):    # as YAML reads 1e5
+            raise RbdError(f"{key}: expected a number, got the text {shown(value)} (a number is 1.0e+5, not 1e5)")
+        if has_truth(value) and key != "spin":
             raise RbdError(f"{key}: expected a value other than true or false, got {shown(value)}")
-        options[key] = _frame(key, value) if key in _FRAMES else value
+        options[key] = frame(key, value) if key in _FRAMES else value
         if key in ("name", "predecessor", "successor", "link", "kind") and not isinstance(value, str):
             raise RbdError(f"{key}: expected a name, got {shown(value)}")
         if key == "axes" and not isinstance(value, str) and not (
@@ -91,45 +136,4 @@ def _constraint(entry: Mapping[Any, Any]) -> Constraint:
     missing = [key for key in required if key not in options]
     if missing:
         raise RbdError(f"a {kind} needs {', '.join(missing)}")
-    constraint: Constraint = made(**options)
-    return constraint
-
-
-def _surface(which: str, entry: Any) -> Surface:
-    """A surface of a contact."""
-    if not isinstance(entry, Mapping):
-        raise RbdError(f"{which}: expected {{link: …, surface: …}}, got {shown(entry)}")
-    kind = entry.get("surface")
-    if not isinstance(kind, str) or kind not in _SURFACES:
-        raise unknown_name("surface", kind, _SURFACES, which)
-    made, sizes = _SURFACES[kind]
-    keys = ("link", *sizes, "frame", *(("inside",) if sizes else ()))
-    options: dict[str, Any] = {}
-    for key, value in entry.items():
-        if key == "surface":
-            continue
-        if key not in keys:
-            raise unknown_name("key", key, ["surface", *keys], which)
-        if _has_truth(value) and key != "inside":
-            raise RbdError(f"{which}: {key}: expected a value other than true or false, got {shown(value)}")
-        options[key] = _frame(f"{which}: frame", value) if key == "frame" else value
-    missing = [key for key in ("link", *sizes) if key not in options]
-    if missing:
-        raise RbdError(f"{which}: a {kind} needs {', '.join(missing)}")
     return made(**options)
-
-
-def _has_truth(value: Any) -> bool:
-    """Whether true or false stands anywhere in a value, which would count as 1 or 0."""
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    return isinstance(value, bool) or (isinstance(value, list) and any(map(_has_truth, value)))
-
-
-def _frame(key: str, value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        raise RbdError(f"{key}: expected {{xyz: […], rpy: […]}}, got {shown(value)}")
-    for part in value:
-        if part not in ("xyz", "rpy"):
-            raise unknown_name(f"key of {key}", part, ("xyz", "rpy"))
-    return value.get("xyz", [0.0, 0.0, 0.0]), value.get("rpy", [0.0, 0.0, 0.0])

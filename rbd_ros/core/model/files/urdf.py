@@ -69,8 +69,8 @@ def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
 def parse_urdf(text: str | bytes, source: str = "URDF text") -> tuple[Description, list[str]]:
     """What the text says, and in words what no real robot could have."""
     description, notes = describe(parse_xml(text, source), source)
-    return description, notes + [f"link '{name}': {problem}" for name, inertia in description.links.items()
-                                 for problem in inertia.problems()]
+    return dataclasses.replace(description, urdf=text), notes + [
+        f"link '{name}': {problem}" for name, inertia in description.links.items() for problem in inertia.problems()]
 
 
 def describe(tree: Element, source: str) -> tuple[Description, list[str]]:

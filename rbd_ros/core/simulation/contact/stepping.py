@@ -72,7 +72,8 @@ class Stepping:
             if not more.any():
                 break
             near |= more
-        resting = ~hits & (start.gap <= STALE)
+        slow = np.abs(rates) <= 2.0 * np.abs(coming - rates) + STILL
+        resting = ~hits & ((start.gap <= STALE) | (near & slow))    # also what a step of falling brings there
         self.force = np.where(resting[:, None], p / h, 0.0)
         self.impulse = np.where(resting[:, None], 0.0, p)
         self.slip = np.hypot(*(end.J[:, 1:] @ v1).T)

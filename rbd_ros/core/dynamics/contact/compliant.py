@@ -1,0 +1,163 @@
+"""Forces of compliant contacts by q and v: Hunt and Crossley (1975) with regularised Coulomb friction."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...errors import RbdError
+from ...model.assembly import WORLD
+from ...model.constraint_block import ContactRows
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.state import states
+from ...model.surfaces.compliant import CompliantContact
+from ...model.surfaces.surface import Plane, Surface
+from ..constrained.given import contact_values, no_contact
+from ..kinematics import forward_kinematics
+from .places import AXES, GAP, PLACE, POINT, SPEED, contact_places_entry
+
+
+class Pressed(NamedTuple):
+    """Of contacts: depth d (m), elastic force k dⁿ (N); coefficients (N s/m) of damping along the normal and of
+    friction across it, by which the velocity is multiplied; all zero where bodies are apart.
+    """
+
+    depth: Array
+    elastic: Array
+    damping: Array
+    friction: Array
+
+
+class Places(NamedTuple):
+    """Per contact, in the world: `axes` (…, 3, 3), columns x, y and the normal of the first surface; `point` (…, 3);
+    `gap` (m); `speed` (…, 3): velocity (m/s) of the second body against the first, in these axes.
+    """
+
+    axes: Array
+    point: Array
+    gap: Array
+    speed: Array
+
+
+class CompliantContacts:
+    """Compliant contacts looked up in a model; arrays have an entry per contact."""
+
+    def __init__(self, model: RobotModel, items: Iterable[CompliantContact]) -> None:
+        if not isinstance(items, Iterable):
+            raise RbdError(f"contacts: expected a list of them, got {type(items).__name__}")
+        self.model, self.items = model, tuple(items)
+        records: dict[str, list[float]] = {}
+        for i, item in enumerate(self.items):
+            if not isinstance(item, CompliantContact):
+                raise RbdError(f"contact {i} is {type(item).__name__}, expected CompliantContact: the forces of others "
+                               "do not follow from q and v")
+            name = item.name or f"compliant_{i}"
+            if name in records:
+                raise RbdError(f"duplicate contact name '{name}'")
+            try:
+                records[name] = item.contact_record(model, 3 * i)
+            except RbdError as error:
+                raise RbdError(f"contact '{name}': {error}") from None
+        self.names = tuple(records)
+        self._faces = [(i, item.first, item.second) for i, item in enumerate(self.items)
+                       if isinstance(item.first, Plane) and item.first.size is not None]
+        self.contacts = ContactRows(records, range(3 * len(records)))
+        laws = np.array([item.law for item in self.items]).reshape(-1, 5).T
+        self.stiffness, self.dissipation, self.exponent, self.coefficient, self.slip_speed = laws
+
+    def pressed(self, gap: Array, speed: Array) -> Pressed:
+        """What acts at gaps (…, m) and speeds (…, m, 3) of normal and tangents x, y; never pulls."""
+        depth = np.maximum(-gap, 0.0)
+        elastic = self.stiffness * depth**self.exponent
+        damping = 1.5 * self.dissipation * elastic
+        normal = elastic - damping * speed[..., 0]
+        pushes = normal > 0.0
+        slip = np.hypot(speed[..., 1], speed[..., 2])
+        small = slip < 1e-6 * self.slip_speed
+        ratio = np.where(small, 1.0 / self.slip_speed, np.tanh(slip / self.slip_speed) / np.where(small, 1.0, slip))
+        return Pressed(depth, np.where(pushes, elastic, 0.0), np.where(pushes, damping, 0.0),
+                       np.where(pushes, self.coefficient * normal * ratio, 0.0))
+
+    def forces(self, gap: Array, speed: Array) -> Array:
+        """Normal and tangential forces (…, m, 3) on the second bodies, for speeds as there."""
+        found = self.pressed(gap, speed)
+        normal = found.elastic - found.damping * speed[..., 0]
+        return np.stack([normal, -found.friction * speed[..., 1], -found.friction * speed[..., 2]], axis=-1)
+
+    def rows(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """At one state: J (m, 3, nv), whose rows times v are the speeds, and gaps (m,)."""
+        found = contact_values(self, q, v, 1).reshape(len(self.items), 3, -1)
+        return found[..., :-2], self._gaps(q, found[:, 0, -1])
+
+    def places(self, q: Array, v: Array) -> Places:
+        """At a state, or at each of a batch; `RbdError` names a contact without closest points."""
+        lead, count = q.shape[:-1], len(np.atleast_2d(q))
+        out = np.empty((count, len(self.items), PLACE))
+        found = contact_places_entry.call(self.model._block, self.contacts.block, q.reshape(-1), v.reshape(-1), count,
+                                          out.reshape(-1))
+        if found == -2:
+            raise RbdError("contacts: their places would not be finite")
+        if found >= 0:
+            raise no_contact(self, found, count)
+        out = out.reshape(*lead, *out.shape[1:])
+        return Places(out[..., AXES:AXES + 9].reshape(*out.shape[:-1], 3, 3), out[..., POINT:POINT + 3],
+                      self._gaps(q, out[..., GAP]), out[..., SPEED:SPEED + 3])
+
+    def _gaps(self, q: Array, gap: Array) -> Array:
+        """Gaps, positive where a body is beside a plane that has a size, whether above or below."""
+        if not self._faces:
+            return gap
+        poses, gap = forward_kinematics(self.model, q), np.array(gap)
+        for i, face, other in self._faces:
+            F, center = (_pose(self.model, poses, surface) @ np.asarray(surface.frame) for surface in (face, other))
+            local = np.swapaxes(F[..., :3, :3], -1, -2) @ (center - F)[..., :3, 3:]
+            beside = (np.abs(local[..., :2, 0]) > 0.5 * np.asarray(face.size)).any(axis=-1)
+            gap[..., i] = np.where(beside, np.abs(gap[..., i]), gap[..., i])
+        return gap
+
+    def world_forces(self, places: Places) -> Array:
+        """On the second bodies (…, m, 3), N, world axes."""
+        local = self.forces(places.gap, places.speed[..., [2, 0, 1]])[..., [1, 2, 0], None]
+        return np.asarray((places.axes @ local)[..., 0])
+
+
+def _pose(model: RobotModel, poses: Array, surface: Surface) -> Array:
+    """That of the surface's link (…, 4, 4)."""
+    if surface.link == WORLD and WORLD not in model.body_names:
+        return np.eye(4)
+    return np.asarray(poses[..., model.body_index(surface.link), :, :])
+
+
+def contact_wrenches(model: RobotModel, contacts: Sequence[CompliantContact], q: ArrayLike, v: ArrayLike) -> Array:
+    """What compliant contacts exert on the links at q (nq,), v (nv,): (nb, 6), or of a batch (N, nb, 6); moment, then
+    force, in the links' frames, about their origins: `external_wrenches` of all functions of dynamics.
+
+    Opposite wrenches act on both bodies of a contact; where it is open, none. Raises `RbdError` naming a contact whose
+    surfaces have no unique closest points.
+    """
+    bound = CompliantContacts(model, contacts)
+    given = states(model, positions={"q": q}, rates={"v": v})
+    Q, V = given.arrays
+    lead = np.broadcast_shapes(Q.shape[:-1], V.shape[:-1])
+    Q, V = (np.array(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in (Q, V))    # kernels take no views
+    out = np.zeros((*lead, len(model.body_names), 6))
+    if not bound.items or not out.size:
+        return out
+    places, poses = bound.places(Q, V), forward_kinematics(model, Q)
+    force = bound.world_forces(places)
+    for c, item in enumerate(bound.items):
+        for link, sign in ((item.first.link, -1.0), (item.second.link, 1.0)):
+            if link == WORLD and WORLD not in model.body_names:
+                continue
+            i = model.body_index(link)
+            back = np.swapaxes(poses[..., i, :3, :3], -1, -2)
+            arm = places.point[..., c, :] - poses[..., i, :3, 3]
+            for part, value in ((slice(0, 3), np.cross(arm, force[..., c, :])), (slice(3, 6), force[..., c, :])):
+                out[..., i, part] += sign * (back @ value[..., None])[..., 0]
+    given.finite(contact_wrenches=out)
+    return out
+
+

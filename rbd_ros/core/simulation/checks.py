@@ -1,0 +1,46 @@
+"""What a simulator refuses, and how it names the joint."""
+from __future__ import annotations
+
+import numpy as np
+
+from ..dynamics.inverse_mass_matrix import inverse_mass_matrix
+from ..errors import RbdError
+from ..model.inertia import Array
+from ..model.robot_model import RobotModel
+
+
+class Checks:
+    """Of a simulator: of what the state before a step and its length are."""
+
+    model: RobotModel
+    step_size: float
+    _q: Array
+    _v: Array
+
+    @property
+    def time(self) -> float:
+        """s."""
+        raise NotImplementedError
+
+    def _check_finite(self, q: Array, v: Array) -> None:
+        for kind, array in (("v", v), ("q", q)):
+            if not (finite := np.isfinite(array)).all():
+                raise self._diverged(kind, int(np.argmin(finite)), array)
+
+    def _diverged(self, kind: str, i: int, array: Array | None = None) -> RbdError:
+        value = (self._v if array is None else array)[i]
+        return RbdError(f"simulation diverged at {self.time:g} s: {'velocity' if kind == 'v' else 'position'} of joint "
+                        f"'{self._owner(i, kind)}' is {value}; smaller efforts or a smaller step than "
+                        f"{self.step_size:g} s may help")
+
+    def _check_damping(self, q: Array) -> None:
+        rate = self.step_size * self.model.damping * np.diag(inverse_mass_matrix(self.model, q))
+        if rate.size and rate.max() > 1.0:
+            i = int(np.argmax(rate))
+            raise RbdError(f"damping {self.model.damping[i]:g} of joint '{self._owner(i, 'v')}' is too stiff for rk4 "
+                           f"with step {self.step_size:g} s: use at most {self.step_size / rate[i]:.1e} s, or "
+                           "the integrator variational")
+
+    def _owner(self, index: int, kind: str) -> str:
+        starts = [(joint.idx_q if kind == "q" else joint.idx_v, joint.name) for joint in self.model.joints]
+        return max((start, name) for start, name in starts if start <= index)[1]

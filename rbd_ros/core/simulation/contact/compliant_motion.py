@@ -1,0 +1,138 @@
+"""What compliant contacts add to a step of the simulation: efforts that push, damping that is implicit, a check.
+
+The elastic force acts at the stages of `rk4`, at the start of a step of `semi_implicit`, and for `variational` in its
+middle, as far as it is known before the step: Störmer and Verlet's method for a mass on a spring, which bounds the
+error of the energy. Dissipation and friction are explicit with `rk4`; the others take them as damping with coefficients
+that are found in a first try of the step, so that friction is stable at any slip speed and never adds energy.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dynamics.contact.compliant import CompliantContacts, Pressed
+from ...dynamics.inverse_mass_matrix import inverse_mass_matrix
+from ...errors import RbdError
+from ...lie.so3 import quaternion_to_matrix
+from ...lie.spatial import rotate
+from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ...model.surfaces.compliant import CompliantContact
+from ..variational import Variational
+from .records import ContactState
+
+LARGEST = 1.0    # rad of the stiffest oscillation per step, and share of a velocity that explicit damping takes
+
+
+class CompliantMotion:
+    """Compliant contacts of a simulated model; h: the step (s); explicit: whether dissipation is."""
+
+    def __init__(self, model: RobotModel, contacts: Sequence[CompliantContact], h: float, explicit: bool) -> None:
+        self.model, self.h, self.explicit = model, h, explicit
+        self.bound = CompliantContacts(model, contacts)
+        self._floating = [(joint.idx_q, joint.idx_v) for joint in model.joints if joint.type == "floating"]
+
+    def effort(self, q: Array, v: Array) -> Array:
+        """Jᵀ F (nv,) of all forces."""
+        J, gap = self.bound.rows(q, v)
+        if gap.min() >= 0.0:
+            return np.zeros(len(v))
+        return np.einsum("cjn,cj->n", J, self.bound.forces(gap, J @ v))
+
+    def begin(self, q: Array, v: Array, implicit: bool) -> CompliantMotion | Touched | None:
+        """What acts in a step from this state: None, as all is apart; implicit: elastic efforts and `damping`."""
+        self.check(q, v)
+        return self.touched(q, v) if implicit else self
+
+    def touched(self, q: Array, v: Array) -> Touched | None:
+        """The contacts at this state; `RbdError` where one is too stiff for the step."""
+        J, gap = self.bound.rows(q, v)
+        return None if gap.min() >= 0.0 else Touched(self.bound, J, gap)
+
+    def check(self, q: Array, v: Array, explicit: bool = False) -> None:
+        """`RbdError`, naming a contact, where the step is too long for its stiffness or, explicit, its damping."""
+        touched = self.touched(q, v)
+        if touched is None:
+            return
+        bound, J, h = self.bound, touched.J, self.h
+        found = bound.pressed(touched.gap, J @ v)
+        at = found.depth > 0.0
+        J = J[at]
+        W = inverse_mass_matrix(self.model, q)
+        stiff = np.sqrt(bound.exponent * found.elastic / np.where(at, found.depth, 1.0))[at, None] * J[:, 0]
+        tests = [("stiffness", h * np.sqrt(_largest(stiff @ W @ stiff.T)), stiff)]
+        if self.explicit or explicit:
+            lost = np.sqrt(np.stack([found.damping, found.friction, found.friction], axis=1))[at, :, None] * J
+            for what, part in (("dissipation", lost[:, 0]), ("friction", lost[:, 1:].reshape(-1, J.shape[-1]))):
+                tests.append((what, h * _largest(part @ W @ part.T), part))
+        for what, rate, part in tests:
+            if rate > LARGEST:
+                own = np.einsum("ij,jk,ik->i", part, W, part).reshape(len(J), -1).max(axis=1)
+                i = int(np.flatnonzero(at)[np.argmax(own)])
+                other = "" if what == "stiffness" else ", or another integrator, which takes it implicitly"
+                raise RbdError(
+                    f"{what} of contact '{bound.names[i]}', {1e3 * found.depth[i]:.3g} mm deep, is too high for the "
+                    f"step of {h:g} s: use at most {h * LARGEST / rate:.1e} s{other}")
+
+    def step(self, variational: Variational, q: Array, v: Array, effort: Array, wrenches: Any) -> tuple[Array, Array]:
+        """A step of the variational integrator."""
+        h = self.h
+        middle = self._middle(q, 0.5 * h * v)
+        self.check(middle, v)
+        touched = self.touched(middle, v)
+        if touched is None:
+            return variational.advance(q, v, h, effort, wrenches)
+        before = variational.momentum
+        push, damping = touched.parts(v)
+        v_1 = variational.advance(q, v, h, effort + push, wrenches, damping)[1]
+        variational.momentum = before
+        push, damping = touched.parts(0.5 * (v + v_1))
+        return variational.advance(q, v, h, effort + push, wrenches, damping)
+
+    def _middle(self, q: Array, dv: Array) -> Array:
+        """Where the robot will be after dv; floating bodies on straight lines, not on screws."""
+        middle = self.model.integrate(q, dv)
+        for i, k in self._floating:
+            x, y, z, w = q[i + 3:i + 7]
+            middle[i:i + 3] = q[i:i + 3] + rotate(quaternion_to_matrix(x, y, z, w), dv[k + 3:k + 6])
+        return middle
+
+    def states(self, q: Array, v: Array) -> tuple[ContactState, ...]:
+        """What the contacts exert at this state."""
+        bound = self.bound
+        places = bound.places(q, v)
+        force, normal = bound.world_forces(places), places.axes[..., 2]
+        slip = np.hypot(places.speed[:, 0], places.speed[:, 1])
+        pushes = np.einsum("ci,ci->c", force, normal) > 0.0
+        sticks = (slip <= bound.slip_speed) & (bound.coefficient > 0.0)
+        modes = np.where(pushes, np.where(sticks, "sticking", "sliding"), "open").tolist()
+        return tuple(ContactState(name, modes[i], places.point[i], normal[i], force[i], np.zeros(3),
+                                  float(places.gap[i])) for i, name in enumerate(bound.names))
+
+
+class Touched:
+    """Compliant contacts in a place that does not change within a step: J (m, 3, nv) and gaps (m,)."""
+
+    def __init__(self, bound: CompliantContacts, J: Array, gap: Array) -> None:
+        self.bound, self.J, self.gap = bound, J, gap
+
+    def effort(self, q: Array, v: Array) -> Array:
+        """Elastic efforts (nv,)."""
+        return self.parts(v)[0]
+
+    def parts(self, v: Array) -> tuple[Array, Array]:
+        """Elastic efforts (nv,), and the matrix (nv, nv) of damping at velocities v."""
+        found: Pressed = self.bound.pressed(self.gap, self.J @ v)
+        weights = np.stack([found.damping, found.friction, found.friction], axis=1)
+        flat = self.J.reshape(-1, self.J.shape[-1])
+        return found.elastic @ self.J[:, 0], flat.T @ (weights.reshape(-1, 1) * flat)
+
+    def damping(self, v: Array, free: Array, M: Array, M_damped: Array, h: float) -> Array:
+        """The matrix for a step from v to `M_damped⁻¹ M free`, without it: with coefficients at the end of the step."""
+        return self.parts(np.asarray(np.linalg.solve(M_damped + h * self.parts(v)[1], M @ free)))[1]
+
+
+def _largest(matrix: Array) -> float:
+    return float(np.linalg.eigvalsh(matrix)[-1])
