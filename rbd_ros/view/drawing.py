@@ -12,7 +12,7 @@ from ..core.model.checks.diagnosis import Finding
 from ..core.model.inertia import Array
 from .loops import CLOSED, Tie
 from .scene import Scene
-from .shapes import Colour, Shape
+from .geometry.shapes import Colour, Shape
 
 SEVERITY = {"error": "✖", "warning": "⚠", "note": "ⓘ"}
 TIE = {"loop": (204, 121, 167), "contact": (0, 158, 115), "rolling": (0, 158, 115), "sliding": (0, 158, 115)}
@@ -148,9 +148,10 @@ class Drawing:
                 api.add_label(f"{at}/name", tie.name, font_screen_scale=0.8, anchor="top-left"))
 
 
-def place_camera(server: Any, low: Array, high: Array) -> None:
-    """Look at a box (m) from the front right, with the ground below."""
+def place_camera(server: Any, low: Array, high: Array, direction: Sequence[float] = (0.85, -0.85, 0.45),
+                 farness: float = 1.5) -> None:
+    """Look at a box (m) from this direction, from so many of its diagonals away."""
     middle, reach = 0.5 * (low + high), max(float(np.linalg.norm(high - low)), 0.2)
     server.initial_camera.look_at = tuple(middle)
-    server.initial_camera.position = tuple(middle + 1.5 * reach * np.array([0.85, -0.85, 0.45]))
+    server.initial_camera.position = tuple(middle + farness * reach * np.array(direction))
     server.initial_camera.up = (0.0, 0.0, 1.0)

@@ -67,6 +67,12 @@ class Player:
             self._button.label = "Play"
             self._draw(t)
 
+    def pause(self) -> None:
+        """Stop where it is, without drawing."""
+        with self._lock:
+            self.playback.playing = False
+            self._button.label = "Play"
+
     def play(self) -> None:
         """Go on."""
         with self._lock:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
@@ -25,7 +25,7 @@ class RobotView:
     """The view of one scene. All callbacks of the browser run under `lock`: models have one workspace."""
 
     def __init__(self, server: Any, scene: Scene, constraints: ConstraintSet | None = None,
-                 findings: Sequence[Finding] = (), actuated: Sequence[str] = ()) -> None:
+                 findings: Sequence[Finding] = (), actuated: Sequence[str] = (), sliders: bool = True) -> None:
         self.server, self.scene, self.model = server, scene, scene.model
         self.constraints = constraints or ConstraintSet()
         self._passive = passive_of(self.model, actuated)
@@ -45,9 +45,12 @@ class RobotView:
             self._place = server.gui.add_html("")
         panel.dock_left()
         self.tabs = server.gui.add_tab_group()
-        self._sliders = sliders_of(self.model)
-        with self.tabs.add_tab("Joints"):
-            self._handles = self._add_sliders()
+        self._sliders = sliders_of(self.model) if sliders else ()
+        self._handles: list[Any] = []
+        self.on_slide: Callable[[], object] = lambda: None    # called when the user moves the robot
+        if sliders:
+            with self.tabs.add_tab("Joints"):
+                self._handles = self._add_sliders()
         with self.tabs.add_tab("Show"):
             self._add_switches()
         with self.tabs.add_tab(f"Findings ({len(self.findings)})"):
@@ -86,6 +89,7 @@ class RobotView:
     def slide(self, slider: Slider | None) -> None:
         """A slider was moved: to its position with the others, onto the closed loops. None: all of them."""
         with self.lock:
+            self.on_slide()
             values = [handle.value for handle in self._handles]
             q = positions_of(self.model, self._sliders, values)
             if self.constraints.size:
@@ -120,6 +124,7 @@ class RobotView:
         @buttons.on_click
         def _(event: Any) -> None:
             with self.lock:
+                self.on_slide()
                 q = start_of(self.model) if event.target.value == "start" else self.model.random_configuration()
                 q, self._problem = self._closed(q)
                 self.set_sliders(q)

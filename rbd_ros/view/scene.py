@@ -18,10 +18,10 @@ from ..core.model.files.xacro_text import split
 from ..core.model.files.xml_tree import PACKAGE, in_package, parse_xml, read_text
 from ..core.model.inertia import Array
 from ..core.model.robot_model import RobotModel
-from .inertia_boxes import InertiaBox, inertia_boxes
-from .shapes import Shape
-from .skeleton import size_of, skeleton
-from .visuals import read_visuals
+from .geometry.inertia_boxes import InertiaBox, inertia_boxes
+from .geometry.shapes import Shape
+from .geometry.skeleton import size_of, skeleton
+from .geometry.visuals import read_visuals
 
 
 @dataclass(frozen=True, eq=False)

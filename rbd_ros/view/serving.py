@@ -23,11 +23,7 @@ def open_server(host: str = LOCAL, port: int = PORT, title: str = "rbd view") ->
     """A viser server, reachable from this machine alone unless `host` says otherwise; on the next free port if that is
     taken. `RbdError` where viser is not installed, or the address cannot be had.
     """
-    try:
-        import viser
-    except ImportError as error:
-        raise RbdError(f"the view needs the package viser ({error}): pip install 'rbd_ros[view]', or "
-                       "pip install viser trimesh") from None
+    viser = has_viser()
     if not 0 <= port <= 65535:
         raise RbdError(f"--port is {port}, expected 0 to 65535")
     with contextlib.redirect_stdout(io.StringIO()):    # it prints its address whether asked to or not
@@ -38,6 +34,16 @@ def open_server(host: str = LOCAL, port: int = PORT, title: str = "rbd view") ->
     server.initial_camera.fov = FIELD
     server.gui.main_panel.dock_right()
     return server
+
+
+def has_viser() -> Any:
+    """The package; `RbdError` says how to get it."""
+    try:
+        import viser
+    except ImportError as error:
+        raise RbdError(f"the view needs the package viser ({error}): pip install 'rbd_ros[view]', or "
+                       "pip install viser trimesh") from None
+    return viser
 
 
 def _checked(host: str) -> str:

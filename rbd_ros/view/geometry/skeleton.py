@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.model.assembly import Description
-from ..core.model.checks.diagnosis import extent
-from ..core.model.inertia import Array
-from ..core.model.joints import JointSpec, aligning_rotation, is_length, unit
+from ...core.model.assembly import Description
+from ...core.model.checks.diagnosis import extent
+from ...core.model.inertia import Array
+from ...core.model.joints import JointSpec, aligning_rotation, is_length, unit
 from .shapes import Colour, Shape
 
 ROD: Colour = (0.62, 0.66, 0.72, 1.0)

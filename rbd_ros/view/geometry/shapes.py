@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.model.inertia import Array
+from ...core.model.inertia import Array
 
 Colour = tuple[float, float, float, float]    # red, green, blue, opacity, 0 … 1
 GREY: Colour = (0.72, 0.74, 0.77, 1.0)

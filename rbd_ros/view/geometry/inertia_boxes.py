@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.model.inertia import Array, Inertia
+from ...core.model.inertia import Array, Inertia
 from .shapes import Colour, Shape
 
 GOOD: Colour = (0.0, 0.45, 0.70, 0.35)

@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ..core.errors import RbdError
-from ..core.lie import se3
-from ..core.model.inertia import Array
+from ...core.errors import RbdError
+from ...core.lie import se3
+from ...core.model.inertia import Array
 from .meshes import find_mesh, read_mesh
 from .shapes import GREY, Colour, Shape
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ..core.errors import RbdError
+from ...core.errors import RbdError
 from .shapes import GREY, Array, Colour, Surface
 
 PIECES = ("triangles", "polylist", "polygons")
