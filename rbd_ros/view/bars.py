@@ -14,7 +14,7 @@ from ..core.model.robot_model import RobotModel
 
 FULL, NEAR = 1.0, 0.8      # of the limit: from here on red, amber
 COLOURS = {"good": "#0072b2", "near": "#e69f00", "over": "#d62728", "unlimited": "#8a8f98", "unknown": "#8a8f98"}
-CSS = ("display:grid;grid-template-columns:minmax(3em,8em) 1fr 7.2em;gap:2px 6px;align-items:center;"
+CSS = ("display:grid;grid-template-columns:minmax(3em,7.5em) 1fr max-content 3.2em;gap:2px 6px;align-items:center;"
        "font:12px/1.25 system-ui,sans-serif;padding:4px 10px")
 NAME = "overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
 TRACK = "position:relative;height:12px;background:rgba(128,136,148,0.22);border-radius:2px"
@@ -90,21 +90,21 @@ def _row(bar: Bar, scale: float, lost: bool) -> str:
     reach = bar.limit if np.isfinite(bar.share) else scale
     part = min(abs(bar.effort) / reach, 1.0) if known else 0.0
     left = 50.0 - 50.0 * part if known and bar.effort < 0.0 else 50.0
-    share = f"{100.0 * bar.share:.0f} %" if np.isfinite(bar.share) else "no limit" if known else ""
+    share = f"{100.0 * bar.share:.0f} %" if np.isfinite(bar.share) else "–" if known else ""
     line = ""
     if np.isfinite(bar.second):
         at = 50.0 + 50.0 * min(max(bar.second / reach, -1.0), 1.0)
         line = (f'<div title="commanded {bar.second:.4g} {bar.unit}" style="position:absolute;'
                 f'left:calc({at:.1f}% - 1px);width:2px;top:-2px;bottom:-2px;background:currentColor"></div>')
     value = f"{_short(bar.effort)} {bar.unit}" if known and not lost else "–"
-    mark = " !" if bar.state == "over" else ""
+    mark, colour = (" !", COLOURS["over"]) if bar.state == "over" else ("", "inherit")
     return (f'<div style="{NAME}" title="{escape(bar.name)}">{escape(bar.name)}</div>'
             f'<div style="{TRACK}"><div style="position:absolute;left:{left:.1f}%;width:{50.0 * part:.1f}%;height:100%;'
             f'border-radius:2px;background:{COLOURS[bar.state]}"></div>'
             '<div style="position:absolute;left:50%;width:1px;height:100%;background:#9aa0a8"></div>'
             f'{line}</div><div data-state="{bar.state}" style="text-align:right;white-space:nowrap;'
-            f'color:{COLOURS["over"] if bar.state == "over" else "inherit"}">{value} '
-            f"<b>{share if not lost else ''}{mark}</b></div>")
+            f'color:{colour}">{value}</div><b style="text-align:right;white-space:nowrap;color:{colour}">'
+            f"{share if not lost else ''}{mark}</b>")
 
 
 def _short(value: float) -> str:

@@ -1,7 +1,7 @@
 """A scene onto a viser server: everything of one robot is below one name in its tree."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from .loops import CLOSED, Tie
 from .scene import Scene
 from .geometry.shapes import Colour, Shape
 
-SEVERITY = {"error": "✖", "warning": "⚠", "note": "ⓘ"}
 TIE = {"loop": (204, 121, 167), "contact": (0, 158, 115), "rolling": (0, 158, 115), "sliding": (0, 158, 115)}
 OPEN = (214, 39, 40)
 
@@ -33,30 +32,42 @@ def rgb(colour: Colour) -> tuple[int, int, int]:
 
 class Drawing:
     """One robot. name: below it everything is in the tree. tint: one colour for all shapes; offset (3,): where the
-    world's origin is drawn, m.
+    world's origin is drawn, m; only: links whose shapes are drawn, and nothing but these (a ghost).
     """
 
     def __init__(self, server: Any, scene: Scene, name: str = "/robot", tint: Colour | None = None,
-                 offset: Sequence[float] = (0.0, 0.0, 0.0)) -> None:
+                 offset: Sequence[float] = (0.0, 0.0, 0.0),
+                 only: Collection[str] | None = None) -> None:
         self._server, self.scene, self._name = server, scene, name
         api = server.scene
         self._root = api.add_frame(name, show_axes=False, position=tuple(offset))
         self._links = [api.add_frame(f"{name}/{link}", show_axes=False) for link in scene.model.body_names]
         self._poses: list[Array | None] = [None] * len(self._links)
+        self._labels: list[Any] = []
+        self._ties: dict[str, tuple[Any, ...]] = {}
+        wanted = scene.shapes if only is None else {link: scene.shapes[link] for link in only}
+        self._drawn = [shape for shapes in wanted.values() for shape in shapes]
         self._shapes = [self._add(f"{name}/{link}/shape_{i}", shape, tint)
-                        for link, shapes in scene.shapes.items() for i, shape in enumerate(shapes)]
+                        for link, shapes in wanted.items() for i, shape in enumerate(shapes)]
+        self._boxes: list[Any] = []
+        self._masses: list[Any] = []
+        self._centre: Any = None
+        if only is None:
+            self._weigh()
+
+    def _weigh(self) -> None:
+        """Boxes of inertia and centres of mass, not shown yet."""
+        name, scene, api = self._name, self.scene, self._server.scene
         self._boxes = [self._add(f"{name}/{box.link}/inertia", box.shape) for box in scene.boxes]
         self._masses = [self._mass(box) for box in scene.boxes]
         self._centre = api.add_icosphere(f"{name}/centre_of_mass", radius=0.022 * scene.size, color=(230, 159, 0))
-        self._labels: list[Any] = []
-        self._ties: dict[str, tuple[Any, ...]] = {}
         self.show("inertia", False)
         self.show("masses", False)
 
     def _add(self, name: str, shape: Shape, tint: Colour | None = None) -> Any:
         api, colour = self._server.scene, tint or shape.colour
         options: dict[str, Any] = {"color": rgb(colour), "wxyz": wxyz(shape.pose[:3, :3]),
-                                   "position": shape.pose[:3, 3], "opacity": colour[3] if colour[3] < 1.0 else None,
+                                   "position": shape.pose[:3, 3], "opacity": colour[3],    # a number: it may change
                                    "cast_shadow": False, "receive_shadow": False}
         if shape.surface is not None:
             return api.add_mesh_simple(name, shape.surface.points.astype(np.float32),
@@ -84,7 +95,7 @@ class Drawing:
             if old is None or not np.array_equal(old[:3, :3], pose[:3, :3]):
                 handle.wxyz = wxyz(pose[:3, :3])
             self._poses[i] = pose
-        if self.scene.boxes:
+        if self._centre is not None and self.scene.boxes:
             self._centre.position = center_of_mass(self.scene.model, q)
         return poses
 
@@ -97,10 +108,8 @@ class Drawing:
 
     def fade(self, opacity: float | None) -> None:
         """Geometry half transparent, to see what is within; None as described."""
-        shapes = [shape for found in self.scene.shapes.values() for shape in found]
-        for handle, shape in zip(self._shapes, shapes, strict=True):
-            own = shape.colour[3]
-            handle.opacity = opacity if opacity is not None else own if own < 1.0 else None
+        for handle, shape in zip(self._shapes, self._drawn, strict=True):
+            handle.opacity = shape.colour[3] if opacity is None else opacity
 
     def label(self, findings: Sequence[Finding]) -> None:
         """Errors and warnings at the links they are about; those of joints at the joint's child."""
@@ -127,7 +136,7 @@ class Drawing:
         for name, handles in self._ties.items():
             there = at.get(name)
             for handle in handles:
-                handle.visible = visible and there is not None
+                handle.visible = visible and there is not None and not (handle is handles[1] and there.free)
             if there is None:
                 continue
             point, axis, gap, label = handles
@@ -148,8 +157,15 @@ class Drawing:
                 api.add_label(f"{at}/name", tie.name, font_screen_scale=0.8, anchor="top-left"))
 
 
+def ground(server: Any, width: float, height: float) -> None:
+    """A grid of this width and at this height (m)."""
+    cell, side = (0.1, float(np.ceil(width))) if width < 20.0 else (1.0, 5.0 * float(np.ceil(width / 5.0)))
+    server.scene.add_grid("/ground", width=side, height=side, cell_size=cell, section_size=5.0 * cell,
+                          cell_color=(226, 229, 233), section_color=(190, 195, 202), position=(0.0, 0.0, height))
+
+
 def place_camera(server: Any, low: Array, high: Array, direction: Sequence[float] = (0.85, -0.85, 0.45),
-                 farness: float = 1.5) -> None:
+                 farness: float = 1.25) -> None:
     """Look at a box (m) from this direction, from so many of its diagonals away."""
     middle, reach = 0.5 * (low + high), max(float(np.linalg.norm(high - low)), 0.2)
     server.initial_camera.look_at = tuple(middle)

@@ -28,6 +28,7 @@ class Tie:
     first: Array
     second: Array
     axes: Array
+    free: bool = False    # without such an axis: a ball joint
 
     @property
     def gap(self) -> float:
@@ -48,7 +49,8 @@ def _tie(model: RobotModel, name: str, item: object, poses: Array) -> Tie | None
     if isinstance(item, LoopClosure):
         first = at(item.predecessor) @ np.asarray(item.predecessor_frame)
         second = at(item.successor) @ np.asarray(item.successor_frame)
-        return Tie(name, "loop", first[:3, 3], second[:3, 3], first[:3, :3])
+        return Tie(name, "loop", first[:3, 3], second[:3, 3], first[:3, :3],
+                   not {"rx", "ry", "rz"} & set(item.axes))
     if isinstance(item, FixedContact):
         first, second = np.asarray(item.world), at(item.link) @ np.asarray(item.frame)
         return Tie(name, "contact", first[:3, 3], second[:3, 3], first[:3, :3])

@@ -65,6 +65,7 @@ class Player:
         with self._lock:
             self.playback.position, self.playback.playing = t, False
             self._button.label = "Play"
+            self._time.value = t
             self._draw(t)
 
     def pause(self) -> None:

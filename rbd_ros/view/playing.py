@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.model.checks.diagnosis import moving_links
 from .drawing import Drawing
 from .playback import Player
 from .robot_view import RobotView
@@ -14,7 +15,8 @@ GHOST: Colour = (0.35, 0.65, 0.95, 0.3)
 
 def play_in(view: RobotView, timeline: Timeline, loop: bool = False) -> Player:
     """Add the tab with the controls; the first pose is drawn."""
-    ghost = None if timeline.reference is None else Drawing(view.server, view.scene, "/reference", GHOST)
+    ghost = None if timeline.reference is None else Drawing(view.server, view.scene, "/reference", GHOST,
+                                                               only=moving_links(view.model.description))
 
     def draw(t: float) -> None:
         view.move(timeline.at(t), timeline.effort_at(t, timeline.effort), timeline.effort_at(t, timeline.second),

@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
-import numpy as np
-
 from ..core.errors import RbdError
 from ..core.model.checks.diagnosis import Finding
 from ..core.model.constraints import ConstraintSet
 from ..core.model.inertia import Array
 from ..core.dynamics.constrained.projection import project
 from .bars import bars_of, html
-from .drawing import SEVERITY, Drawing, place_camera
+from .drawing import Drawing, ground, place_camera
 from .efforts import holding_effort, passive_of
 from .loops import held, ties
+from .playback import Player
 from .scene import Scene, start_of
-from .sliders import Slider, positions_of, sliders_of, values_of
+from .sliders import Slider, moved, sliders_of, values_of
+
+CLEAR = 0.4    # opacity of geometry to look into
 
 
 class RobotView:
@@ -36,17 +37,17 @@ class RobotView:
         self._loops_shown = True
         low, high = scene.bounds(self.q)
         place_camera(server, low, high)
-        server.scene.add_grid("/ground", width=_round_up(6.0 * scene.size), height=_round_up(6.0 * scene.size),
-                              cell_size=0.1 if scene.size < 3.0 else 1.0, section_size=0.5 if scene.size < 3.0 else 5.0,
-                              position=(0.0, 0.0, min(0.0, float(low[2]))))
+        ground(server, 6.0 * scene.size, min(0.0, float(low[2])))
         panel = server.gui.add_panel()
         with panel.add_tab("Torque"):
             self._bars = server.gui.add_html("")
             self._place = server.gui.add_html("")
         panel.dock_left()
+        panel.set_width(320)
         self.tabs = server.gui.add_tab_group()
         self._sliders = sliders_of(self.model) if sliders else ()
         self._handles: list[Any] = []
+        self.player: Player | None = None    # where a motion is played
         self.on_slide: Callable[[], object] = lambda: None    # called when the user moves the robot
         if sliders:
             with self.tabs.add_tab("Joints"):
@@ -86,33 +87,26 @@ class RobotView:
 
     # ---- what the user does
 
-    def slide(self, slider: Slider | None) -> None:
-        """A slider was moved: to its position with the others, onto the closed loops. None: all of them."""
+    def slide(self, slider: Slider, value: float) -> None:
+        """A slider was moved: the robot goes there, and onto its closed loops."""
         with self.lock:
             self.on_slide()
-            values = [handle.value for handle in self._handles]
-            q = positions_of(self.model, self._sliders, values)
+            q, self._problem = self._closed(moved(self.q, slider, value), slider)
+            self.move(q)
             if self.constraints.size:
-                q, self._problem = self._closed(q, slider)
-                self.move(q)
                 self.set_sliders(q)
-            else:
-                self.move(q)
 
     def _closed(self, q: Array, slider: Slider | None = None) -> tuple[Array, str]:
         """The configuration that closes the loops, with this slider kept if that can be; else the last one, and why."""
         if not self.constraints.size:
             return q, ""
         before = getattr(self, "q", q)
-        tries = [(self.constraints, q)]
+        tries = [self.constraints]
         if slider is not None and slider.name:
-            near = before.copy()
-            near[slider.at] = q[slider.at]
-            kept = held(self.constraints, slider.name, float(q[slider.at]))
-            tries = [(kept, near), (self.constraints, near)]
-        for constraints, start in tries:
+            tries.insert(0, held(self.constraints, slider.name, float(q[slider.at])))
+        for constraints in tries:
             try:
-                return project(self.model, constraints, start).q, ""
+                return project(self.model, constraints, q).q, ""
             except RbdError as error:
                 reason = str(error)
         return before, f"the loops do not close there: {reason.split('. ')[0]}"
@@ -134,7 +128,8 @@ class RobotView:
         for slider, value in zip(self._sliders, values_of(self.model, self._sliders, self.q), strict=True):
             handle = gui.add_slider(f"{slider.label} ({slider.unit})", min=slider.lower, max=slider.upper,
                                     step=slider.step, initial_value=value)
-            handle.on_update(lambda event, slider=slider: None if event.client is None else self.slide(slider))
+            handle.on_update(lambda event, slider=slider: None if event.client is None
+                             else self.slide(slider, event.target.value))
             handles.append(handle)
         if self.model.mimics:
             gui.add_html('<div style="font:12px system-ui,sans-serif;opacity:0.75;padding:4px 10px">'
@@ -159,12 +154,12 @@ class RobotView:
             self._show("inertia", event.target.value)
             if event.client is not None:
                 clear.value = event.target.value
-                self.drawing.fade(0.35 if clear.value else None)
+                self.drawing.fade(CLEAR if clear.value else None)
 
         @clear.on_update
         def _(event: Any) -> None:
             with self.lock:
-                self.drawing.fade(0.35 if event.target.value else None)
+                self.drawing.fade(CLEAR if event.target.value else None)
 
         @loops.on_update
         def _(event: Any) -> None:
@@ -182,13 +177,9 @@ def findings_html(findings: Sequence[Finding]) -> str:
     if not findings:
         return '<div style="font:13px system-ui,sans-serif;padding:8px 10px">nothing to complain about</div>'
     colours = {"error": "#d62728", "warning": "#d98200", "note": "inherit"}
-    rows = [f'<li style="margin:0 0 8px"><b style="color:{colours[finding.severity]}">{SEVERITY[finding.severity]} '
+    rows = [f'<li style="margin:0 0 8px"><b style="color:{colours[finding.severity]}">{finding.severity}</b> <b>'
             f"{escape(finding.subject)}</b>: {escape(finding.message)}"
             + (f" (line {escape(str(finding.line))})" if finding.line else "")
             + f'<br><span style="opacity:0.7">{escape(finding.fix)}</span></li>' for finding in findings]
     return ('<ul style="font:12px/1.35 system-ui,sans-serif;list-style:none;margin:0;padding:8px 10px;'
             f'overflow-wrap:anywhere">{"".join(rows)}</ul>')
-
-
-def _round_up(length: float) -> float:
-    return float(np.ceil(length))

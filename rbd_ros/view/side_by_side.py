@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import RbdError
+from ..core.model.checks.diagnosis import moving_links
 from .bars import bars_of, html
-from .drawing import Drawing, place_camera
+from .drawing import Drawing, ground, place_camera
 from .playback import Player
 from .playing import GHOST, caption
 from .scene import Scene
@@ -32,13 +33,14 @@ class SideBySide:
             for _ in runs:
                 self._bars.append(server.gui.add_html(""))
         panel.dock_left()
+        panel.set_width(320)
+        moving = moving_links(scene.model.description)
         for i, (title, offset) in enumerate(zip(runs, offsets, strict=True)):
             self._drawings.append(Drawing(server, scene, f"/run_{i}", offset=tuple(offset)))
-            self._ghosts.append(Drawing(server, scene, f"/reference_{i}", GHOST, tuple(offset)))
+            self._ghosts.append(Drawing(server, scene, f"/reference_{i}", GHOST, tuple(offset), moving))
             caption(server, f"/run_{i}/title", title, (0.0, 0.0, float(high[2]) + 0.12 * scene.size))
-        server.scene.add_grid("/ground", width=10.0, height=10.0, cell_size=0.1, section_size=0.5,
-                              position=(0.0, 0.0, min(0.0, float(low[2]))))
-        place_camera(server, low + offsets[0], high + offsets[-1], (1.0, 0.0, 0.35), 0.95)
+        ground(server, 6.0 * scene.size + step * len(runs), min(0.0, float(low[2])))
+        place_camera(server, low + offsets[0], high + offsets[-1], (1.0, 0.0, 0.3), 1.4)
         server.gui.add_markdown("Solid: the robot. Ghost: where it should be.")
         ghosts = server.gui.add_checkbox("ghosts", True)
         ghosts.on_update(lambda event: self._show_ghosts(event.target.value))

@@ -46,7 +46,7 @@ def sliders_of(model: RobotModel) -> tuple[Slider, ...]:
         while i < joint.nq:
             at = joint.idx_q + i
             if at in quaternions:
-                found += [Slider(f"{joint.name} {angle}", -np.pi, np.pi, "rad", at, k)
+                found += [Slider(f"{joint.name} {angle}", *rounded(-np.pi, np.pi), "rad", at, k)
                           for k, angle in enumerate(ANGLES)]
                 i += 4
                 continue
@@ -63,14 +63,19 @@ def _range(model: RobotModel, at: int) -> tuple[float, float]:
     around, widest = (AROUND, LONGEST) if length else (np.pi, WIDEST)
     if not np.isfinite([low, high]).all() or not 1e-9 < high - low <= widest:
         middle = low if np.isfinite(low) and abs(low) <= widest and high - low <= 1e-9 else 0.0
-        return middle - around, middle + around
-    if high - low > 100.0 * STEP:    # round numbers that are within the limits
+        return rounded(middle - around, middle + around)
+    return rounded(low, high)
+
+
+def rounded(low: float, high: float) -> tuple[float, float]:
+    """Numbers of few digits that are within the range."""
+    if high - low > 100.0 * STEP:
         low, high = np.ceil(low / STEP - 1e-9) * STEP, np.floor(high / STEP + 1e-9) * STEP
     return float(round(low, 6)), float(round(high, 6))
 
 
 def values_of(model: RobotModel, sliders: Sequence[Slider], q: Array) -> list[float]:
-    """Numbers of the sliders at q, within their ranges."""
+    """Numbers of the sliders at q, within their ranges, to a tenth of a step."""
     values = []
     angles: dict[int, Array] = {}
     for slider in sliders:
@@ -80,21 +85,20 @@ def values_of(model: RobotModel, sliders: Sequence[Slider], q: Array) -> list[fl
             if slider.at not in angles:
                 angles[slider.at] = rpy_of(from_quaternion(q[slider.at:slider.at + 4]))
             value = float(angles[slider.at][slider.angle])
-        values.append(min(max(value, slider.lower), slider.upper))
+        value = round(value / (0.1 * slider.step)) * 0.1 * slider.step
+        values.append(round(min(max(value, slider.lower), slider.upper), 9))
     return values
 
 
-def positions_of(model: RobotModel, sliders: Sequence[Slider], values: Sequence[float]) -> Array:
-    """(nq,) that the sliders say."""
-    q = model.neutral()
-    angles: dict[int, Array] = {}
-    for slider, value in zip(sliders, values, strict=True):
-        if slider.angle is None:
-            q[slider.at] = value
-        else:
-            angles.setdefault(slider.at, np.zeros(3))[slider.angle] = value
-    for at, rpy in angles.items():
-        q[at:at + 4] = to_quaternion(from_rpy(rpy))
+def moved(q: Array, slider: Slider, value: float) -> Array:
+    """q (nq,) with one slider at another value."""
+    q = q.copy()
+    if slider.angle is None:
+        q[slider.at] = value
+    else:
+        rpy = rpy_of(from_quaternion(q[slider.at:slider.at + 4]))
+        rpy[slider.angle] = value
+        q[slider.at:slider.at + 4] = to_quaternion(from_rpy(rpy))
     return q
 
 

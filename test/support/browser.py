@@ -23,7 +23,7 @@ def why_not():
 
 
 @contextmanager
-def browser(width=1400, height=860):
+def browser(width=1280, height=860):
     """A selenium driver."""
     reason = why_not()
     if reason:
@@ -60,6 +60,44 @@ def visit(driver, server):
     driver.get(f"http://localhost:{server.get_port()}")
     wait(lambda: driver.execute_script("return document.querySelectorAll('.rbd-bars').length"), "the bars")
     wait(lambda: driver.execute_script("return !!document.querySelector('canvas')"), "the scene")
+    close_notices(driver)
+
+
+def close_notices(driver):
+    """Those that viser shows where there is no graphics card."""
+    for button in driver.find_elements("css selector", ".mantine-Notification-closeButton"):
+        driver.execute_script("arguments[0].click()", button)
+
+
+def open_tab(driver, name):
+    """The tab whose label begins with this name."""
+    def is_open():
+        for tab in driver.find_elements("css selector", "[role=tab]"):
+            if tab.text.startswith(name):
+                if tab.get_attribute("aria-selected") == "true":
+                    return True
+                tab.click()
+        return False
+
+    wait(is_open, f"tab {name}")
+
+
+def labelled(driver, label):
+    """The input of the control with this label; None if it is not there."""
+    return driver.execute_script("""
+        const label = [...document.querySelectorAll('label')].find(item => item.innerText.trim() == arguments[0]);
+        if (!label) return null;
+        const own = label.htmlFor && document.getElementById(label.htmlFor);
+        if (own) return own;
+        let box = label;
+        while (box && !box.querySelector('input,[role=slider]')) box = box.parentElement;
+        return box && box.querySelector('[role=slider],input');""", label)
+
+
+def check(driver, *labels):
+    """Click these checkboxes."""
+    for label in labels:
+        driver.execute_script("arguments[0].click()", wait(lambda label=label: labelled(driver, label), label))
 
 
 def complaints(driver):

@@ -100,7 +100,7 @@ def make(namespace: argparse.Namespace, description: str | None = None) -> Robot
             print(f"link '{finding.subject}': {finding.message}", file=sys.stderr)
         view = RobotView(server, scene, constraints, report.findings, namespace.actuated, not namespace.live)
         if namespace.play:
-            play_in(view, read_timeline(namespace.play, view.model, view.q))
+            view.player = play_in(view, read_timeline(namespace.play, view.model, view.q))
         return view
     except BaseException:
         end(server)
