@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dynamics.energy import center_of_mass
 from ..core.lie.so3 import to_quaternion
 from ..core.model.checks.diagnosis import Finding
 from ..core.model.inertia import Array
@@ -60,7 +59,8 @@ class Drawing:
         name, scene, api = self._name, self.scene, self._server.scene
         self._boxes = [self._add(f"{name}/{box.link}/inertia", box.shape) for box in scene.boxes]
         self._masses = [self._mass(box) for box in scene.boxes]
-        self._centre = api.add_icosphere(f"{name}/centre_of_mass", radius=0.022 * scene.size, color=(230, 159, 0))
+        if scene.centre_of_mass(scene.model.neutral()) is not None:
+            self._centre = api.add_icosphere(f"{name}/centre_of_mass", radius=0.022 * scene.size, color=(230, 159, 0))
         self.show("inertia", False)
         self.show("masses", False)
 
@@ -95,13 +95,14 @@ class Drawing:
             if old is None or not np.array_equal(old[:3, :3], pose[:3, :3]):
                 handle.wxyz = wxyz(pose[:3, :3])
             self._poses[i] = pose
-        if self._centre is not None and self.scene.boxes:
-            self._centre.position = center_of_mass(self.scene.model, q)
+        if self._centre is not None and (centre := self.scene.centre_of_mass(q)) is not None:
+            self._centre.position = centre
         return poses
 
     def show(self, what: str, visible: bool) -> None:
         """what: "shapes", "inertia", "masses" (centres of mass), "labels" (findings)."""
-        handles = {"shapes": self._shapes, "inertia": self._boxes, "masses": [*self._masses, self._centre],
+        centre = [] if self._centre is None else [self._centre]
+        handles = {"shapes": self._shapes, "inertia": self._boxes, "masses": [*self._masses, *centre],
                    "labels": self._labels}[what]
         for handle in handles:
             handle.visible = visible

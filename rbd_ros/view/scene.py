@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dynamics.energy import center_of_mass
 from ..core.dynamics.kinematics import forward_kinematics
-from ..core.errors import RbdWarning
+from ..core.errors import RbdError, RbdWarning
 from ..core.model.checks.diagnosis import Finding
 from ..core.model.files.urdf import load_urdf
 from ..core.model.files.xacro_text import split
@@ -37,6 +38,13 @@ class Scene:
     def poses(self, q: Array) -> Array:
         """(nb, 4, 4): of `model.body_names` in the world."""
         return forward_kinematics(self.model, q)
+
+    def centre_of_mass(self, q: Array) -> Array | None:
+        """(3,), m: of all that moves; None where that has no mass."""
+        try:
+            return center_of_mass(self.model, q)
+        except RbdError:
+            return None
 
     def bounds(self, q: Array) -> Array:
         """(2, 3): low and high corner (m) of a box about all shapes, or about the origins of links without any."""

@@ -52,7 +52,7 @@ look();"""
 
 @pytest.fixture(scope="module")
 def driver():
-    with browser(900, 600) as found:
+    with browser(800, 480) as found:
         found.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
         yield found
 
@@ -81,11 +81,11 @@ def opened(driver):
 
 def still(driver):
     """Until nothing has moved for a while: the camera settles first."""
-    wait(lambda: driver.execute_script("return window.moved.last && performance.now() - window.moved.last > 700"),
+    wait(lambda: driver.execute_script("return window.moved.last && performance.now() - window.moved.last > 400"),
          "a picture that stands still")
 
 
-@pytest.mark.parametrize("name", ["ur_description/ur10_robot", "hector_description/quadrotor_base"])
+@pytest.mark.parametrize("name", ["ur_description/ur10_robot"])
 def test_robots_open_without_an_error(driver, opened, name):
     if name not in urdf_paths():
         pytest.skip("example-robot-data is not installed")
@@ -101,7 +101,7 @@ def test_a_slider_moves_pose_and_bars_within_a_tenth_of_a_second(driver, opened)
     still(driver)
     best = None
     for _ in range(4):    # a machine that is busy with other things may need more than one try
-        times = np.array([driver.execute_async_script(NUDGE, 1) for _ in range(9)])
+        times = np.array([driver.execute_async_script(NUDGE, 1) for _ in range(5)])
         median = np.median(times, axis=0)
         best = median if best is None else np.minimum(best, median)
         if best.max() < 100.0:
@@ -112,9 +112,9 @@ def test_a_slider_moves_pose_and_bars_within_a_tenth_of_a_second(driver, opened)
 
 
 def test_switches_findings_and_loops(driver, opened):
-    view = opened("--sample", "four_bar", "--actuated", "crank")
+    view = opened("--sample", "four_bar", "--actuated", "crank_joint")
     open_tab(driver, "Findings")
-    assert view.findings[0].subject in driver.find_element("css selector", "body").text if view.findings else True
+    assert all(finding.subject in driver.find_element("css selector", "body").text for finding in view.findings)
     open_tab(driver, "Show")
     check(driver, "boxes of inertia", "centres of mass")
     wait(lambda: all(handle.visible for handle in view.drawing._boxes + view.drawing._masses), "boxes of inertia")

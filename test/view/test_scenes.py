@@ -10,6 +10,7 @@ from rbd_ros.view.geometry.collada import read_collada
 from rbd_ros.view.geometry.inertia_boxes import inertia_box
 from rbd_ros.view.geometry.meshes import find_mesh, read_mesh
 from rbd_ros.view.loops import held, ties
+from rbd_ros.view.robot_view import RobotView
 from rbd_ros.view.scene import load_scene, scene_of, start_of
 from rbd_ros.view.sliders import moved, rpy_of, sliders_of, values_of
 
@@ -45,9 +46,21 @@ def robot(visual, inertia='<inertia ixx="0.02" iyy="0.05" izz="0.05" ixy="0" ixz
             "</robot>")
 
 
+@pytest.fixture(scope="module")
+def server():
+    pytest.importorskip("viser")
+    from rbd_ros.view.serving import end, open_server
+
+    found = open_server(port=0)
+    yield found
+    end(found)
+
+
 @pytest.mark.parametrize("name", ROBOTS)
-def test_robots_open_with_their_meshes(name):
-    """Every shape is read as described, is finite, and of a robot's size; sliders can say where the robot is."""
+def test_robots_open_with_their_meshes(name, server):
+    """Every shape is read as described, is finite, and of a robot's size; sliders can say where the robot is; all of it
+    is drawn.
+    """
     if name not in urdf_paths():
         pytest.skip("example-robot-data is not installed")
     scene = load_scene(urdf_paths()[name])
@@ -61,6 +74,11 @@ def test_robots_open_with_their_meshes(name):
         assert slider.lower <= value <= slider.upper
         q = moved(q, slider, value)
     assert np.abs(scene.model.difference(start_of(scene.model), q)).max(initial=0.0) < 1e-3
+    server.scene.reset()
+    server.gui.reset()
+    view = RobotView(server, scene)
+    view.move(scene.model.random_configuration(0))
+    assert len(view.drawing._shapes) == sum(map(len, scene.shapes.values()))
 
 
 def test_a_box_is_that_of_a_box():
