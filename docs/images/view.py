@@ -50,7 +50,8 @@ def shoot(driver: Any, name: str) -> None:
     path = HERE / f"{name}.png"
     driver.save_screenshot(str(path))
     from PIL import Image
-    Image.open(path).convert("RGB").save(path, optimize=True)
+    picture = Image.open(path).convert("RGB")
+    picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
     print(f"{path}: {path.stat().st_size // 1024} kB")
 
 
@@ -92,17 +93,17 @@ def motion(driver: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "swing.csv")
         model = rbd.sample("iiwa")
-        t = np.linspace(0.0, 2.0, 401)
+        t = np.linspace(0.0, 1.1, 401)
         wave = np.array([0.6, 0.9, 0.3, 1.1, 0.4, 0.6, 0.8])
-        rate = 2.0 * np.pi / 2.0
+        rate = 2.0 * np.pi / 1.1
         q = wave * (1.0 - np.cos(rate * t))[:, None]
         v, a = wave * rate * np.sin(rate * t)[:, None], wave * rate**2 * np.cos(rate * t)[:, None]
-        tau = rbd.inverse_dynamics(model, q, v, a) * 1.6
+        tau = rbd.inverse_dynamics(model, q, v, a) * 3.3    # it carries what the model does not know
         names = [f"{kind}_{joint}" for kind in ("q", "v", "a", "tau") for joint in model.joint_names]
         np.savetxt(file, np.hstack([t[:, None], q, v, a, tau]), delimiter=",", header="t," + ",".join(names),
                    comments="")
         view = made("--sample", "iiwa", "--play", str(file))
-    view.player.seek(1.0)
+    view.player.seek(0.5)
     visit(driver, view.server)
     open_tab(driver, "Motion")
     shoot(driver, "view_motion")
