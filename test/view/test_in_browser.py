@@ -143,6 +143,36 @@ def test_a_motion_plays_and_stops(driver, opened, tmp_path):
     assert labelled(driver, "time (s)") is not None and complaints(driver) == []
 
 
+def test_runs_side_by_side(driver, tmp_path):
+    """As the demo writes them: in step, with ghosts and the error of each."""
+    import rbd_ros as rbd
+    from rbd_ros.cli.view.demo_view import run_of
+    from rbd_ros.view.scene import load_scene
+    from rbd_ros.view.serving import end, open_server
+    from rbd_ros.view.side_by_side import SideBySide
+
+    scene, t = load_scene(rbd.sample_path("two_link")), np.linspace(0.0, 1.0, 101)
+    reference = np.stack([t, -t], axis=1)
+    runs = {}
+    for title, error in (("bad run", 0.1), ("good run", 0.01)):
+        np.savez(tmp_path / f"{title}.npz", t=t, q=reference + error, effort=np.ones((101, 2)), reference=reference)
+        runs[title] = run_of(tmp_path / f"{title}.npz", scene.model, title)
+    server = open_server(port=0)
+    try:
+        shown = SideBySide(server, scene, runs)
+        visit(driver, server)
+        shown.player.seek(0.5)
+        text = wait(lambda: [panel for panel in [driver.find_element("css selector", "body").text]
+                             if "error now 0.0100" in panel], "the errors")[0]
+        assert text.index("bad run") < text.index("error now 0.1000") < text.index("good run")
+        poses = [drawing._poses[-1] for drawing in (*shown._drawings, *shown._ghosts)]
+        assert np.allclose(poses[0], scene.poses(reference[50] + 0.1)[-1])
+        assert np.allclose(poses[3], scene.poses(reference[50])[-1]) and complaints(driver) == []
+    finally:
+        driver.get("about:blank")
+        end(server)
+
+
 class Robot:
     """Stands for a running node."""
 

@@ -191,7 +191,16 @@ def test_a_missing_viser_is_said_with_its_command(monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "viser", None)
     assert main(["view", "--sample", "iiwa"]) == 1
     assert "pip install 'rbd_ros[view]'" in capsys.readouterr().err
-    assert main(["demo", "--view"]) == 1
+    assert main(["demo", "--view"]) == 1 and main(["demo", "sea", "--view"]) == 1
+
+
+def test_a_motion_of_the_library_is_shown_from_python(arm):
+    pytest.importorskip("viser")
+    from rbd_ros.view.showing import view_of
+    view = view_of(rbd.sample_path("two_link"), from_message(message(), arm, arm.neutral(), "test"), port=0)
+    view.player.seek(2.0)
+    assert np.allclose(view.q, [-0.5, 1.0])
+    serving.end(view.server)
 
 
 def test_it_serves_this_machine_alone_on_a_free_port():
