@@ -52,7 +52,7 @@ look();"""
 
 @pytest.fixture(scope="module")
 def driver():
-    with browser(800, 480) as found:
+    with browser(760, 420) as found:
         found.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
         yield found
 
@@ -100,7 +100,7 @@ def test_a_slider_moves_pose_and_bars_within_a_tenth_of_a_second(driver, opened)
     view = opened("--sample", "iiwa")
     still(driver)
     best = None
-    for _ in range(4):    # a machine that is busy with other things may need more than one try
+    for _ in range(8):    # a machine that is busy with other things may need more than one try
         times = np.array([driver.execute_async_script(NUDGE, 1) for _ in range(5)])
         median = np.median(times, axis=0)
         best = median if best is None else np.minimum(best, median)
@@ -205,7 +205,8 @@ def test_a_running_robot_is_shown_stopped_and_lost(driver, opened):
 
     def says(*words):
         live.step()
-        text = driver.find_element("css selector", "body").text
+        text = driver.execute_script("return [...document.querySelectorAll('.rbd-live,.rbd-bars')]"
+                                     ".map(item => item.textContent).join(' ')")
         return all(word in text for word in words)
 
     def press(label):
@@ -218,7 +219,7 @@ def test_a_running_robot_is_shown_stopped_and_lost(driver, opened):
     press("reset")
     wait(lambda: says("running", "released"), "the reset")
     robot.silent = True
-    wait(lambda: says("LOST", "no joint state for") and not says("7.0 N m"), "the loss")
+    wait(lambda: says("LOST", "no joint state for") and not says("7.0"), "the loss")
     assert view.drawing._shapes[0].opacity < 0.5
     robot.silent = False
     wait(lambda: says("running", "7.0 N m"), "its return")
