@@ -25,6 +25,7 @@ from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample_path
 from ..runtime.robot import check_model
 from ..signals import interruptible
+from ..view.serving import PORT, has_viser
 from . import demo_elastic, demo_lift, demo_motion, demo_report
 from .identification import demo_identify
 from .processes import NodeProcesses
@@ -58,6 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, help="output folder (default: output/demo, or output/demo_sea, …)")
     parser.add_argument("--plot", action=argparse.BooleanOptionalAction, default=True,
                         help="draw tracking.png (default: yes)")
+    parser.add_argument("--view", action="store_true", help="then show the three runs side by side in the browser, "
+                        "until Ctrl-C; rigid only")
+    parser.add_argument("--port", type=int, default=PORT, help="of --view (default: %(default)s)")
+    parser.add_argument("--no-browser", action="store_true", help="with --view: print the address, open nothing")
     parser.add_argument("--seed", type=int, default=0,
                         help="seed of the random motion for --urdf (default: %(default)s)")
 
@@ -70,6 +75,8 @@ def run(namespace: argparse.Namespace) -> int:
     duration = _within("--duration", DURATION if namespace.duration is None else namespace.duration, 0.2, 60.0)
     rate = _within("--rate", RATE if namespace.rate is None else namespace.rate, 20.0, 2000.0)
     elastic = namespace.joints != "rigid"
+    if namespace.view and elastic:
+        raise RbdError("--view shows the runs of the demo with rigid joints")
     for name in ("urdf", "rate") if elastic else ():
         if getattr(namespace, name) is not None:
             raise RbdError(f"--{name} is for rigid joints: demo {namespace.joints} is the iiwa with springs, "
@@ -81,6 +88,8 @@ def run(namespace: argparse.Namespace) -> int:
         _compile()
         return demo_elastic.run(namespace, namespace.joints, duration,
                                 lambda title: Progress(title, demo_elastic.MODES.values()))
+    if namespace.view:
+        has_viser()
     _check_ros()
     model, urdf = _load(namespace.urdf)
     motion = (demo_motion.random_motion(model, duration, namespace.seed) if namespace.urdf
@@ -109,11 +118,17 @@ def run(namespace: argparse.Namespace) -> int:
         except ImportError:
             print("no plot: matplotlib is not installed", file=sys.stderr)
     print(f"wrote {' and '.join(map(str, files))} ({time.monotonic() - begin:.0f} s in all)")
+    if namespace.view:
+        from .view.demo_view import show
+        return show(folder, {key: title for key, (title, _) in MODES.items()}, model, urdf, namespace.port,
+                    not namespace.no_browser)
     return 0
 
 
 def _story(namespace: argparse.Namespace) -> int:
     """A demo of one robot on one motion."""
+    if namespace.view:
+        raise RbdError("--view shows the runs of the demo with rigid joints")
     for name in ("urdf", "rate", "duration"):
         if getattr(namespace, name) is not None:
             raise RbdError(f"--{name} is not for demo {namespace.joints}, which is the iiwa on one motion")

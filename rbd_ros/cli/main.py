@@ -14,6 +14,7 @@ from ..streams import be_quiet, flush
 # name → (module with `add_arguments` and `run`, help)
 COMMANDS = {
     "doctor": ("doctor", "report what a robot description contains and what is wrong with it"),
+    "view": ("view.view", "look at a robot in the browser: geometry, inertias, torques, motions, a running node"),
     "compile": ("compile", "compile all kernels in advance, so that no program waits for them"),
     "excite": ("identification.excite", "find a motion that shows the inertial parameters of an arm, to be recorded"),
     "identify": ("identification.identify", "find inertial parameters and friction of an arm from a recorded motion"),

@@ -1,0 +1,1 @@
+"""`rbd view`, and the demo in it."""

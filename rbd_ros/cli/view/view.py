@@ -1,0 +1,153 @@
+"""`rbd view arm.urdf`: a robot in the browser, to look at, to move, to play a motion on, to follow while it runs."""
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from ...core.dynamics.inverse import inverse_dynamics
+from ...core.errors import RbdError
+from ...core.model.constraints import ConstraintSet
+from ...core.model.samples import constraints_from, sample_names, sample_path
+from ...runtime.observed_robot import ObservedRobot
+from ...view.efforts import passive_of
+from ...view.live import LiveView
+from ...view.playing import play_in
+from ...view.robot_view import RobotView
+from ...view.scene import scene_of
+from ...view.serving import LOCAL, PORT, end, open_server, serve
+from ...view.timeline import Timeline, read_timeline
+from ..demo_motion import published_motion
+from ..doctor import Report, examine
+
+SHOWN, TURNING = "iiwa", 10.0    # the robot where none is given, and how long it moves (s)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `rbd view`."""
+    parser.add_argument("file", nargs="?", metavar="FILE", help="robot description: URDF, or xacro")
+    parser.add_argument("arguments", nargs="*", metavar="NAME:=VALUE", help="arguments of a xacro file")
+    parser.add_argument("--sample", metavar="NAME", help=f"instead, a sample robot: {', '.join(sample_names())}")
+    parser.add_argument("--root", choices=("fixed", "floating"), default="fixed",
+                        help="whether the root link is fixed or floating (default: %(default)s)")
+    parser.add_argument("--constraints", metavar="FILE", help="closed loops and contacts: a YAML file, or the name of "
+                        "a sample robot (default with --sample: its own)")
+    parser.add_argument("--actuated", nargs="+", default=[], metavar="JOINT", help="joints with motors, where not all "
+                        "have one, as with closed loops")
+    parser.add_argument("--play", metavar="FILE", help="a motion: JointTrajectory (.yaml, .json) as `rbd plan` writes "
+                        "and `ros2 topic echo` prints it, or a recording (.csv, .npz, a bag)")
+    parser.add_argument("--live", action="store_true", help="follow a running torque node; without FILE, its robot is "
+                        "that of the topic /robot_description")
+    parser.add_argument("--node", default="/feedforward", help="of --live: its full name (default: %(default)s)")
+    parser.add_argument("--joint-states", default="", metavar="TOPIC",
+                        help="of --live (default: joint_states in the namespace of the node)")
+    parser.add_argument("--host", default=LOCAL, help="address to serve at (default: %(default)s, this machine alone)")
+    parser.add_argument("--port", type=int, default=PORT, help="the next free one if taken (default: %(default)s)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+
+
+def run(namespace: argparse.Namespace) -> int:
+    """Serve until Ctrl-C."""
+    if namespace.live:
+        return follow(namespace)
+    alone = namespace.file is None and namespace.sample is None
+    if alone:
+        namespace.sample = SHOWN
+        print(f"no robot description given: the sample {SHOWN}. `rbd view FILE` shows yours", flush=True)
+    view = make(namespace)
+    if alone and not namespace.play:
+        motion = published_motion()
+        t = np.linspace(0.0, TURNING, 1001)
+        q, v, a = motion.position(t), motion.velocity(t), motion.acceleration(t)
+        play_in(view, Timeline(view.model, t, q, inverse_dynamics(view.model, q, v, a), "Torque of the motion",
+                               source="demo"), loop=True).play()
+    return serve(view.server, not namespace.no_browser)
+
+
+def follow(namespace: argparse.Namespace) -> int:
+    """A running node, until Ctrl-C."""
+    if namespace.play:
+        raise RbdError("--play and --live: one of them")
+    try:
+        from ...nodes.watching.view_listener import ViewListener
+    except ImportError as error:
+        raise RbdError(f"--live needs ROS 2 and the package rbd_interfaces, which cannot be imported ({error}): source "
+                       "your workspace, or use scripts/run") from None
+    listener = ViewListener(namespace.node, namespace.joint_states)
+    try:
+        given = namespace.file is not None or namespace.sample is not None
+        view = make(namespace, None if given else listener.description())
+        live = LiveView(view, listener, ObservedRobot(view.model, namespace.node, view.q))
+        return serve(view.server, not namespace.no_browser, live.step, 1.0 / 30.0)
+    finally:
+        listener.close()
+
+
+def make(namespace: argparse.Namespace, description: str | None = None) -> RobotView:
+    """Server and view, as the arguments say; description: instead of the file that they name."""
+    path = description_of(namespace) if description is None else description
+    report, constraints = described(path, namespace)
+    server = open_server(namespace.host, namespace.port, report.description.name)
+    try:
+        assert report.model is not None
+        with Progress(len(report.model.body_names)) as progress:
+            scene = scene_of(report.model, path, progress)
+        for finding in scene.findings:
+            print(f"link '{finding.subject}': {finding.message}", file=sys.stderr)
+        view = RobotView(server, scene, constraints, report.findings, namespace.actuated, not namespace.live)
+        if namespace.play:
+            view.player = play_in(view, read_timeline(namespace.play, view.model, view.q))
+        return view
+    except BaseException:
+        end(server)
+        raise
+
+
+def description_of(namespace: argparse.Namespace) -> str:
+    """The description's path, as `load_urdf` takes it."""
+    if namespace.file is not None and namespace.sample is not None:
+        raise RbdError("give a robot description or --sample, not both")
+    if namespace.sample is not None:
+        return str(sample_path(namespace.sample))
+    if namespace.file in sample_names() and not namespace.arguments:
+        return str(sample_path(namespace.file))
+    return " ".join([namespace.file, *map(shlex.quote, namespace.arguments)])
+
+
+def described(path: str, namespace: argparse.Namespace) -> tuple[Report, ConstraintSet]:
+    """What the doctor says of it, with the model, and its constraints."""
+    report = examine(path, namespace.root)
+    model = report.model
+    if model is None:
+        raise RbdError("; ".join(f"{finding.subject}: {finding.message}" for finding in report.findings
+                                 if finding.severity == "error") or "no model can be built of it")
+    passive_of(model, namespace.actuated)    # says which names are none
+    name = namespace.constraints
+    if name is None and namespace.sample is not None and sample_path(namespace.sample).with_suffix(
+            ".constraints.yaml").is_file():
+        name = namespace.sample
+    return report, constraints_from(name or "", model)
+
+
+class Progress:
+    """Which link's shapes are being read, on a terminal; nothing of what takes less than half a second."""
+
+    def __init__(self, count: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._count, self._clock, self._begin, self._done, self._shown = count, clock, clock(), 0, False
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __call__(self, link: str) -> None:
+        self._done += 1
+        if sys.stdout.isatty() and self._clock() - self._begin > 0.5:
+            self._shown = True
+            print(f"\r\033[Kreading shapes: {self._done} of {self._count} links, {link}", end="", flush=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            print("\r\033[K", end="", flush=True)

@@ -1,0 +1,105 @@
+"""Follows a torque node for `rbd view --live`, and can stop it: joint states, `~/effort`, `/diagnostics`.
+
+It has no executor: `poll` takes the newest messages, thirty times a second, however fast the robot publishes.
+"""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.context import Context
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, String
+from std_srvs.srv import Trigger
+
+from rbd_interfaces.msg import JointEffort
+
+from ...core.errors import RbdError
+from ...runtime.observed_robot import ObservedRobot
+from ..base.rclpy_inside import take, take_answer
+
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)    # hears reliable publishers, too
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+PATIENCE = 5.0    # s for an answer of `~/reset`
+
+
+class ViewListener:
+    """node: full name of the torque node; joint_states: topic. Close it at the end."""
+
+    def __init__(self, node: str, joint_states: str = "") -> None:
+        if not node.startswith("/") or node.endswith("/"):
+            raise RbdError(f"--node '{node[:80]}': expected a full name, as /feedforward")
+        self.node = node
+        self._context = Context()
+        rclpy.init(args=[], context=self._context)
+        try:
+            self._own = rclpy.create_node("rbd_view", context=self._context, start_parameter_services=False)
+            own = self._own
+            topic = joint_states or f"{node.rpartition('/')[0]}/joint_states"
+            self._states = own.create_subscription(JointState, topic, _nothing, NEWEST)
+            self._efforts = own.create_subscription(JointEffort, f"{node}/effort", _nothing, NEWEST)
+            self._reports = own.create_subscription(DiagnosticArray, "/diagnostics", _nothing, 20)
+            self._stop = own.create_publisher(Bool, f"{node}/emergency_stop", LATCHED)
+            self._reset = own.create_client(Trigger, f"{node}/reset")
+        except Exception as error:    # of names that are none
+            self.close()
+            raise RbdError(f"--node {node[:80]}: {' '.join(str(error).split())[:200]}") from None
+        self._asked: tuple[Any, float, Callable[[str], object]] | None = None
+
+    def description(self, topic: str = "/robot_description", patience: float = PATIENCE) -> str:
+        """The robot description on a topic that latches it; `RbdError` where none comes."""
+        subscription = self._own.create_subscription(String, topic, _nothing, LATCHED)
+        try:
+            end = time.monotonic() + patience
+            while time.monotonic() < end:
+                if (taken := take(subscription)) is not None:
+                    return str(taken[0].data)
+                time.sleep(0.02)
+        finally:
+            self._own.destroy_subscription(subscription)
+        raise RbdError(f"no robot description on {topic} within {patience:g} s: give its file, too")
+
+    def poll(self, observed: ObservedRobot) -> None:
+        """Hand over what has come."""
+        now = time.monotonic()
+        if (taken := take(self._states)) is not None:
+            observed.on_state(now, taken[0].name, taken[0].position, taken[0].effort)
+        if (taken := take(self._efforts)) is not None:
+            observed.on_command(now, taken[0].name, taken[0].effort)
+        while (taken := take(self._reports)) is not None:
+            for status in taken[0].status:
+                observed.on_report(now, status.name, status.message, {item.key: item.value for item in status.values})
+        if self._asked is not None:
+            pending, asked, tell = self._asked
+            answer = take_answer(self._reset, pending)
+            if answer is not None or now - asked > PATIENCE:
+                self._asked = None
+                tell(answer.message if answer is not None else f"{self.node}/reset did not answer")
+
+    def emergency_stop(self) -> str:
+        """Publish it, latched: a node that starts later stops, too. Says whether anyone hears it."""
+        self._stop.publish(Bool(data=True))
+        heard = self._stop.get_subscription_count() > 0
+        return "emergency stop sent" + ("" if heard else f", but nobody listens on {self.node}/emergency_stop")
+
+    def reset(self, tell: Callable[[str], object]) -> None:
+        """Call `~/reset`; tell gets its answer."""
+        self._stop.publish(Bool(data=False))    # releases nothing, but takes the place of the stop that is latched here
+        if not self._reset.service_is_ready():
+            tell(f"there is no service {self.node}/reset")
+            return
+        self._asked = self._reset.call_async(Trigger.Request()), time.monotonic(), tell
+
+    def close(self) -> None:
+        """Leave the graph."""
+        if hasattr(self, "_own"):
+            self._own.destroy_node()
+        rclpy.try_shutdown(context=self._context)
+
+
+def _nothing(_: Any) -> None:
+    """Messages are taken, not called back."""

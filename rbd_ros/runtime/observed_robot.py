@@ -1,0 +1,119 @@
+"""What is known of a running torque node and its robot from outside, and whether it still is."""
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.model.robot_model import RobotModel
+
+Array = NDArray[np.float64]
+LOST = 0.5            # s without joint states after which a robot counts as lost: ten times the nodes' own limit
+SILENT = 3.0          # s without diagnostics, which come once a second, after which a node does
+LATENCIES = ("latency_p50_us", "latency_p99_us")
+
+
+@dataclass(frozen=True)
+class Observation:
+    """q (nq,): the last one, None before the first. measured, commanded (nv,): torques, NaN where not known. lost: why
+    q and measured are not of now, "" if they are; silent: why mode, latencies (µs), rejections and commanded are not.
+    """
+
+    q: Array | None
+    measured: Array
+    commanded: Array
+    mode: str
+    status: str
+    rate_hz: float
+    latency_us: tuple[float, float]
+    rejections: Mapping[str, int]
+    lost: str
+    silent: str
+
+
+@dataclass(eq=False)
+class ObservedRobot:
+    """Takes what comes, at times `now` (s, steady), and gives a view of it. start (nq,): of joints that nobody names.
+
+    node: the full name under which the torque node reports.
+    """
+
+    model: RobotModel
+    node: str
+    start: Array
+    _q: Array | None = None
+    _state_at: float = -math.inf
+    _command_at: float = -math.inf
+    _report_at: float = -math.inf
+    _status: str = ""
+    _values: dict[str, str] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._measured, self._commanded = np.full((2, self.model.nv), np.nan)
+        self._places = {joint.name: joint for joint in self.model.joints if joint.nq == 1}
+
+    def on_state(self, now: float, names: Sequence[str], position: Sequence[float], effort: Sequence[float]) -> None:
+        """A joint state. Of one that names no joint of the robot, or holds what is not finite, nothing is taken."""
+        if len(position) != len(names) or not self._places.keys() & set(names):
+            return
+        q = (self.start if self._q is None else self._q).copy()
+        measured = np.full(self.model.nv, np.nan)
+        for i, name in enumerate(names):
+            joint = self._places.get(name)
+            if joint is not None:
+                q[joint.idx_q] = position[i]
+                measured[joint.idx_v] = effort[i] if len(effort) == len(names) else np.nan
+        if np.isfinite(q).all():
+            with self._lock:
+                self._q, self._measured, self._state_at = q, measured, now
+
+    def on_command(self, now: float, names: Sequence[str], effort: Sequence[float]) -> None:
+        """What the node commands."""
+        if len(effort) != len(names):
+            return
+        commanded = np.full(self.model.nv, np.nan)
+        for name, value in zip(names, effort, strict=True):
+            if name in self._places:
+                commanded[self._places[name].idx_v] = value
+        with self._lock:
+            self._commanded, self._command_at = commanded, now
+
+    def on_report(self, now: float, name: str, message: str, values: Mapping[str, str]) -> None:
+        """A status of `/diagnostics`; those of other nodes are not looked at."""
+        if name == self.node:
+            with self._lock:
+                self._status, self._values, self._report_at = message, dict(values), now
+
+    def at(self, now: float) -> Observation:
+        """What is known now: nothing that is old is given as if it were present."""
+        with self._lock:
+            values = dict(self._values)
+            lost = _missing("joint state", now - self._state_at, LOST)
+            silent = _missing(f"report of {self.node}", now - self._report_at, SILENT)
+            none = np.full(self.model.nv, np.nan)
+            if silent:
+                values.clear()
+            rejections = {key.removeprefix("rejected_"): int(_number(value)) for key, value in values.items()
+                          if key.startswith("rejected_") and key != "rejected_total" and _number(value) > 0.0}
+            return Observation(
+                self._q, none if lost else self._measured, none if now - self._command_at > LOST else self._commanded,
+                values.get("mode", ""), "" if silent else self._status, _number(values.get("rate_hz")),
+                (_number(values.get(LATENCIES[0])), _number(values.get(LATENCIES[1]))), rejections, lost, silent)
+
+
+def _missing(what: str, age: float, longest: float) -> str:
+    if age <= longest:
+        return ""
+    return f"no {what} yet" if math.isinf(age) else f"no {what} for {age:.1f} s"
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text) if text is not None else math.nan
+    except ValueError:
+        return math.nan

@@ -1,0 +1,161 @@
+"""COLLADA files (.dae) → triangles: what robot descriptions use of it, without textures, skins and animation."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from ...core.errors import RbdError
+from .shapes import GREY, Array, Colour, Surface
+
+PIECES = ("triangles", "polylist", "polygons")
+DEEPEST = 100    # nodes within nodes
+
+
+def read_collada(path: Path) -> list[Surface]:
+    """The surfaces of a file, in m, by material. As RViz does, the up axis is not looked at: axes stay as written.
+
+    Raises `RbdError` where it is not to be read.
+    """
+    try:
+        if b"<!DOCTYPE" in (data := path.read_bytes())[:4096]:
+            raise RbdError("a document type is not allowed")
+        root = ElementTree.fromstring(data)
+        for element in root.iter():    # names without their namespace
+            element.tag = element.tag.rpartition("}")[2]
+        return list(_File(root).surfaces())
+    except RecursionError:
+        raise RbdError("its nodes are nested too deeply") from None
+    except (OSError, ElementTree.ParseError, ValueError, KeyError, IndexError, AttributeError, TypeError) as error:
+        raise RbdError(f"{type(error).__name__}: {str(error)[:120]}") from None
+
+
+class _File:
+    def __init__(self, root: ElementTree.Element) -> None:
+        self._ids = {element.get("id", ""): element for element in root.iter() if element.get("id")}
+        unit = root.find("asset/unit")
+        self._metre = float(unit.get("meter", "1")) if unit is not None else 1.0
+        scene = root.find("scene/instance_visual_scene")
+        scenes = root.findall("library_visual_scenes/visual_scene")
+        self._scene = self._at(scene.get("url", "")) if scene is not None else scenes[0] if scenes else None
+        self._geometries = root.findall("library_geometries/geometry")
+        self._read: dict[int, list[tuple[str, Array, Any]]] = {}
+
+    def _at(self, url: str) -> ElementTree.Element:
+        return self._ids[url.removeprefix("#")]
+
+    def surfaces(self) -> Iterator[Surface]:
+        scale = np.diag([self._metre] * 3 + [1.0])
+        if self._scene is None:
+            for geometry in self._geometries:
+                yield from self._placed(geometry, scale, {})
+        else:
+            for node in self._scene.findall("node"):
+                yield from self._node(node, scale, 0)
+
+    def _node(self, node: ElementTree.Element, above: Array, depth: int) -> Iterator[Surface]:
+        if depth > DEEPEST:
+            raise RbdError("its nodes are nested too deeply, or in a circle")
+        pose = above @ _transform(node)
+        for instance in node.findall("instance_geometry"):
+            materials = {bound.get("symbol", ""): bound.get("target", "")
+                         for bound in instance.iter("instance_material")}
+            yield from self._placed(self._at(instance.get("url", "")), pose, materials)
+        for child in node.findall("node"):
+            yield from self._node(child, pose, depth + 1)
+        for other in node.findall("instance_node"):
+            yield from self._node(self._at(other.get("url", "")), pose, depth + 1)
+
+    def _placed(self, geometry: ElementTree.Element, pose: Array, materials: dict[str, str]) -> Iterator[Surface]:
+        if id(geometry) not in self._read:
+            mesh = geometry.find("mesh")
+            self._read[id(geometry)] = [] if mesh is None else list(self._pieces(mesh))
+        mirrored = np.linalg.det(pose[:3, :3]) < 0.0
+        for material, points, faces in self._read[id(geometry)]:
+            yield Surface(points @ pose[:3, :3].T + pose[:3, 3], faces[:, ::-1] if mirrored else faces,
+                          self._colour(materials.get(material, "")))
+
+    def _pieces(self, mesh: ElementTree.Element) -> Iterator[tuple[str, Array, Any]]:
+        for piece in (element for kind in PIECES for element in mesh.findall(kind)):
+            inputs = {item.get("semantic", ""): item for item in piece.findall("input")}
+            step = 1 + max(int(item.get("offset", "0")) for item in inputs.values())
+            vertices = self._at(inputs["VERTEX"].get("source", ""))
+            positions = next(item for item in vertices.findall("input") if item.get("semantic") == "POSITION")
+            points = _numbers(self._at(positions.get("source", "")))
+            corners, counts = _corners(piece, step)
+            if not len(corners):
+                continue
+            triangles = corners[_fans(counts)]    # (T, 3, step)
+            used, faces = np.unique(_with_normals(triangles, inputs), axis=0, return_inverse=True)
+            yield piece.get("material", ""), points[used[:, 0]], faces.reshape(-1, 3)
+
+    def _colour(self, material: str) -> Colour:
+        try:
+            effect = self._at(self._at(material).find("instance_effect").get("url", ""))    # type: ignore[union-attr]
+            words = effect.find(".//diffuse/color").text.split()    # type: ignore[union-attr]
+            red, green, blue = (min(max(float(word), 0.0), 1.0) for word in words[:3])
+            return red, green, blue, 1.0
+        except (KeyError, AttributeError, ValueError):    # a texture, or none
+            return GREY
+
+
+def _numbers(source: ElementTree.Element) -> Array:
+    """The rows of a `<source>`: (N, 3)."""
+    found = source.find("float_array")
+    accessor = source.find(".//accessor")
+    width = int(accessor.get("stride", "3")) if accessor is not None else 3
+    text = found.text if found is not None else None
+    return np.array((text or "").split(), dtype=np.float64).reshape(-1, width)[:, :3]
+
+
+def _corners(piece: ElementTree.Element, step: int) -> tuple[Any, Any]:
+    """Indices (C, step) of all corners, and how many corners each polygon has."""
+    lists = [np.array((p.text or "").split(), dtype=np.int64).reshape(-1, step) for p in piece.findall("p")]
+    corners = np.concatenate(lists) if lists else np.zeros((0, step), dtype=np.int64)
+    if piece.tag == "triangles":
+        return corners, np.full(len(corners) // 3, 3)
+    if piece.tag == "polygons":
+        return corners, np.array([len(part) for part in lists])
+    count = piece.find("vcount")
+    return corners, np.array((count.text or "").split() if count is not None else [], dtype=np.int64)
+
+
+def _fans(counts: Any) -> Any:
+    """Polygons of so many corners as triangles (T, 3) about their first corner."""
+    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    each = np.maximum(counts - 2, 0)
+    start = np.repeat(first, each)
+    within = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
+    return np.stack([start, start + within + 1, start + within + 2], axis=1)
+
+
+def _with_normals(triangles: Any, inputs: dict[str, ElementTree.Element]) -> Any:
+    """Point and normal of each corner (C, 1 or 2): where these differ there is an edge."""
+    columns = [int(inputs[name].get("offset", "0")) for name in ("VERTEX", "NORMAL") if name in inputs]
+    return triangles.reshape(-1, triangles.shape[2])[:, columns]
+
+
+def _transform(node: ElementTree.Element) -> Array:
+    """The product of a node's transformations (4, 4), in their order."""
+    pose = np.eye(4)
+    for element in node:
+        if element.tag not in ("matrix", "translate", "rotate", "scale"):
+            continue
+        values = np.array((element.text or "").split(), dtype=np.float64)
+        step = np.eye(4)
+        if element.tag == "matrix":
+            step = values.reshape(4, 4)
+        elif element.tag == "translate":
+            step[:3, 3] = values
+        elif element.tag == "scale":
+            step[[0, 1, 2], [0, 1, 2]] = values
+        else:
+            axis, angle = values[:3], np.deg2rad(values[3])
+            x, y, z = axis / max(float(np.linalg.norm(axis)), 1e-300)
+            K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+            step[:3, :3] = np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * K @ K
+        pose = pose @ step
+    return pose

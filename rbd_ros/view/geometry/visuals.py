@@ -1,0 +1,132 @@
+"""`<visual>` and `<collision>` of a robot description → shapes by link. Nothing in them stops a robot from opening.
+
+What cannot be read (a mesh that is not there, a size that is no number) is drawn as the link's collision shape, or as
+the box of its inertia, and said in a note.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+
+from ...core.errors import RbdError
+from ...core.lie import se3
+from ...core.model.inertia import Array
+from .meshes import find_mesh, read_mesh
+from .shapes import GREY, Colour, Shape
+
+PRIMITIVES: dict[str, tuple[str, tuple[tuple[str, int], ...]]] = {    # tag → kind and its attributes with their counts
+    "box": ("box", (("size", 3),)), "cylinder": ("cylinder", (("radius", 1), ("length", 1))),
+    "capsule": ("cylinder", (("radius", 1), ("length", 1))), "sphere": ("sphere", (("radius", 1),))}
+STAND_IN: Colour = (0.85, 0.65, 0.35, 0.6)
+
+
+@dataclass(frozen=True)
+class Visuals:
+    """Shapes by link, and what could not be drawn as the description says: (link, why)."""
+
+    shapes: Mapping[str, tuple[Shape, ...]]
+    notes: tuple[tuple[str, str], ...]
+
+
+def read_visuals(tree: ElementTree.Element, file: Path | None, stand_in: Callable[[str], Shape | None],
+                 progress: Callable[[str], object] = lambda link: None) -> Visuals:
+    """Shapes of all links of `<robot>`; file: of the description, None if it came as text. stand_in: a shape for a link
+    whose own cannot be read. progress is called with the name of each link.
+    """
+    materials = {element.get("name", ""): colour for element in tree.iter("material")
+                 if (colour := _rgba(element)) is not None}
+    shapes: dict[str, tuple[Shape, ...]] = {}
+    notes: list[tuple[str, str]] = []
+    links = [element for element in tree if element.tag == "link"]
+    seen = "visual" if any(link.find("visual") is not None for link in links) else "collision"
+    for link in links:
+        name = link.get("name", "")
+        progress(name)
+        found: list[Shape] = []
+        lost = ""
+        for element in link.findall(seen):
+            try:
+                found += _shapes(element, name, file, materials, seen)
+            except RbdError as error:
+                lost = str(error)
+        if lost:
+            notes.append((name, lost))
+            instead = _collision(link, name, file) or [shape for shape in [stand_in(name)] if shape is not None]
+            found += [replace(shape, source="stand-in", colour=STAND_IN) for shape in instead]
+        shapes[name] = tuple(found)
+    return Visuals(shapes, tuple(notes))
+
+
+def _collision(link: ElementTree.Element, name: str, file: Path | None) -> list[Shape]:
+    """Primitive shapes of the collision geometry."""
+    found: list[Shape] = []
+    for element in link.findall("collision"):
+        if element.find("geometry/mesh") is None:
+            try:
+                found += _shapes(element, name, file, {}, "stand-in")
+            except RbdError:
+                continue
+    return found
+
+
+def _shapes(element: ElementTree.Element, link: str, file: Path | None, materials: Mapping[str, Colour],
+            source: str) -> list[Shape]:
+    geometry = element.find("geometry")
+    if geometry is None or not len(geometry):
+        raise RbdError(f"<{element.tag}> has no geometry")
+    colour = _colour(element.find("material"), materials)
+    pose = _pose(element.find("origin"))
+    given = geometry[0]
+    if given.tag in PRIMITIVES:
+        kind, attributes = PRIMITIVES[given.tag]
+        size = tuple(value for name, count in attributes for value in _numbers(given.get(name, ""), count, given.tag))
+        if min(size) <= 0.0:
+            raise RbdError(f"<{given.tag}> has a size of {min(size):g}")
+        return [Shape(link, kind, pose, size, colour or GREY, source=source)]
+    if given.tag != "mesh":
+        raise RbdError(f"<{given.tag[:40]}> is no shape that is drawn")
+    scale = np.array(_numbers(given.get("scale", "1 1 1"), 3, "mesh scale"))
+    surfaces = read_mesh(find_mesh(given.get("filename", ""), file))
+    flipped = np.prod(scale) < 0.0
+    return [Shape(link, "mesh", pose, (), colour or surface.colour,
+                  replace(surface, points=surface.points * scale,
+                          faces=surface.faces[:, ::-1] if flipped else surface.faces), source)
+            for surface in surfaces]
+
+
+def _colour(material: ElementTree.Element | None, materials: Mapping[str, Colour]) -> Colour | None:
+    if material is None:
+        return None
+    return _rgba(material) or materials.get(material.get("name", ""))
+
+
+def _rgba(material: ElementTree.Element) -> Colour | None:
+    colour = material.find("color")
+    if colour is None:
+        return None
+    try:
+        red, green, blue, opacity = (min(max(value, 0.0), 1.0) for value in _numbers(colour.get("rgba", ""), 4, "rgba"))
+    except RbdError:
+        return None
+    return red, green, blue, opacity if opacity > 0.05 else 1.0    # which is meant to be seen
+
+
+def _pose(origin: ElementTree.Element | None) -> Array:
+    if origin is None:
+        return np.eye(4)
+    return se3.pose(_numbers(origin.get("xyz", "0 0 0"), 3, "origin xyz"),
+                    _numbers(origin.get("rpy", "0 0 0"), 3, "origin rpy"))
+
+
+def _numbers(text: str, count: int, what: str) -> list[float]:
+    try:
+        values = [float(word) for word in text.split()]
+    except ValueError:
+        values = []
+    if len(values) != count or not np.isfinite(values).all():
+        raise RbdError(f"{what}: expected {count} finite number{'s' * (count > 1)}, got '{text[:60]}'")
+    return values

@@ -1,0 +1,95 @@
+"""A running node in the view: its torques, mode, rejections and latency, with a button that stops it."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from html import escape
+from typing import Protocol
+
+import numpy as np
+
+from ..runtime.observed_robot import Observation, ObservedRobot
+from .robot_view import RobotView
+
+MODES = {"running": "#009e73", "ramp_in": "#0072b2", "ramp_out": "#0072b2", "waiting": "#d98200", "stale": "#d62728",
+         "stopped": "#d62728", "inactive": "#8a8f98"}
+FADED = 0.25    # opacity of a robot whose pose is not known
+
+
+class Source(Protocol):
+    """Who talks to the node."""
+
+    def poll(self, observed: ObservedRobot) -> None:
+        """Hand over what has come."""
+
+    def emergency_stop(self) -> str:
+        """Stop the robot; says what was done."""
+
+    def reset(self, tell: Callable[[str], object]) -> None:
+        """Release the stop; tell gets what came of it."""
+
+
+class LiveView:
+    """`step` is to be called some thirty times a second, in one thread."""
+
+    def __init__(self, view: RobotView, source: Source, observed: ObservedRobot,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._view, self._source, self._observed, self._clock = view, source, observed, clock
+        self._faded, self._said = False, ""
+        self._shown = ""
+        gui = view.server.gui
+        with view.tabs.add_tab("Live"):
+            self._status = gui.add_html("")
+            stop = gui.add_button("EMERGENCY STOP", color="red", hint="true on ~/emergency_stop: latched until reset")
+            reset = gui.add_button("reset", hint="service ~/reset: the node ramps in again")
+        stop.on_click(lambda _: self._say(source.emergency_stop()))
+        reset.on_click(lambda _: source.reset(self._say))
+        self.step()
+
+    def step(self) -> None:
+        """Take what has come, and show it."""
+        self._source.poll(self._observed)
+        seen = self._observed.at(self._clock())
+        faded = bool(seen.lost)
+        if faded != self._faded:
+            with self._view.lock:
+                self._view.drawing.fade(FADED if faded else None)
+            self._faded = faded
+        only_command = not np.isfinite(seen.measured).any()
+        if seen.q is not None and not seen.lost:
+            fill, line = (seen.commanded, None) if only_command else (seen.measured, seen.commanded)
+            self._view.move(seen.q, fill, line, "Commanded torque" if only_command else
+                            "Measured torque (line: commanded)")
+        else:
+            none = np.full(self._view.model.nv, np.nan)
+            self._view.move(self._view.q, none, None, "Torque: LOST", seen.lost, lost=True)
+        content = status_html(seen, self._observed.node, self._said)
+        if content != self._shown:
+            self._status.content = self._shown = content
+
+    def _say(self, text: str) -> None:
+        self._said = text
+
+
+def status_html(seen: Observation, node: str, said: str) -> str:
+    """Mode, latency, rate and rejections; what is not known is not shown."""
+    rows = [("node", escape(node))]
+    chip = '<b style="background:{};color:#fff;border-radius:3px;padding:2px 8px">{}</b>'
+    if seen.silent:
+        rows.append(("node is", chip.format("#d62728", "LOST") + f" {escape(seen.silent)}"))
+    else:
+        rows.append(("mode", chip.format(MODES.get(seen.mode, "#8a8f98"), escape(seen.mode or "?"))))
+        rows.append(("status", escape(seen.status)))
+        if np.isfinite(seen.latency_us).all():
+            rows.append(("latency", f"{seen.latency_us[0]:.0f} µs median, {seen.latency_us[1]:.0f} µs p99"))
+        if np.isfinite(seen.rate_hz):
+            rows.append(("rate", f"{seen.rate_hz:.0f} Hz"))
+        rejected = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in seen.rejections.items())
+        rows.append(("rejected", f'<b style="color:#d62728">{escape(rejected)}</b>' if rejected else "nothing"))
+    if seen.lost:
+        rows.append(("robot is", chip.format("#d62728", "LOST") + f" {escape(seen.lost)}"))
+    if said:
+        rows.append(("", escape(said)))
+    cells = "".join(f'<span style="opacity:0.7">{name}</span><span>{value}</span>' for name, value in rows)
+    return ('<div class="rbd-live" style="display:grid;grid-template-columns:5em 1fr;gap:4px 8px;padding:8px 10px;'
+            f'font:12px/1.4 system-ui,sans-serif">{cells}</div>')

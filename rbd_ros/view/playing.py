@@ -1,0 +1,46 @@
+"""A motion in the view: pose and bars of torque along it, with a ghost where it should have been."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.model.checks.diagnosis import moving_links
+from .drawing import Drawing
+from .playback import Player
+from .robot_view import RobotView
+from .geometry.shapes import Colour
+from .timeline import Timeline
+
+GHOST: Colour = (0.35, 0.65, 0.95, 0.3)
+
+
+def play_in(view: RobotView, timeline: Timeline, loop: bool = False) -> Player:
+    """Add the tab with the controls; the first pose is drawn."""
+    ghost = None if timeline.reference is None else Drawing(view.server, view.scene, "/reference", GHOST,
+                                                               only=moving_links(view.model.description))
+
+    def draw(t: float) -> None:
+        view.move(timeline.at(t), timeline.effort_at(t, timeline.effort), timeline.effort_at(t, timeline.second),
+                  "" if timeline.effort is None else timeline.what + (
+                      "" if timeline.second is None else " (line: the model's)"))
+        if ghost is not None:
+            ghost.move(timeline.at(t, timeline.reference))
+
+    with view.tabs.add_tab("Motion"):
+        view.server.gui.add_markdown(f"`{timeline.source[:60]}`, {timeline.duration:.3g} s")
+        player = Player(view.server, timeline.duration, draw, view.lock, loop)
+
+    def pause() -> None:
+        player.pause()
+        if ghost is not None:
+            ghost.move(timeline.at(player.playback.position, timeline.reference))
+
+    view.on_slide = pause
+    with view.lock:
+        draw(0.0)
+        view.set_sliders(timeline.q[0])
+    return player
+
+
+def caption(server: Any, name: str, text: str, position: Any) -> Any:
+    """A label in the scene."""
+    return server.scene.add_label(name, text, position=tuple(position), anchor="bottom-center", depth_test=False)

@@ -1,0 +1,108 @@
+"""The server of the view: starting, telling its address, ending."""
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import socket
+import sys
+import time
+import webbrowser
+from collections.abc import Callable
+from typing import Any
+
+from ..core.errors import RbdError
+from ..signals import interruptible
+
+PORT = 8080
+LOCAL = "127.0.0.1"
+FIELD = 0.75    # rad: of the camera, from top to bottom
+
+
+def open_server(host: str = LOCAL, port: int = PORT, title: str = "rbd view") -> Any:
+    """A viser server, reachable from this machine alone unless `host` says otherwise; on the next free port if that is
+    taken. `RbdError` where viser is not installed, or the address cannot be had.
+    """
+    viser = has_viser()
+    if not 0 <= port <= 65535:
+        raise RbdError(f"--port is {port}, expected 0 to 65535")
+    with contextlib.redirect_stdout(io.StringIO()):    # it prints its address whether asked to or not
+        server = viser.ViserServer(host=_checked(host), port=_free(host, port), label=title, verbose=False)
+    server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(0, 114, 178),
+                               control_width="medium")
+    server.scene.configure_default_lights(cast_shadow=False)
+    server.initial_camera.fov = FIELD
+    server.gui.main_panel.dock_right()
+    return server
+
+
+def has_viser() -> Any:
+    """The package; `RbdError` says how to get it."""
+    try:
+        import viser
+    except ImportError as error:
+        raise RbdError(f"the view needs the package viser ({error}): pip install 'rbd_ros[view]', or "
+                       "pip install viser trimesh") from None
+    return viser
+
+
+def _checked(host: str) -> str:
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError as error:
+        raise RbdError(f"--host {host[:80]}: {error.strerror or error}") from None
+    return host
+
+
+def _free(host: str, port: int) -> int:
+    """The port, or the next free one; 0 is any."""
+    for candidate in (port, *range(port + 1, min(port + 20, 65536)), 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, candidate))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise RbdError(f"--host {host[:80]}: no port is free there, or the address is not of this machine")
+
+
+def url_of(server: Any) -> str:
+    """The address for a browser on this machine."""
+    host = server.get_host()
+    return f"http://{'localhost' if host in ('0.0.0.0', '::', LOCAL) else host}:{server.get_port()}"
+
+
+def serve(server: Any, browser: bool = True, step: Callable[[], object] | None = None, period: float = 0.1) -> int:
+    """Until Ctrl-C (SIGINT, SIGTERM): tells the address, opens a browser where there is a screen, calls `step` every
+    `period` s. Returns the exit code 0.
+    """
+    url = url_of(server)
+    print(f"rbd view: {url}    (Ctrl-C ends it)", flush=True)
+    if server.get_host() not in (LOCAL, "localhost", "::1"):
+        print("rbd view: whoever reaches this machine can open it, and with --live stop the robot", file=sys.stderr)
+    if browser and has_screen():
+        with contextlib.suppress(webbrowser.Error, OSError):
+            webbrowser.open(url)
+    try:
+        with interruptible():
+            while True:
+                if step is not None:
+                    step()
+                time.sleep(period)
+    except KeyboardInterrupt:
+        print("\nrbd view: ended", flush=True)
+    finally:
+        end(server)
+    return 0
+
+
+def end(server: Any) -> None:
+    """Close the server, and all connections to it."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        server.stop()
+
+
+def has_screen() -> bool:
+    """Whether a browser has where to open."""
+    return sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

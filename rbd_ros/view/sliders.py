@@ -1,0 +1,110 @@
+"""One number per slider: joints within their limits, rotations with quaternions as roll, pitch and yaw."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.lie.so3 import from_quaternion, from_rpy, to_quaternion
+from ..core.model.inertia import Array
+from ..core.model.robot_model import RobotModel
+
+WIDEST = 4.0 * np.pi     # rad: joints of a wider range, or none, turn once either way
+LONGEST = 20.0           # m, likewise
+STEP = 1e-3              # rad or m: of sliders, as far as their range allows
+AROUND = 1.0             # m either way, where there is no limit
+ANGLES = ("roll", "pitch", "yaw")
+
+
+@dataclass(frozen=True)
+class Slider:
+    """unit: "rad" or "m". at: index into q; of an angle of a quaternion, that of its x, and `angle` 0, 1 or 2. name: of
+    a coordinate (`model.velocity_names`), which a coupling can hold; "" of those angles.
+    """
+
+    label: str
+    lower: float
+    upper: float
+    unit: str
+    at: int
+    angle: int | None = None
+    name: str = ""
+
+    @property
+    def step(self) -> float:
+        """rad or m."""
+        return min(STEP, (self.upper - self.lower) / 100.0)
+
+
+def sliders_of(model: RobotModel) -> tuple[Slider, ...]:
+    """In the order of q."""
+    found: list[Slider] = []
+    quaternions = set(model._quaternions)
+    for joint in model.joints:
+        i = 0
+        while i < joint.nq:
+            at = joint.idx_q + i
+            if at in quaternions:
+                found += [Slider(f"{joint.name} {angle}", *rounded(-np.pi, np.pi), "rad", at, k)
+                          for k, angle in enumerate(ANGLES)]
+                i += 4
+                continue
+            label = joint.name if joint.nq == 1 else f"{joint.name} {'xyz'[i] if joint.nq == 7 else i}"
+            name = joint.name if joint.nq == 1 else f"{joint.name}/{i}" if joint.nq == joint.nv else ""
+            found.append(Slider(label, *_range(model, at), "m" if model._is_length[at] else "rad", at, name=name))
+            i += 1
+    return tuple(found)
+
+
+def _range(model: RobotModel, at: int) -> tuple[float, float]:
+    low, high = float(model.position_lower[at]), float(model.position_upper[at])
+    length = bool(model._is_length[at])
+    around, widest = (AROUND, LONGEST) if length else (np.pi, WIDEST)
+    if not np.isfinite([low, high]).all() or not 1e-9 < high - low <= widest:
+        middle = low if np.isfinite(low) and abs(low) <= widest and high - low <= 1e-9 else 0.0
+        return rounded(middle - around, middle + around)
+    return rounded(low, high)
+
+
+def rounded(low: float, high: float) -> tuple[float, float]:
+    """Numbers of few digits that are within the range."""
+    if high - low > 100.0 * STEP:
+        low, high = np.ceil(low / STEP - 1e-9) * STEP, np.floor(high / STEP + 1e-9) * STEP
+    return float(round(low, 6)), float(round(high, 6))
+
+
+def values_of(model: RobotModel, sliders: Sequence[Slider], q: Array) -> list[float]:
+    """Numbers of the sliders at q, within their ranges, to a tenth of a step."""
+    values = []
+    angles: dict[int, Array] = {}
+    for slider in sliders:
+        if slider.angle is None:
+            value = float(q[slider.at])
+        else:
+            if slider.at not in angles:
+                angles[slider.at] = rpy_of(from_quaternion(q[slider.at:slider.at + 4]))
+            value = float(angles[slider.at][slider.angle])
+        value = round(value / (0.1 * slider.step)) * 0.1 * slider.step
+        values.append(round(min(max(value, slider.lower), slider.upper), 9))
+    return values
+
+
+def moved(q: Array, slider: Slider, value: float) -> Array:
+    """q (nq,) with one slider at another value."""
+    q = q.copy()
+    if slider.angle is None:
+        q[slider.at] = value
+    else:
+        rpy = rpy_of(from_quaternion(q[slider.at:slider.at + 4]))
+        rpy[slider.angle] = value
+        q[slider.at:slider.at + 4] = to_quaternion(from_rpy(rpy))
+    return q
+
+
+def rpy_of(R: Array) -> Array:
+    """Roll, pitch, yaw (rad) of a rotation (3, 3): R = R_z(yaw) R_y(pitch) R_x(roll)."""
+    pitch = float(np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0])))
+    if np.hypot(R[0, 0], R[1, 0]) < 1e-9:    # roll and yaw about one axis
+        return np.array([0.0, pitch, np.arctan2(-R[0, 1], R[1, 1])])
+    return np.array([np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])])

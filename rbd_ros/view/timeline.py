@@ -1,0 +1,201 @@
+"""Motions as they are played: configurations and torques over time, from plans, trajectory messages and recordings."""
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from ..core.dynamics.inverse import inverse_dynamics
+from ..core.errors import RbdError, shown, unknown_name
+from ..core.identification.recorded.recording import Recording
+from ..core.model.coordinates import Joint
+from ..core.model.inertia import Array
+from ..core.model.robot_model import RobotModel
+from ..core.motion.trajectory import Reference, Trajectory, Waypoint
+
+RATE, MOST = 200.0, 20_000    # samples per second, and at most
+MESSAGES = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """t (N,) s from 0, increasing; q (N, nq). effort (N, nv): torques for the bars, None for those that hold each pose;
+    what: which torques these are. second (N, nv): those of the lines. reference (N, nq): where it should have been.
+    """
+
+    model: RobotModel
+    t: Array
+    q: Array
+    effort: Array | None = None
+    what: str = "Torque"
+    second: Array | None = None
+    reference: Array | None = None
+    source: str = "motion"
+
+    @property
+    def duration(self) -> float:
+        """s."""
+        return float(self.t[-1])
+
+    def at(self, t: float, table: Array | None = None) -> Array:
+        """(nq,) at time t, straight between samples; of `reference` if that is given."""
+        rows = self.q if table is None else table
+        i, part = self._place(t)
+        if part == 0.0:
+            return rows[i].copy()
+        return self.model.integrate(rows[i], part * self.model.difference(rows[i], rows[i + 1]))
+
+    def effort_at(self, t: float, table: Array | None) -> Array | None:
+        """(nv,) of `effort` or `second` at time t; None where there is none."""
+        if table is None:
+            return None
+        i, part = self._place(t)
+        return table[i] if part == 0.0 else table[i] + part * (table[i + 1] - table[i])
+
+    def _place(self, t: float) -> tuple[int, float]:
+        i = int(np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 1))
+        if i == len(self.t) - 1 or t <= self.t[0]:
+            return i, 0.0
+        return i, float((t - self.t[i]) / (self.t[i + 1] - self.t[i]))
+
+
+def from_motion(model: RobotModel, motion: Any, source: str = "motion") -> Timeline:
+    """Of anything with `duration`, `motion(t).q` (N, nq), and if it has that `effort(t)` (N, nv): as
+    `rbd.optimize_motion` and `rbd.time_optimal` give.
+    """
+    t = _times(float(motion.duration))
+    at = motion(t)
+    if np.shape(at.q) != (len(t), model.nq):
+        raise RbdError(f"{source}: a motion of {np.shape(at.q)[-1]} coordinates, robot '{model.name}' has {model.nq}")
+    effort = np.asarray(motion.effort(t)) if hasattr(motion, "effort") else inverse_dynamics(model, at.q, at.v, at.a)
+    return Timeline(model, t, np.asarray(at.q), effort, "Torque of the motion", source=source)
+
+
+def read_timeline(path: str, model: RobotModel, start: Array) -> Timeline:
+    """Of a file: a trajectory_msgs/JointTrajectory as YAML or JSON (`rbd plan --output`, `ros2 topic echo`), else a
+    recording (CSV, also of `rbd plan`; NPZ; rosbag2). start (nq,): of joints that it does not name.
+    """
+    if Path(path).suffix.lower() in MESSAGES:
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RbdError(f"cannot read '{path}': {error}") from None
+        return from_message(_parsed(text, path), model, start, Path(path).name)
+    return from_recording(Recording.load(path), model, start)
+
+
+def _parsed(text: str, path: str) -> Any:
+    try:
+        return json.loads(text) if path.lower().endswith(".json") else next(iter(yaml.safe_load_all(text)), None)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise RbdError(f"cannot read '{path}': {' '.join(str(error).split())[:200]}") from None
+
+
+def from_message(message: Any, model: RobotModel, start: Array, source: str) -> Timeline:
+    """Of a JointTrajectory as mappings and lists, interpolated as joint_trajectory_controller does."""
+    if not isinstance(message, Mapping) or not message.get("joint_names") or not message.get("points"):
+        raise RbdError(f"{source}: expected a JointTrajectory with joint_names and points, got {shown(message)}")
+    names, points = [str(name) for name in message["joint_names"]], message["points"]
+    joints = _single(names, model, source)
+    taken = [i for i, joint in enumerate(joints) if joint is not None]
+    kept = [joint for joint in joints if joint is not None]
+
+    def column(field: str, required: bool = False) -> Array | None:
+        rows = [point.get(field) if isinstance(point, Mapping) else None for point in points]
+        if not required and not all(row is not None and len(row) for row in rows):
+            return None
+        try:
+            table = np.array(rows, dtype=np.float64)
+        except (TypeError, ValueError):
+            table = np.zeros((0, 0))
+        if table.shape != (len(points), len(names)) or not np.isfinite(table).all():
+            raise RbdError(f"{source}: {field} of each point must be {len(names)} finite numbers")
+        return table[:, taken]
+
+    q = column("positions", True)
+    assert q is not None
+    v, a, effort = column("velocities"), column("accelerations"), column("effort")
+    times = [_seconds(point.get("time_from_start"), source) for point in points]
+    first = start[[joint.idx_q for joint in kept]]
+    path = Trajectory([Waypoint(t, q[i], None if v is None else v[i], None if a is None else a[i])
+                       for i, t in enumerate(times)], Reference.rest(first))
+    t = _times(path.duration)
+    at = [path.sample(time) for time in t[:-1].tolist()]
+    at.append(Reference(q[-1], q[-1] * 0.0 if v is None else v[-1], q[-1] * 0.0 if a is None else a[-1]))
+    Q, V, A = _spread(model, start, kept, *(np.array([getattr(sample, part) for sample in at]) for part in "qva"))
+    if effort is not None and len(times) > 1:
+        given = np.stack([np.interp(t, times, column) for column in effort.T], axis=1)
+        tau = np.full((len(t), model.nv), np.nan)
+        tau[:, [joint.idx_v for joint in kept]] = given
+        return Timeline(model, t, Q, tau, "Torque in the message", inverse_dynamics(model, Q, V, A), source=source)
+    return Timeline(model, t, Q, inverse_dynamics(model, Q, V, A), "Torque of the motion", source=source)
+
+
+def from_recording(recording: Recording, model: RobotModel, start: Array) -> Timeline:
+    """Of a recorded motion: measured torques; the lines are those of the model, where accelerations are known."""
+    names = list(recording.joints or model.velocity_names)
+    joints = _single(names, model, recording.source)
+    taken = [i for i, joint in enumerate(joints) if joint is not None]
+    kept = [joint for joint in joints if joint is not None]
+    if recording.q.shape[1] != len(names):
+        raise RbdError(f"{recording.source}: {recording.q.shape[1]} columns, robot '{model.name}' has {len(names)}")
+    good = np.isfinite(recording.t) & np.isfinite(recording.q[:, taken]).all(axis=1)
+    good &= np.concatenate([[True], recording.t[1:] > np.maximum.accumulate(recording.t)[:-1]])
+    if good.sum() < 1:
+        raise RbdError(f"{recording.source}: no row is finite")
+    rows = np.flatnonzero(good)
+    t, tau = recording.t[rows] - recording.t[rows[0]], np.full((len(rows), model.nv), np.nan)
+    tau[:, [joint.idx_v for joint in kept]] = recording.tau[rows][:, taken]
+    none = np.zeros((len(rows), len(kept)))
+    v, a = (none if part is None else np.nan_to_num(part[rows][:, taken]) for part in (recording.v, recording.a))
+    Q, V, A = _spread(model, start, kept, recording.q[rows][:, taken], v, a)
+    second = None if recording.v is None or recording.a is None else inverse_dynamics(model, Q, V, A)
+    return Timeline(model, t, Q, tau, "Measured torque", second, source=recording.source)
+
+
+def _single(names: Sequence[str], model: RobotModel, source: str) -> list[Joint | None]:
+    """The joints of these names; None for those that mimic another, or move nothing."""
+    others = {spec.name for spec in model.description.joints} - set(model.joint_names)
+    found: list[Joint | None] = []
+    for name in names:
+        if name in others:
+            found.append(None)
+            continue
+        if name not in model.joint_names:
+            raise unknown_name("joint", name, model.joint_names, source)
+        joint = model.joint(name)
+        if joint.nq != 1:
+            raise RbdError(f"{source}: joint '{name}' has {joint.nq} coordinates, a trajectory has one per joint")
+        found.append(joint)
+    if not any(found):
+        raise RbdError(f"{source}: none of its joints moves in robot '{model.name}'")
+    return found
+
+
+def _spread(model: RobotModel, start: Array, joints: Sequence[Joint], q: Array, v: Array,
+            a: Array) -> tuple[Array, Array, Array]:
+    """(N, nq), (N, nv), (N, nv) of all joints from those of some."""
+    Q = np.tile(start, (len(q), 1))
+    V, A = np.zeros((2, len(q), model.nv))
+    Q[:, [joint.idx_q for joint in joints]] = q
+    V[:, [joint.idx_v for joint in joints]], A[:, [joint.idx_v for joint in joints]] = v, a
+    return Q, V, A
+
+
+def _times(duration: float) -> Array:
+    return np.linspace(0.0, duration, int(np.clip(np.ceil(RATE * duration), 1, MOST)) + 1) if duration else np.zeros(1)
+
+
+def _seconds(value: Any, source: str) -> float:
+    """`{sec, nanosec}`, or a number of s."""
+    try:
+        if isinstance(value, Mapping):
+            return float(value.get("sec", 0)) + 1e-9 * float(value.get("nanosec", 0))
+        return float(value)
+    except (TypeError, ValueError):
+        raise RbdError(f"{source}: time_from_start is {shown(value)}, expected {{sec, nanosec}}") from None

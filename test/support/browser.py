@@ -1,0 +1,106 @@
+"""A real Chromium without a screen, and what tests and pictures ask of it."""
+
+import os
+import shutil
+import time
+from contextlib import contextmanager
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+PATIENCE = 60.0    # s: a deadline against hanging for ever
+
+
+def why_not():
+    """Why there is no browser here; "" if there is one."""
+    try:
+        import selenium  # noqa: F401
+        import viser  # noqa: F401
+    except ImportError as error:
+        return f"{error.name} is not installed"
+    return "" if CHROMIUM and DRIVER else "there is no chromium with its chromedriver"
+
+
+@contextmanager
+def browser(width=1280, height=860):
+    """A selenium driver."""
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+
+    options = Options()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
+                     "--disable-dev-shm-usage", f"--window-size={width},{height}", "--hide-scrollbars"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER, log_output=os.devnull))
+    try:
+        driver.set_script_timeout(PATIENCE)
+        yield driver
+    finally:
+        driver.quit()
+
+
+def wait(condition, what, patience=PATIENCE):
+    """The first true value of `condition()`."""
+    deadline = time.monotonic() + patience
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited {patience:.0f} s without success for {what}"
+        time.sleep(0.02)
+    return found
+
+
+def visit(driver, server):
+    """Open the page of a server and wait until bars and scene are there."""
+    driver.get(f"http://localhost:{server.get_port()}")
+    wait(lambda: driver.execute_script("return document.querySelectorAll('.rbd-bars').length"), "the bars")
+    wait(lambda: driver.execute_script("return !!document.querySelector('canvas')"), "the scene")
+    close_notices(driver)
+
+
+def close_notices(driver):
+    """Those that viser shows where there is no graphics card."""
+    for button in driver.find_elements("css selector", ".mantine-Notification-closeButton"):
+        driver.execute_script("arguments[0].click()", button)
+
+
+def open_tab(driver, name):
+    """The tab whose label begins with this name."""
+    def is_open():
+        for tab in driver.find_elements("css selector", "[role=tab]"):
+            if tab.text.startswith(name):
+                if tab.get_attribute("aria-selected") == "true":
+                    return True
+                tab.click()
+        return False
+
+    wait(is_open, f"tab {name}")
+
+
+def labelled(driver, label):
+    """The input of the control with this label; None if it is not there."""
+    return driver.execute_script("""
+        const label = [...document.querySelectorAll('label')].find(item => item.innerText.trim() == arguments[0]);
+        if (!label) return null;
+        const own = label.htmlFor && document.getElementById(label.htmlFor);
+        if (own) return own;
+        let box = label;
+        while (box && !box.querySelector('input,[role=slider]')) box = box.parentElement;
+        return box && box.querySelector('[role=slider],input');""", label)
+
+
+def check(driver, *labels):
+    """Click these checkboxes."""
+    for label in labels:
+        driver.execute_script("arguments[0].click()", wait(lambda label=label: labelled(driver, label), label))
+
+
+def complaints(driver):
+    """What the browser logged as an error, but for files of the network."""
+    return [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"
+            and "ERR_NAME_NOT_RESOLVED" not in entry["message"] and "ERR_INTERNET" not in entry["message"]]
