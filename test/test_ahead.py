@@ -164,6 +164,38 @@ def test_where_types_depend_on_a_number_it_stays_one():
     assert mixed(0.5) == pytest.approx(scope["chosen"]((2.0, 3), 0, 0.5), rel=1e-14)
 
 
+def test_a_routine_is_optimised_once_and_is_in_the_machine_code_of_all_that_calls_it(monkeypatch):
+    """Whoever calls it, and whatever it calls: a symbol that is missing would end the process."""
+    import numba
+
+    from rbd_ros.core import numba_inside
+
+    optimised = []
+    optimise = numba_inside._Joined._optimize_final_module
+    monkeypatch.setattr(numba_inside._Joined, "_optimize_final_module", lambda self: optimised.append(
+        (self.name, [function.name for function in self._final_module.functions
+                     if not function.is_declaration])) or optimise(self))
+
+    def inner(x):
+        return x + 1.0
+
+    def outer(x):
+        return 2.0 * inner(x)
+
+    def short(x):
+        return 3.0 * outer(x) + inner(x)
+
+    expected = short(2.0)
+    inner, outer = (numba_inside.Callee(function, {"forceinline": False}) for function in (inner, outer))
+    short = numba_inside.Callee(short, {"forceinline": True})
+    callers = [numba.njit(**options)(lambda x: short(x)) for options in (numba_inside.ENTRY, numba_inside.ENTRY, {})]
+    assert [caller(2.0) for caller in callers] == [short(2.0)] * 3 == [expected] * 3
+    assert outer(2.0) == 6.0
+    names = [name.rpartition(".")[2] for name, _ in optimised]
+    assert [names.count(name) for name in ("inner", "outer", "short")] == [1, 1, 1]
+    assert not any("inner" in name for name in optimised[names.index("outer")][1])    # its caller is optimised alone
+
+
 def test_code_from_the_cache_does_not_wait_for_what_compiling_needs():
     """And what is compiled after it has all that."""
     rbd.inverse_dynamics(rbd.sample("iiwa"), *np.zeros((3, 7)))

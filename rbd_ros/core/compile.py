@@ -37,12 +37,15 @@ _BARE: dict[str, Any] = numba_inside.BARE if COMPILED else {}    # without refer
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """A building block of kernels, compiled with its callers and for all types they use; never returns an array."""
+    """A building block of kernels, compiled with its callers and for all types they use; never returns an array.
+
+    Optimised once more in each caller: right for what is short or hot, not for what is long, or called at one place.
+    """
     return numba_inside.Callee(function, {"forceinline": True, **_BARE, **_OPTIONS}) if COMPILED else function
 
 
 def routine(function: Callable[..., Any]) -> Any:
-    """A larger part of kernels, compiled once and called: inlined, several of these cost minutes of compilation."""
+    """A larger part of kernels, compiled once and called (some 10 ns): inlined, several of these cost minutes."""
     return numba_inside.Callee(function, _OPTIONS) if COMPILED else function
 
 
@@ -89,7 +92,7 @@ class Entry:
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
-            dispatcher = numba.njit(**self._options)(self.python)
+            dispatcher = numba.njit(**numba_inside.ENTRY, **self._options)(self.python)
             with contextlib.suppress(RuntimeError):    # no writable cache: compile in each process
                 numba_inside.keep(dispatcher, folder_of(self.module))
             dispatcher.compile(self._signature)

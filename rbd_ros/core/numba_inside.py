@@ -11,6 +11,7 @@ Seen in numba 0.68.1; `keep` in 0.59 and later. Another version has to be looked
 | `tell_arrays_apart` | the fingerprints of `_typeof.cpp`, which say nothing of the order of bytes | after an array that is not aligned, one in the other order of bytes is taken as if it were in this one: wrong numbers |
 | `is_kept` | names of that cache's files, `….NAME-….nbc` | nodes and `rbd doctor` do not know whether they have to compile |
 | `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen`; `Dispatcher.get_call_template` | machine code, and two wrappers for Python, are made of every function of every kernel, and thrown away, and functions are compiled twice where one caller names the number 0: compilation takes two to three times as long |
+| `ENTRY` | the same of entries, and `_linking_libraries`, `_get_module_for_linking`, `link_in` | routines are optimised again in each of their callers, callers of callers and entries: compilation takes a third longer |
 | `numba_import` | that `coverage_support` imports coverage, and `arraymath` scipy.linalg by `ensure_blas` of `numba.np.linalg`, only to see whether they are there | the first result of a process takes 0.2 s longer |
 | `call_at` | `numba.extending.intrinsic`, which is public, and the code builder of llvmlite | no specialised models |
 | `UNTYPED` | `numba.core.errors.NumbaError`, raised for arguments that numba has no type for, such as an empty list | an error of numba instead of one that names the input |
@@ -40,7 +41,8 @@ BARE: dict[str, Any] = {"_nrt": False} if hasattr(cpu.CPUTargetOptions, "_nrt") 
 # What `Callee` changes is there; otherwise kernels are compiled as numba does, which takes twice as long.
 KNOWN = hasattr(compiler.Compiler, "define_pipelines") and all(
     hasattr(codegen.JITCodeLibrary, name) for name in (
-        "_finalize_final_module", "_finalize_dynamic_globals", "_ensure_finalized", "get_pointer_to_function"))
+        "finalize", "_finalize_final_module", "_finalize_dynamic_globals", "_ensure_finalized",
+        "_get_module_for_linking", "get_pointer_to_function"))
 
 
 class Callee:
@@ -111,15 +113,49 @@ def _any_place(kind: Any) -> Any:
     return unliteral(kind) if isinstance(kind, IntegerLiteral) and kind.literal_value == 0 else kind
 
 
-class _WithoutMachineCode(compiler.Compiler):    # type: ignore[misc]
-    def define_pipelines(self) -> Any:
-        if self.state.library is None:
-            self.state.library = _Linked(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-        return super().define_pipelines()
+class _Joined(codegen.JITCodeLibrary):    # type: ignore[misc]
+    """Code into which its kernels are linked before it is optimised, and its routines after, optimised by themselves.
+
+    So each routine is optimised once per process, not once more in each of its callers, callers of callers and entries.
+    """
+
+    _linking_libraries: list[Any]
+    routines: dict[_Linked, None]    # those of its kernels and of routines, too; each after all that it calls
+
+    def finalize(self) -> None:
+        self.routines = {}
+        callees = list(dict.fromkeys(x for x in self._linking_libraries if isinstance(x, _Linked)))
+        self._linking_libraries = [x for x in self._linking_libraries if not isinstance(x, _Linked)]
+        for library in callees:
+            self._reload_init.update(library._reload_init)
+            self.routines.update(library.routines)
+            if library.inlined:
+                self._final_module.link_in(library.without_routines(), preserve=True)
+            else:
+                self.routines[library] = None
+        super().finalize()
+
+    def _finalize_final_module(self) -> None:
+        self._link_routines(self._final_module)
+        super()._finalize_final_module()
+
+    def _link_routines(self, module: Any) -> None:
+        for library in reversed(self.routines):    # callers first: what nobody calls yet is left out
+            module.link_in(library.without_routines(), preserve=True)
 
 
-class _Linked(codegen.JITCodeLibrary):    # type: ignore[misc]
+class _Linked(_Joined):
     """Optimised code that is there for other libraries to link: the processor never sees it."""
+
+    inlined: bool
+
+    def without_routines(self) -> Any:
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:    # for callers that are not compiled here
+        module = self.without_routines().clone()
+        self._link_routines(module)
+        return module
 
     @property
     def codegen(self) -> Any:    # nobody can set the environment of what is nowhere in memory
@@ -132,6 +168,25 @@ class _Linked(codegen.JITCodeLibrary):    # type: ignore[misc]
     def get_pointer_to_function(self, name: str) -> int:
         self._ensure_finalized()
         return 0
+
+
+class _WithoutMachineCode(compiler.Compiler):    # type: ignore[misc]
+    def define_pipelines(self) -> Any:
+        if self.state.library is None:
+            self.state.library = _Linked(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+            self.state.library.inlined = self.state.flags.forceinline
+        return super().define_pipelines()
+
+
+class _WithMachineCode(compiler.Compiler):    # type: ignore[misc]
+    def define_pipelines(self) -> Any:
+        if self.state.library is None:
+            self.state.library = _Joined(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+            self.state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
+ENTRY: dict[str, Any] = {"pipeline_class": _WithMachineCode, "no_cfunc_wrapper": True} if KNOWN else {}
 
 
 def refuse_at_once(dispatcher: Any, refuse: Callable[..., NoReturn]) -> None:

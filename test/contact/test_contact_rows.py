@@ -8,10 +8,10 @@ from support.contacts import PAIRS, bodies, pair, placed
 from support.robots import build, chain, inertia
 
 import rbd_ros as rbd
-from rbd_ros.core.derivatives.second_derivatives import step_positions
 from rbd_ros.core.dynamics.constrained.rows import Motion
 from rbd_ros.core.dynamics.contact.contact_rows import contact_rows
 from rbd_ros.core.dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
+from rbd_ros.core.model.imaginary_step import step_positions
 
 POINTS = [pair for pair in PAIRS if set(pair) != {"plane", "cylinder"}]
 STEP = 1e-30

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from ..derivatives.directional.friction_records import NAMES, followed, friction_records
 from ..derivatives.directional.tangent import Tangent
 from ..derivatives.directional.varied import VariedModel
-from ..derivatives.second_derivatives import STEP
 from ..dynamics.friction import Friction, joint_friction
 from ..errors import RbdError, unknown_name
+from ..model.imaginary_step import STEP
 from ..model.inertia import Array, finite
 from .actuation import Actuation, RigidDrive, SeriesDrive, VariableDrive
 from .motor import Motor

@@ -25,11 +25,11 @@ from ..errors import RbdError
 from ..model.block import integer, node_count, size_q, size_v
 from ..model.constraint_block import ROWS, Bound
 from ..model.constraints import ConstraintSet, bound_to
+from ..model.imaginary_step import STEP, step_positions
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import states
 from .inverse import inverse_dynamics_derivatives
-from .second_derivatives import STEP, step_positions
 
 
 class ConstrainedForwardDerivatives(NamedTuple):

@@ -28,7 +28,9 @@ from .columns import (
     ACCEL, ALPHA, COLUMN, COMPOSITE, FIRST_MOMENT, FORCE, MOMENTUM, MOMENT_O, NODE_SIZE, TOTAL, I, S,
     acceleration_columns, count_columns, motion_sweep, put_pair,
 )
-from .mass_factors import PARTS, RECORD, branches, factor, pitch, row_length, solve_rows, solve_vector, subtract_row
+from .mass_factors import (
+    PARTS, RECORD, branches, effort_rows, factor, given_columns, pitch, row_length, solve_rows, solve_vector,
+)
 from .inverse import derivative_columns, pair_dot
 
 _new = tuple.__new__    # a NamedTuple's own `__new__` is a Python function and takes twice as long
@@ -45,7 +47,7 @@ class ForwardDerivatives(NamedTuple):
     tau: Array
 
 
-@sweep
+@kernel
 def mass_sweep(B, tau, j, mask, W, L, T, H, x):
     """Backward recursion: composite bodies in W, Î s in L, the mass matrix to H, and the efforts left over to x.
 
@@ -96,7 +98,7 @@ def mass_sweep(B, tau, j, mask, W, L, T, H, x):
                 W[h + y] += W[w + TOTAL + y]
 
 
-@sweep
+@kernel
 def accelerate(B, x, mask, W, L, T, G):
     """Add the accelerations x of free coordinates to W's accelerations and composite wrenches; G: 6 per node."""
     n = node_count(B)
@@ -146,7 +148,7 @@ def accelerate(B, x, mask, W, L, T, G):
         put_add(W, w + ACCEL, accel)
 
 
-@kernel
+@sweep
 def forward_derivatives(B, q, k, v, tau, j, prescribed, wrenches, work, out):
     """One state: ∂ by q, v and by what is given, (nv, nv) each; 0, or the coordinate + 1 that moves no inertia.
 
@@ -185,30 +187,6 @@ def forward_derivatives(B, q, k, v, tau, j, prescribed, wrenches, work, out):
             by_v[y, i] = X[y * p + PARTS * i + 1]
             by_given[y, i] = X[y * p + PARTS * i + 2]
     return 0
-
-
-@sweep
-def given_columns(nv, mask, H, X):
-    """What `solve_rows` makes of the given efforts and accelerations: −1 at the former, M_vu at the latter; M_uu."""
-    p = pitch(nv)
-    hybrid = mask.shape[0] > 0
-    for y in range(nv):
-        if hybrid:
-            for x in range(nv):
-                if mask[x]:
-                    X[p * y + PARTS * x + 2] = H[y * nv + x]
-        if not (hybrid and mask[y]):
-            X[p * y + PARTS * y + 2] -= 1.0
-
-
-@sweep
-def effort_rows(nv, mask, H, X):
-    """Where prescribed: ∂τ_u = ∂ID_u + M_uv ∂q̈_v."""
-    for y in range(nv):
-        if mask[y]:
-            for i in range(nv):
-                if not mask[i] and H[y * nv + i] != 0.0:
-                    subtract_row(X, y, i, -H[y * nv + i], nv)
 
 
 @routine

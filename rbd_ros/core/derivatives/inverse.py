@@ -48,7 +48,7 @@ def pair_dot(x, y, A, k):
     return dot(x, vector(A, k)) + dot(y, vector(A, k + 3))
 
 
-@sweep
+@kernel
 def derivative_columns(B, q, k, work, composed, out, row, column):
     """Backward recursion: add ∂τ/∂q, ∂τ/∂q̇ and, unless W is of composite bodies already, ∂τ/∂q̈ to the three of out.
 
@@ -133,7 +133,7 @@ def derivative_columns(B, q, k, work, composed, out, row, column):
                 W[b + x] += W[w + TOTAL + x]
 
 
-@kernel
+@sweep
 def inverse_derivatives(B, q, k, v, a, j, wrenches, work, out):
     """One state: three nv × nv matrices. wrenches and work as in `motion_sweep`."""
     by_q, by_v, by_a = out

@@ -36,7 +36,7 @@ def branches(B, T, mask, branch):
         branch[RECORD * x + BRANCH] = branch[RECORD * branch[RECORD * x + FIRST] + END]
 
 
-@sweep
+@kernel
 def factor(nv, mask, branch, H):
     """H = Lᵀ D L in place of its lower half, of free coordinates, D as reciprocals.
 
@@ -66,7 +66,7 @@ def factor(nv, mask, branch, H):
     return 0
 
 
-@sweep
+@kernel
 def solve_vector(nv, mask, branch, H, x):
     """`x := M⁻¹ x` over free coordinates, from their factors; D holds reciprocals."""
     hybrid = mask.shape[0] > 0
@@ -165,7 +165,7 @@ def gather_rows(X, c, nv, branch, H, low, high):
         i = branch[RECORD * k + UP]
 
 
-@sweep
+@kernel
 def solve_rows(nv, mask, branch, H, X):
     """`X := −M⁻¹ X` over free coordinates, of X whose row i is zero in columns that are neither ancestors of
     coordinate i nor behind it.
@@ -181,3 +181,27 @@ def solve_rows(nv, mask, branch, H, X):
             continue
         low, high = span(branch[RECORD * c + FIRST], branch[RECORD * c + BRANCH], nv)
         gather_rows(X, c, nv, branch, H, low, high)
+
+
+@sweep
+def given_columns(nv, mask, H, X):
+    """What `solve_rows` makes of the given efforts and accelerations: −1 at the former, M_vu at the latter; M_uu."""
+    p = pitch(nv)
+    hybrid = mask.shape[0] > 0
+    for y in range(nv):
+        if hybrid:
+            for x in range(nv):
+                if mask[x]:
+                    X[p * y + PARTS * x + 2] = H[y * nv + x]
+        if not (hybrid and mask[y]):
+            X[p * y + PARTS * y + 2] -= 1.0
+
+
+@sweep
+def effort_rows(nv, mask, H, X):
+    """Where prescribed: ∂τ_u = ∂ID_u + M_uv ∂q̈_v."""
+    for y in range(nv):
+        if mask[y]:
+            for i in range(nv):
+                if not mask[i] and H[y * nv + i] != 0.0:
+                    subtract_row(X, y, i, -H[y * nv + i], nv)

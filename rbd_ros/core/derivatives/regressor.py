@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import kernel, quick_entry
+from ..compile import kernel, quick_entry, sweep
 from ..dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, _P, _R, SIZE, node_motion
 from ..lie.spatial import add, compose, cross, dot, rotate, rotate_back, sub
 from ..model.block import (
@@ -41,7 +41,7 @@ def add_row(out, at, x, u, omega, alpha, accel):
     out[at + 9] += x[2] * alpha[2] + t[2] * omega[2]
 
 
-@kernel
+@sweep
 def regressor_rows(B, q, k, W, out, at):
     """From the motion in W: efforts per parameter, nv × (10 · links) to out[at:]."""
     links = integer(B, LINKS)

@@ -9,19 +9,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel
-from ..model.block import (
-    OWNER, all_finite, first_position, first_velocity, kind, node, node_count, rates_valid, size_q, size_v,
-)
-from ..model.configuration import positions_valid, tangent_node
+from ..compile import entry
+from ..model.block import all_finite, node_count, rates_valid, size_q, size_v
+from ..model.configuration import positions_valid
+from ..model.imaginary_step import STEP, step_positions
 from ..model.inertia import Array
-from ..model.joint_kinds import dof
 from ..model.robot_model import RobotModel
 from ..model.state import shaped
 from .columns import COLUMN, NODE_SIZE, count_columns
 from .inverse import inverse_derivatives
-
-STEP = 1e-30
 
 
 class SecondDerivatives(NamedTuple):
@@ -35,19 +31,6 @@ class SecondDerivatives(NamedTuple):
     qv: Array
     vv: Array
     aq: Array
-
-
-@kernel
-def step_positions(B, q, k, c, x):
-    """x := q[k:] with an imaginary step along velocity coordinate c."""
-    for i in range(size_q(B)):
-        x[i] = q[k + i]
-    for i in range(node_count(B)):
-        o = node(i)
-        iv = first_velocity(B, o)
-        if B[o + OWNER] != 0.0 and iv <= c < iv + dof(kind(B, o)):
-            iq = first_position(B, o)
-            tangent_node(B, o, q, k + iq, c - iv, 1j * STEP, x, iq)
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], int64, float64[::1])", nogil=True)
@@ -76,22 +59,22 @@ def second_derivatives_entry(B, q, v, a, states, out):
             rates[i] = v[s * nv + i]
             accelerations[i] = a[s * nv + i]
         at = 4 * cube * s
-        for c in range(nv):
-            step_positions(B, q, s * size_q(B), c, x)
-            inverse_derivatives(complex_model, x, 0, rates, accelerations, 0, none, work, parts)
-            for i in range(nv):
-                for j in range(nv):
-                    out[at + i * square + j * nv + c] = D[0, i, j].imag / STEP
-                    out[at + cube + i * square + c * nv + j] = D[1, i, j].imag / STEP
-                    out[at + 3 * cube + i * square + j * nv + c] = D[2, i, j].imag / STEP
-        step_positions(B, q, s * size_q(B), -1, x)
-        for c in range(nv):
-            rates[c] += 1j * STEP
+        for step in range(2 * nv):    # by q, then by v
+            by_q = step < nv
+            c = step if by_q else step - nv
+            step_positions(B, q, s * size_q(B), c if by_q else -1, x)
+            if not by_q:
+                rates[c] += 1j * STEP
             inverse_derivatives(complex_model, x, 0, rates, accelerations, 0, none, work, parts)
             rates[c] = v[s * nv + c]
             for i in range(nv):
                 for j in range(nv):
-                    out[at + 2 * cube + i * square + j * nv + c] = D[1, i, j].imag / STEP
+                    if by_q:
+                        out[at + i * square + j * nv + c] = D[0, i, j].imag / STEP
+                        out[at + cube + i * square + c * nv + j] = D[1, i, j].imag / STEP
+                        out[at + 3 * cube + i * square + j * nv + c] = D[2, i, j].imag / STEP
+                    else:
+                        out[at + 2 * cube + i * square + j * nv + c] = D[1, i, j].imag / STEP
     return all_finite(out)
 
 

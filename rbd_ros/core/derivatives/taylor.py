@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..compile import kernel, routine
+from ..compile import kernel, routine, sweep
 from ..lie.spatial import add, add_matrix, cross, dot, hat_times, rotate, rotate_back, scale, sub
 from ..model.block import (
     ARMATURE, GRAVITY, INERTIA, MASS, MOMENT, first_position, first_velocity, integer, kind, layout, matrix, node,
@@ -125,7 +125,7 @@ def set_matrix(W, U, K, J, A):
     put_matrix(W, K, times_symmetric(A, J))
 
 
-@kernel
+@sweep
 def motion_order(B, o, q, iq, v, iv, m, top, W, w, x):
     """From coefficient m of the joint's rate: w_m, U_{m+1}, d_{m+1} of the node at w with parent at x (−1: none)."""
     at = series(top)

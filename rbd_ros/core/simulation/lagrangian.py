@@ -3,7 +3,7 @@ integrator.
 """
 from __future__ import annotations
 
-from ..compile import kernel, routine
+from ..compile import kernel, routine, sweep
 from ..lie.so3 import right_jacobian
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..lie.steps import axes_at, turn
@@ -20,7 +20,7 @@ _R, _P, _OMEGA_P, _V_P, _OMEGA, _V, _G, _N, _F, _TORQUE, _FORCE, SIZE = layout(
     R=9, p=3, omega_p=3, v_p=3, omega=3, v=3, g=3, n=3, f=3, torque=3, force=3)
 
 
-@kernel
+@sweep
 def lagrangian_recursion(B, q, v, wrench, W, p, g):
     """p = ∂L/∂v = M v and g = ∂L/∂q along the group plus `Sᵀ` wrenches: what moves p but for its change of axes.
 

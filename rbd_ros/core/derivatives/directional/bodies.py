@@ -15,11 +15,9 @@ from ...dynamics.bodies.link_tree import link_tree, link_wrenches
 from ...dynamics.inverse import SIZE
 from ...dynamics.kinematics import SIZE as MOTION
 from ...dynamics.kinematics import link_motions, node_motion
-from ...model.block import LINKS, OWNER, first_position, first_velocity, integer, kind, node, node_count, size_q, size_v
-from ...model.configuration import tangent_node
+from ...model.block import LINKS, integer, node_count, size_q, size_v
+from ...model.imaginary_step import STEP, step_numbers, step_state
 from ...model.inertia import Array
-from ...model.joint_kinds import dof
-from ..second_derivatives import STEP
 from .packed import links_change, packed_change
 from .run import Case
 from .tangent import Tangents
@@ -60,11 +58,12 @@ def bodies_entry(B, L, dB, dL, q, v, a, X, wrench, dwrench, accelerations, wrenc
     """∂ of accelerations and joint wrenches (directions, states, 6 nb) along X (directions, 4, states, nv), dB, dL and
     dwrench; wrench and dwrench of all states per link (empty: none).
     """
-    nq = size_q(B)
     nv = size_v(B)
     size = 6 * integer(B, LINKS)
     loaded = wrench.shape[0] > 0
-    x = np.empty(nq, dtype=np.complex128)
+    model = np.empty(B.shape[0], dtype=np.complex128)
+    links = np.empty(L.shape[0], dtype=np.complex128)
+    x = np.empty(size_q(B), dtype=np.complex128)
     rates = np.empty(nv, dtype=np.complex128)
     acc = np.empty(nv, dtype=np.complex128)
     F = np.empty(size, dtype=np.complex128)
@@ -72,23 +71,11 @@ def bodies_entry(B, L, dB, dL, q, v, a, X, wrench, dwrench, accelerations, wrenc
     W = np.empty(SIZE * node_count(B) + nv, dtype=np.complex128)
     U = np.empty(MOTION * node_count(B), dtype=np.complex128)
     for r in range(X.shape[0]):
-        model = B + 1j * STEP * dB[r]
-        links = L + 1j * STEP * dL[r]
+        step_numbers(B, 0, dB[r], model)
+        step_numbers(L, 0, dL[r], links)
         for s in range(X.shape[2]):
-            for i in range(nq):
-                x[i] = q[s * nq + i]
-            for i in range(nv):
-                rates[i] = v[s * nv + i] + 1j * STEP * X[r, 1, s, i]
-                acc[i] = a[s * nv + i] + 1j * STEP * X[r, 2, s, i]
-            for i in range(len(load)):
-                load[i] = wrench[s * size + i] + 1j * STEP * dwrench[r, s * size + i]
-            for i in range(node_count(B)):
-                o = node(i)
-                if B[o + OWNER] != 0.0:
-                    iq = first_position(B, o)
-                    iv = first_velocity(B, o)
-                    for c in range(dof(kind(B, o))):
-                        tangent_node(B, o, q, s * nq + iq, c, 1j * STEP * X[r, 0, s, iv + c], x, iq)
+            step_state(B, (q, v, a), s, X[r], (x, rates, acc))
+            step_numbers(wrench, s * size, dwrench[r, s * size:], load)
             node_motion(model, x, 0, rates, acc, 0, 2, U)
             link_motions(model, U, 2, F, 0)
             for i in range(size):

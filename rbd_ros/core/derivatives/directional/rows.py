@@ -11,22 +11,18 @@ from ...dynamics.contact.contact_rows import contact_changes
 from ...dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ...errors import RbdError, unknown_name
 from ...lie import so3
-from ...model.block import (
-    OWNER, first_position, first_velocity, integer, kind, node, node_count, size_q, size_v,
-)
-from ...model.configuration import tangent_node
+from ...model.block import integer, node_count, size_q, size_v
 from ...model.constraint_block import (
     CONSTANT, COUPLING, FIRST_TERM, KIND, POSE, POSITION_1, POSITION_2, ROTATION_1, ROTATION_2, ROWS, START,
     TERM_COUNT, TERM_FIRST, TERM_OFFSET, TERM_RATIO,
 )
 from ...model.constraint_block import SIZE as ITEM_SIZE
 from ...model.constraints import ConstraintSet, FixedContact, JointCoupling, bound_to
+from ...model.imaginary_step import STEP, step_numbers, step_state
 from ...model.inertia import Array, finite
-from ...model.joint_kinds import dof
 from ...model.robot_model import RobotModel
 from ...model.surfaces import contact_block
 from ...model.surfaces.contacts import RollingContact, SlidingContact
-from ..second_derivatives import STEP
 from .packed import packed_change
 from .records import following
 from .tangent import Tangent, Tangents
@@ -43,10 +39,11 @@ def row_changes_entry(B, C, dB, dC, q, v, a, X, A_out, b_out):
     """∂A (directions, states, m, nv) and ∂(A a + Ȧq̇) (directions, states, m) along X (directions, 4, states, nv), dB
     and dC.
     """
-    nq = size_q(B)
     nv = size_v(B)
     rows = integer(C, ROWS)
-    x = np.empty(nq, dtype=np.complex128)
+    model = np.empty(B.shape[0], dtype=np.complex128)
+    constraints = np.empty(C.shape[0], dtype=np.complex128)
+    x = np.empty(size_q(B), dtype=np.complex128)
     rates = np.empty(nv, dtype=np.complex128)
     acc = np.empty(nv, dtype=np.complex128)
     A = np.empty(rows * nv, dtype=np.complex128)
@@ -55,21 +52,10 @@ def row_changes_entry(B, C, dB, dC, q, v, a, X, A_out, b_out):
     W = np.empty(SIZE * node_count(B), dtype=np.complex128)
     motion = Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0)
     for r in range(X.shape[0]):
-        model = B + 1j * STEP * dB[r]
-        constraints = C + 1j * STEP * dC[r]
+        step_numbers(B, 0, dB[r], model)
+        step_numbers(C, 0, dC[r], constraints)
         for s in range(X.shape[2]):
-            for i in range(nq):
-                x[i] = q[s * nq + i]
-            for i in range(nv):
-                rates[i] = v[s * nv + i] + 1j * STEP * X[r, 1, s, i]
-                acc[i] = a[s * nv + i] + 1j * STEP * X[r, 2, s, i]
-            for i in range(node_count(B)):
-                o = node(i)
-                if B[o + OWNER] != 0.0:
-                    iq = first_position(B, o)
-                    iv = first_velocity(B, o)
-                    for c in range(dof(kind(B, o))):
-                        tangent_node(B, o, q, s * nq + iq, c, 1j * STEP * X[r, 0, s, iv + c], x, iq)
+            step_state(B, (q, v, a), s, X[r], (x, rates, acc))
             node_motion(model, x, 0, rates, acc, 0, 2, W)
             constraint_rows(model, constraints, (x, 0, rates, 0, acc, 0), motion, (W[:0], 0), 2, (A, f, b, 0))
             for i in range(rows):

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compile import entry
+from ...model.imaginary_step import STEP
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
-from ..second_derivatives import STEP
 from ..taylor import taylor_order, taylor_start, workspace_size
 from .packed import packed_change
 from .tangent import Tangent, Tangents

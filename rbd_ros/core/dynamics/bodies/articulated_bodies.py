@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compile import entry, kernel
+from ...compile import entry, kernel, sweep
 from ...errors import RbdError
 from ...lie.spatial import add, cross, hat, rotate, rotate_back, scale, sub, symmetric_times
 from ...model.block import (
@@ -63,7 +63,7 @@ def handed_on(B, o, w, mask, acc, W):
     return A, G, C, add(rotate(R, N), cross(p, f)), f
 
 
-@kernel
+@sweep
 def link_sweep(B, L, v, mask, acc, wrench, e, W, Y):
     """From the W of `articulated_factors`: what is of each link, to Y."""
     z = zero(B, v, 0)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compile import kernel, quick_entry
+from ...compile import quick_entry, sweep
 from ...errors import RbdError
 from ...lie.spatial import add, cross, rotate, scale, sub, symmetric_times
 from ...model.block import (
@@ -29,7 +29,7 @@ from .link_tree import (
 )
 
 
-@kernel
+@sweep
 def joint_wrenches_recursion(B, L, q, k, v, a, j, wrench, e, W, out, at):
     """One state: q[k:], v[j:], a[j:] and wrenches (empty: none) wrench[e:] per link; to out[at:] per link."""
     z = zero(B, v, j)

@@ -84,7 +84,7 @@ def simplified_runs(B, q, k, mask, A, at, m, W, G, Y):
                 put_add(G, g + 3, f)
 
 
-@kernel
+@sweep
 def constrained_recursion(B, C, inputs, s, states, mask, outside, options, work, results):
     """State s of so many; returns as `articulated_recursion`.
 

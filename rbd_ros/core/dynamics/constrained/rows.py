@@ -82,6 +82,29 @@ def in_world(X, stride, i, R, p):
     return compose(R_i, R), add(rotate(R_i, p), vector(X, stride * i + 9))
 
 
+@kernel
+def outer_node(B, a, h):
+    """A step of the walk from nodes a and h to the last ancestor that they share: the outer of the two, its sign in the
+    motion of h less that of a, and a and h with its parent in its place. Nodes above that ancestor move neither.
+    """
+    if h > a:
+        return h, 1.0, a, parent(B, node(h))
+    return a, -1.0, parent(B, node(a)), h
+
+
+@kernel
+def column_at(B, i, q, k, c, sign, E, r):
+    """Column c of S of node i, times sign, as the motion of a point at r in the node's axes, turned by E: (angular,
+    linear).
+    """
+    o = node(i)
+    if is_revolute(kind(B, o)):
+        y = sign * B[o + RATIO]
+        return scale(y, (E[2], E[5], E[8])), rotate(E, (-y * r[1], y * r[0], 0.0 * r[2]))
+    angular, linear = column(B, o, q, k + first_position(B, o), c)
+    return scale(sign, rotate(E, angular)), scale(sign, rotate(E, add(linear, cross(angular, r))))
+
+
 @sweep
 def frame_motion(B, C, o, end, i, motion, Rt):
     """ω, α, and acceleration of frame `end` of record o on node i, turned by Rt."""
@@ -123,29 +146,13 @@ def pose_rows(B, C, o, state, motion, order, rows):
     a = i1
     h = i2
     while a != h:
-        if h > a:
-            i = h
-            sign = 1.0
-            h = parent(B, node(i))
-        else:
-            i = a
-            sign = -1.0
-            a = parent(B, node(i))
-        oi = node(i)
+        i, sign, a, h = outer_node(B, a, h)
         R_i = matrix(X, stride * i)
         r = rotate_back(R_i, sub(p2, vector(X, stride * i + 9)))    # the successor's frame, from the node
         E = compose(Rt, R_i)
-        iv = first_velocity(B, oi)
-        t = kind(B, oi)
-        for d in range(dof(t)):
-            if is_revolute(t):
-                y = sign * B[oi + RATIO]
-                angular = scale(y, (E[2], E[5], E[8]))
-                linear = rotate(E, (-y * r[1], y * r[0], z))
-            else:
-                sa, sl = column(B, oi, q, k + first_position(B, oi), d)
-                angular = scale(sign, rotate(E, sa))
-                linear = scale(sign, rotate(E, add(sl, cross(sa, r))))
+        iv = first_velocity(B, node(i))
+        for d in range(dof(kind(B, node(i)))):
+            angular, linear = column_at(B, i, q, k, d, sign, E, r)
             add_rows(C, o, at * nv + iv + d, nv, turning_rate(R, count, c, u, s, angular), linear, A)
             p_dot = add(p_dot, scale(v[j + iv + d], linear))
     if order == 1:

@@ -14,24 +14,22 @@ import numpy as np
 from ...compile import entry, kernel, sweep
 from ...lie.spatial import add, compose, cross, dot, rotate, rotate_back, scale, sub
 from ...model.block import (
-    OWNER, finite_range, first_position, first_velocity, integer, kind, matrix, node, node_count, parent, rates_valid,
-    size_q, size_v, vector, zero,
+    finite_range, first_velocity, integer, kind, matrix, node, node_count, rates_valid, size_q, size_v, vector, zero,
 )
-from ...model.configuration import positions_valid, tangent_node
+from ...model.configuration import positions_valid
 from ...model.constraint_block import Bound
+from ...model.imaginary_step import STEP, step_numbers, step_state
 from ...model.inertia import Array
-from ...model.joint_kinds import column, dof
+from ...model.joint_kinds import dof
 from ...model.surfaces.contact_block import (
     COUNT, FIRST, ITEMS, NODE_1, NODE_2, POSITION_1, POSITION_2, RECORD, ROTATION_1, ROTATION_2, ROW, ROWS, SECOND,
     START, WALKS,
 )
 from ...model.surfaces.shapes import chart_axis, normal, polar
-from ..constrained.rows import Motion, in_world
+from ..constrained.rows import Motion, column_at, in_world, outer_node
 from ..kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from ..turning import transpose
 from .closest import curvatures, second_curvatures, shape_of, stepped, touching
-
-STEP = 1e-30    # imaginary
 
 
 @sweep
@@ -103,24 +101,14 @@ def contact_record_rows(B, C, o, state, motion, out, at, stride):
     speed = (z, z, z)
     a = i1
     h = i2
-    while a != h:    # bodies above both move neither
-        if h > a:
-            i = h
-            sign = 1.0
-            h = parent(B, node(i))
-        else:
-            i = a
-            sign = -1.0
-            a = parent(B, node(i))
-        b = node(i)
+    while a != h:
+        i, sign, a, h = outer_node(B, a, h)
         R_i = matrix(X, motion.stride * i)
         r = rotate_back(R_i, sub(P, vector(X, motion.stride * i + 9)))
         Q = compose(transpose(E), R_i)
-        iv = first_velocity(B, b)
-        for c in range(dof(kind(B, b))):
-            sa, sl = column(B, b, q, k + first_position(B, b), c)
-            angular = scale(sign, rotate(Q, sa))
-            linear = scale(sign, rotate(Q, add(sl, cross(sa, r))))
+        iv = first_velocity(B, node(i))
+        for c in range(dof(kind(B, node(i)))):
+            angular, linear = column_at(B, i, q, k, c, sign, Q, r)
             put_row(out, at + iv + c, stride, count, linear, angular)
             speed = add(speed, scale(v[j + iv + c], linear))
     omega1, alpha1, accel1 = point_motion(i1, motion, P, E)
@@ -177,30 +165,20 @@ def contact_rows_entry(B, C, q, v, a, states, out):
        "float64[:, :, :, ::1], float64[:, :, :, ::1])", nogil=True)
 def contact_changes_entry(B, C, dB, dC, q, v, a, X, out):
     """∂ of the rows (directions, states, rows, nv + 2), as above, along X (directions, 4, states, nv), dB and dC."""
-    nq = size_q(B)
     nv = size_v(B)
-    x = np.empty(nq, dtype=np.complex128)
+    model = np.empty(B.shape[0], dtype=np.complex128)
+    contacts = np.empty(C.shape[0], dtype=np.complex128)
+    x = np.empty(size_q(B), dtype=np.complex128)
     rates = np.empty(nv, dtype=np.complex128)
     acc = np.empty(nv, dtype=np.complex128)
     rows = np.empty(integer(C, ROWS) * (nv + 2), dtype=np.complex128)
     W = np.empty(SIZE * node_count(B), dtype=np.complex128)
     motion = Motion(W, SIZE, W, SIZE, _OMEGA, _ALPHA, _ACCEL, 0.0)
     for r in range(X.shape[0]):
-        model = B + 1j * STEP * dB[r]
-        contacts = C + 1j * STEP * dC[r]
+        step_numbers(B, 0, dB[r], model)
+        step_numbers(C, 0, dC[r], contacts)
         for s in range(X.shape[2]):
-            for i in range(nq):
-                x[i] = q[s * nq + i]
-            for i in range(nv):
-                rates[i] = v[s * nv + i] + 1j * STEP * X[r, 1, s, i]
-                acc[i] = a[s * nv + i] + 1j * STEP * X[r, 2, s, i]
-            for i in range(node_count(B)):
-                o = node(i)
-                if B[o + OWNER] != 0.0:
-                    iq = first_position(B, o)
-                    iv = first_velocity(B, o)
-                    for c in range(dof(kind(B, o))):
-                        tangent_node(B, o, q, s * nq + iq, c, 1j * STEP * X[r, 0, s, iv + c], x, iq)
+            step_state(B, (q, v, a), s, X[r], (x, rates, acc))
             node_motion(model, x, 0, rates, acc, 0, 2, W)
             contact_rows(model, contacts, (x, 0, rates, 0), motion, rows, 0)
             for i in range(rows.shape[0]):

@@ -16,13 +16,12 @@ from numpy.typing import ArrayLike
 
 from ...errors import RbdError, shown
 from ...lie import se3
+from ...model.imaginary_step import STEP
 from ...model.inertia import Array, finite
 from ...model.surfaces.charts import chart_forms
 from ...model.surfaces.contacts import SlidingContact
 from ...model.surfaces.surface import Chart, Surface
 from .closest import closest_points_entry
-
-STEP = 1e-30    # imaginary
 
 
 class ContactRates(NamedTuple):
