@@ -18,7 +18,7 @@ from ..model.robot_model import RobotModel
 from ..trying import AT_ONCE
 from .families import FAMILIES, Parameters, asked, label
 from .functions import FUNCTIONS, PUBLIC, Function, recorded
-from .lanes import many_states
+from .batches.lanes import many_states
 from .llvm import printed
 from .machine import code_of, is_kept
 from .one_state import LONGEST, function_of
