@@ -30,6 +30,17 @@ VARIANTS = 100    # of one function, by its parameters
 REFUSED: tuple[type[Exception], ...] = (RbdError, *UNSUITED)    # what looking at parameters raises
 
 
+class _Singles(dict[str, Callable[..., Any]]):
+    """What calls of one state try. Of functions without own code, which may be imported later, the ordinary entry."""
+
+    def __init__(self, model: RobotModel) -> None:
+        super().__init__()
+        self._model = model
+
+    def __missing__(self, name: str) -> Callable[..., Any]:
+        return self.setdefault(name, partial(AT_ONCE[name], self._model))
+
+
 class OwnCode:
     """What the public functions of a specialised model try, by their names: `single` at once, `batch` next (`trying`).
 
@@ -42,7 +53,7 @@ class OwnCode:
         """ordinary: the same robot without code of its own."""
         self.model, self.ordinary, self.threads = model, ordinary, threads
         self.batch = {name: Calls(self, name) for name in (*FUNCTIONS, *FAMILIES)}
-        self.single: dict[str, Callable[..., Any]] = {name: partial(call, model) for name, call in AT_ONCE.items()}
+        self.single: dict[str, Callable[..., Any]] = _Singles(model)
         self.single |= {name: self.batch[name].first_state for name in FUNCTIONS}
         self.single |= {name: self.batch[name].one_state() for name in FAMILIES}
 
