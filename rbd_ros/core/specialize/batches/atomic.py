@@ -10,9 +10,9 @@ from typing import Any
 
 from ...numba_import import numba    # first: it imports numba lightly
 from llvmlite import ir
-from numba.core import types
 from numba.extending import intrinsic
 
+types: Any = numba.types
 _ORDER = "seq_cst"
 _NUMBER = ir.IntType(64)
 
@@ -48,8 +48,7 @@ def swapped(typing_context: Any, address: Any, expected: Any, new: Any) -> Any:
 @intrinsic    # type: ignore[untyped-decorator]
 def doubles_at(typing_context: Any, address: Any) -> Any:
     """A pointer to float64, for `numba.carray`."""
-    pointer: Any = types.CPointer    # type: ignore[attr-defined]
-    return pointer(types.float64)(types.int64), lambda context, builder, signature, arguments: (
+    return types.CPointer(types.float64)(types.int64), lambda context, builder, signature, arguments: (
         builder.inttoptr(arguments[0], ir.DoubleType().as_pointer()))
 
 

@@ -13,7 +13,7 @@ from ..machine import Code
 
 Array = NDArray[np.float64]
 PIECES = 16            # of a batch, per thread: the last one that runs alone is short
-PIECE = 100_000        # operations of a piece at least, some 4 µs
+PIECE = 100_000        # operations of a piece at least, some 3 µs
 LEAST = 500_000        # operations of a batch that threads share who look out for it
 WAKING = 2_000_000     # operations of a batch for which threads are woken, which takes 50 µs
 LARGE = 1_000_000      # numbers of a result that does not stay in the caches
