@@ -14,6 +14,7 @@ if COMPILED:
 
 ARRAYS = 5    # inputs
 LINE = 8      # numbers of a line of the caches
+PAGE = 512    # numbers of a page of memory
 FAR = 16      # numbers between what one thread writes and another reads: lines are fetched in pairs
 # addresses of `f`, `group`, and what makes rows of whole blocks and of the rest; rows that `f` fills; states, and those
 # of a piece; the result (states, pitch), of which each row has so many numbers; 1 or 0 for each state, as the code was
@@ -27,8 +28,10 @@ FAR = 16      # numbers between what one thread writes and another reads: lines 
 
 @kernel
 def scratch_size(inputs, rows, outputs):
-    """Numbers that one thread needs: inputs and rows by lane of a group of blocks, and results of the rest."""
-    return (GROUP * (inputs + rows) + -(-outputs // LINE) * LINE) * WIDTH
+    """Numbers that one thread needs: inputs and rows by lane of a group of blocks, and results of the rest; and a page
+    to the next thread's, as processors fetch ahead to the end of one, which takes lines from who writes there.
+    """
+    return (GROUP * (inputs + rows) + -(-outputs // LINE) * LINE) * WIDTH + PAGE
 
 
 @routine

@@ -12,7 +12,7 @@ from ..llvm import GROUP, WIDTH
 from ..machine import Code
 
 Array = NDArray[np.float64]
-PIECES = 16            # of a batch, per thread: the last one that runs alone is short
+PIECES = 8             # of a batch, per thread: where two meet they take lines of the caches from each other
 PIECE = 100_000        # operations of a piece at least, some 3 µs
 LEAST = 500_000        # operations of a batch that threads share who look out for it
 WAKING = 2_000_000     # operations of a batch for which threads are woken, which takes 50 µs
