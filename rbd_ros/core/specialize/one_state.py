@@ -43,22 +43,17 @@ class ArrayFields(ctypes.Structure):    # PyArrayObject_fields
 # Py_buffer: buf, obj, len, itemsize, readonly, ndim, format, shape, strides, suboffsets, internal
 _HELPERS = f"""
 %array = type {{ [{HEAD} x i8], ptr, i32, ptr, ptr, ptr, ptr, i32 }}
-@float64 = external global i8
-declare ptr @PyObject_Type(ptr)
+@float64 = external global i8 declare ptr @PyObject_Type(ptr)
 %view = type {{ ptr, ptr, {_SIZE}, {_SIZE}, i32, i32, ptr, ptr, ptr, ptr, ptr }}
 @nothing = private constant [1 x i8] zeroinitializer
-declare void @PyBuffer_Release(ptr)
-declare void @PyErr_Clear()
-declare ptr @PyFloat_FromDouble(double)
-declare ptr @PyObject_CallObject(ptr, ptr)
+declare void @PyBuffer_Release(ptr) declare void @PyErr_Clear()
+declare ptr @PyFloat_FromDouble(double) declare ptr @PyObject_CallObject(ptr, ptr)
 declare i32 @PyObject_GetBuffer(ptr, ptr, i32)
 declare ptr @PyTuple_GetItem(ptr, {_SIZE})
 declare ptr @PyTuple_Pack({_SIZE}, ...)
-declare ptr @Py_BuildValue(ptr, ...)
-declare void @Py_DecRef(ptr)
+declare ptr @Py_BuildValue(ptr, ...) declare void @Py_DecRef(ptr)
 declare ptr @PyArray_New(ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)
-declare ptr @PyArray_GetPtr(ptr, ptr)
-declare ptr @tuple_new(ptr, ptr, ptr)
+declare ptr @PyArray_GetPtr(ptr, ptr) declare ptr @tuple_new(ptr, ptr, ptr)
 @PyArray_Type = external global i8
 
 ; where the numbers of a one-dimensional contiguous array of this many doubles are; null for all else
@@ -77,8 +72,7 @@ fields:
   %layout = and i32 %flags, {_CARRAY}
   %contiguous = icmp eq i32 %layout, {_CARRAY}
   %row = icmp eq i32 %axes, 1
-  %real = icmp eq ptr %dtype, @float64
-  %row.real = and i1 %row, %real
+  %real = icmp eq ptr %dtype, @float64 %row.real = and i1 %row, %real
   %usual = and i1 %row.real, %contiguous
   br i1 %usual, label %length.of.array, label %ask
 length.of.array:
