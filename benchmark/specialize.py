@@ -2,14 +2,19 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 import time
+import warnings
 from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
 import rbd_ros as rbd
+from rbd_ros.core.specialize.functions import FUNCTIONS
 
 from . import specialize_check
 from .functions import BATCH, batches, single_calls
@@ -36,6 +41,7 @@ def run(quick: bool = False, check: bool = False) -> dict[str, Any]:
             rows.append([name, str(made.functions[name]), f"{time.perf_counter() - begin:.2f}"])
         table(f"{ordinary.name}: code of its own (seconds; a second time it comes from disk)",
               ["function", "operations", "s"], rows)
+        found[f"{ordinary.name} loading"] = _loading(ordinary)
         for kind, calls in (("single", _singles), ("batch", _batches)):
             rows = []
             ours, own = calls(ordinary), calls(fast)
@@ -47,6 +53,32 @@ def run(quick: bool = False, check: bool = False) -> dict[str, Any]:
             table(f"{ordinary.name}, {kind}: time over Pinocchio's", ["function", "own code", "ordinary"], rows)
         found |= _threads(ordinary, 3 if quick else 9)
     return found
+
+
+def _load(path: Path, description: Any) -> None:
+    """In a process of its own: seconds that own code of these functions takes to come from disk, to this file."""
+    ordinary = rbd.RobotModel.from_description(description)
+    rbd.inverse_dynamics(ordinary, ordinary.neutral(), *np.zeros((2, ordinary.nv)))
+    begin = time.perf_counter()
+    fast = rbd.specialize(ordinary)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rbd.RbdWarning)    # of those that are too long
+        for name in FUNCTIONS:
+            fast._specialized.make(name)
+    path.write_text(str(time.perf_counter() - begin))
+
+
+def _loading(p: Any) -> float:
+    """Print and return what a fresh process takes to load the code of all functions, those for one state included."""
+    seconds = []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(4):    # the first makes what is not there
+            process = get_context("spawn").Process(target=_load, args=(Path(folder) / "s", p.ours.description))
+            process.start()
+            process.join()
+            seconds.append(float((Path(folder) / "s").read_text()))
+    print(f"\n{p.name}: code of {len(FUNCTIONS)} functions from disk, fresh process: {min(seconds[1:]):.3f} s")
+    return min(seconds[1:])
 
 
 def _threads(p: Any, repeats: int) -> dict[str, float]:

@@ -51,7 +51,7 @@ def run(names: str = "") -> dict[str, Any]:
                 warnings.simplefilter("ignore", rbd.RbdWarning)
                 try:
                     model = rbd.load_urdf(file, root=root, mimic="independent")
-                    errors = check(model)
+                    errors, without = check(model)
                 except rbd.RbdError as error:
                     print(f"{name} {root}: {error}")
                     continue
@@ -61,13 +61,16 @@ def run(names: str = "") -> dict[str, Any]:
             shown = [f"{each} {error:.0e}" + (f" of {TOLERANCE * scale:.0e}" if scale > 1.0 else "")
                      for each, (error, scale) in errors.items()]
             print(f"{name} {root}, nv {model.nv}: {', '.join(shown)}"
+                  + "".join(f"; ordinary kernels: {reason}" for reason in without)
                   + (f"  WRONG: {', '.join(wrong)}" if wrong else ""), flush=True)
     print(f"largest error {worst:.1e} of what the condition allows; beyond {TOLERANCE}: {violations}")
     return {"largest error": worst, "violations": violations}
 
 
-def check(model: rbd.RobotModel) -> dict[str, tuple[float, float]]:
-    """Largest relative error of each function that has code of its own, and how many times `TOLERANCE` it may have."""
+def check(model: rbd.RobotModel) -> tuple[dict[str, tuple[float, float]], list[str]]:
+    """Largest relative error of each function that has code of its own, and how many times `TOLERANCE` it may have; why
+    the others have none.
+    """
     fast = rbd.specialize(model)
     rng = np.random.default_rng(0)
     count = max(SIZES)
@@ -93,7 +96,8 @@ def check(model: rbd.RobotModel) -> dict[str, tuple[float, float]]:
             same = all(x.shape == y.shape for x, y in zip(_parts(expected), _parts(found), strict=True))
             errors[name] = max(errors.get(name, 0.0), _error(_rows(expected), _rows(found))) if same else np.inf
     scale = {name: max(1.0, 1e-2 * condition) if solves else 1.0 for name, (_, _, solves) in calls(model).items()}
-    return {name: (error, scale[name]) for name, error in errors.items() if fast.has_code(name)}
+    return ({name: (error, scale[name]) for name, error in errors.items() if fast.has_code(name)},
+            [reason for reason in fast.functions.values() if isinstance(reason, str)])
 
 
 def _error(x: np.ndarray, y: np.ndarray) -> float:

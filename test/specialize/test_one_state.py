@@ -16,6 +16,7 @@ import rbd_ros as rbd
 from rbd_ros.core.compile import COMPILED
 from rbd_ros.core.specialize import own_code
 from rbd_ros.core.specialize.functions import FUNCTIONS
+from rbd_ros.core.trying import AT_ONCE, trying
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="needs numba")
 MODEL = rbd.sample("iiwa")
@@ -104,6 +105,18 @@ def test_what_is_too_long_for_one_state_has_code_for_batches(monkeypatch):
     given = states(model, "qvv", 9)
     check_equal(rbd.inverse_dynamics(model, *given), rbd.inverse_dynamics(fast, *given), 1e-12)
     assert fast.functions["inverse_dynamics"] > 500
+
+
+def test_functions_that_are_imported_after_the_model_was_specialised(monkeypatch):
+    """Those of directional derivatives raised KeyError, unless something had used them before."""
+    monkeypatch.setitem(AT_ONCE, "imported_later", None)    # gone afterwards
+    fast = rbd.specialize(MODEL)
+
+    @trying(lambda model, q: q + model.nv)
+    def imported_later(model, q):
+        raise AssertionError
+
+    assert imported_later(fast, 1) == imported_later(MODEL, 1) == 8
 
 
 def test_another_number_of_arguments_is_left():

@@ -6,7 +6,9 @@ import math
 import numpy as np
 import pytest
 
+import rbd_ros as rbd
 from rbd_ros.core.specialize import program as p
+from rbd_ros.core.specialize.functions import FUNCTIONS, recorded
 from rbd_ros.core.specialize.pieces import pieces
 from rbd_ros.core.specialize.program import NoProgram, Program, Scalar
 
@@ -87,3 +89,24 @@ def test_what_is_too_long_says_how_long(monkeypatch):
     monkeypatch.setattr(p, "COUNTED", 50)
     with pytest.raises(NoProgram, match="more than 50 operations"):
         random_program(0)
+
+
+QUARTER = """<robot name="quarters"><link name="base"/>
+<link name="one"><inertial><mass value="1"/><inertia ixx="1" iyy="2" izz="2" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="two"><inertial><mass value="1"/><inertia ixx="1" iyy="2" izz="2" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="a" type="continuous"><parent link="base"/><child link="one"/><axis xyz="0 0 1"/>
+  <origin rpy="{a} 0 {b}" xyz="0 0 1"/></joint>
+<joint name="b" type="continuous"><parent link="one"/><child link="two"/><axis xyz="0 0 1"/>
+  <origin rpy="{a} {b} 0" xyz="1 0 0"/></joint></robot>"""
+
+
+def test_quarter_turns_leave_no_rounding_in_the_code():
+    """cos(pi/2) is 6e-17: it cost up to a third of all operations. What is given as 1.5708 stays as it is."""
+    def constants(a, b):
+        model = rbd.load_urdf(QUARTER.format(a=a, b=b))
+        found = recorded(model, "forward_kinematics", FUNCTIONS["forward_kinematics"])
+        return [node.a for node in found.nodes if node.op == p.CONSTANT]
+
+    for a, b in ((np.pi / 2, -np.pi), (-np.pi / 2, np.pi / 2), (np.pi, 0.0)):
+        assert all(x in (-1.0, 0.0, 1.0) for x in constants(a, b)), (a, b)
+    assert any(0.0 < abs(x) < 1e-5 for x in constants(1.5708, 0.0))

@@ -16,7 +16,8 @@ from .pieces import Piece, pieces
 from .program import Node, Program
 from .rows import transposition
 
-WIDTH = 8          # states at once
+WIDTH = 8          # states at once, a block
+GROUP = 8          # blocks at once
 SUMS = 8
 ZERO = Node(p.CONSTANT, 0.0)
 GOOD, NOTHING, FIRST = 0, 1, 2    # rows of `out`: whether states are good, zeros, the first of the results
@@ -166,8 +167,8 @@ def sine_and_cosine(f: Printer, x: str) -> tuple[str, str, str]:
 
 
 def printed(program: Program) -> str:
-    """The text of a module: the function `f`; `rows_of` and `rows_past` for what it gives out; `take`, which counts up
-    for all threads; in `rows` and `operations` how many rows `out` takes, those that pieces share last, and how many
+    """The text of a module: the function `f`; `group`, which does so for `GROUP` blocks; `rows_of` and `rows_past` for
+    what `f` gives out; in `rows` and `operations` how many rows `out` takes, those that pieces share last, and how many
     operations it has.
     """
     parts, slots = pieces(program)
@@ -176,13 +177,30 @@ def printed(program: Program) -> str:
     rows = FIRST + len(place)
     texts = [_piece(program, piece, k, place, rows) for k, piece in enumerate(parts)]
     called = [f"  call void @piece{k}(ptr %in, ptr %out)" for k in range(len(parts))]
+    room = rows + slots
     declared = sorted({line for _, declarations in texts for line in declarations})
-    return "\n".join([*declared, f"@rows = constant i64 {rows + slots}",
+    return "\n".join([*declared, f"@rows = constant i64 {room}",
                       f"@operations = constant i64 {program.operations}", *(text for text, _ in texts),
                       "define void @f(ptr noalias %in, ptr noalias %out) {", *called, "  ret void", "}",
-                      "define void @take(ptr %in, ptr %out) {    ; counts up, whichever thread asks",
-                      "  %k = atomicrmw add ptr %in, i64 1 seq_cst", "  store i64 %k, ptr %out", "  ret void", "}",
+                      *_group(len(parts), len(program.inputs), room),
                       *transposition([place.get(i, NOTHING) for i in program.outputs], WIDTH, NOTHING)])
+
+
+def _group(pieces: int, inputs: int, rows: int) -> list[str]:
+    """Each piece for `GROUP` blocks, then the next: the processor waits for the code of long programs, as its fastest
+    cache holds about one piece.
+    """
+    lines, before = ["define void @group(ptr noalias %in, ptr noalias %out) {", "start:"], "start"
+    for k in range(pieces):
+        lines += [f"  br label %piece{k}", f"piece{k}:", f"  %b{k} = phi i64 [0, %{before}], [%n{k}, %piece{k}]",
+                  f"  %i{k} = mul i64 %b{k}, {inputs * WIDTH}", f"  %o{k} = mul i64 %b{k}, {rows * WIDTH}",
+                  f"  %in{k} = getelementptr inbounds double, ptr %in, i64 %i{k}",
+                  f"  %out{k} = getelementptr inbounds double, ptr %out, i64 %o{k}",
+                  f"  call void @piece{k}(ptr %in{k}, ptr %out{k})", f"  %n{k} = add i64 %b{k}, 1",
+                  f"  %more{k} = icmp ult i64 %n{k}, {GROUP}", f"  br i1 %more{k}, label %piece{k}, label %end{k}",
+                  f"end{k}:"]
+        before = f"end{k}"
+    return [*lines, "  ret void", "}"]
 
 
 class _Values(dict[int, str]):

@@ -18,14 +18,12 @@ _engines: dict[str, Any] = {}    # by key; they own the code
 
 
 class Code(NamedTuple):
-    """For batches: where `f`, `rows_of`, `rows_past` and `take` begin in memory; how many rows `f` fills; its
-    operations.
-    """
+    """For batches: where its functions begin in memory; how many rows `f` fills; its operations."""
 
     f: int
+    group: int
     rows_of: int
     rows_past: int
-    take: int
     rows: int
     operations: int
 
@@ -33,9 +31,9 @@ class Code(NamedTuple):
 def code_of(key: str, text: Callable[[], str]) -> Code:
     """The code that `llvm.printed` made text of; as `call_of`."""
     engine = _engine(key, text)
-    f, rows_of, rows_past, take = (int(engine.get_function_address(name))
-                                   for name in ("f", "rows_of", "rows_past", "take"))
-    return Code(f, rows_of, rows_past, take, _number(engine, "rows"), _number(engine, "operations"))
+    f, group, rows_of, rows_past = (int(engine.get_function_address(name))
+                                    for name in ("f", "group", "rows_of", "rows_past"))
+    return Code(f, group, rows_of, rows_past, _number(engine, "rows"), _number(engine, "operations"))
 
 
 def is_kept(key: str) -> bool:

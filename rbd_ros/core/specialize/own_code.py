@@ -18,7 +18,7 @@ from ..model.robot_model import RobotModel
 from ..trying import AT_ONCE
 from .families import FAMILIES, Parameters, asked, label
 from .functions import FUNCTIONS, PUBLIC, Function, recorded
-from .lanes import many_states
+from .batches.lanes import many_states
 from .llvm import printed
 from .machine import code_of, is_kept
 from .one_state import LONGEST, function_of
@@ -28,6 +28,17 @@ Array = NDArray[np.float64]
 SLOW = 10_000     # operations: to translate more takes about a second
 VARIANTS = 100    # of one function, by its parameters
 REFUSED: tuple[type[Exception], ...] = (RbdError, *UNSUITED)    # what looking at parameters raises
+
+
+class _Singles(dict[str, Callable[..., Any]]):
+    """What calls of one state try. Of functions without own code, which may be imported later, the ordinary entry."""
+
+    def __init__(self, model: RobotModel) -> None:
+        super().__init__()
+        self._model = model
+
+    def __missing__(self, name: str) -> Callable[..., Any]:
+        return self.setdefault(name, partial(AT_ONCE[name], self._model))
 
 
 class OwnCode:
@@ -42,7 +53,7 @@ class OwnCode:
         """ordinary: the same robot without code of its own."""
         self.model, self.ordinary, self.threads = model, ordinary, threads
         self.batch = {name: Calls(self, name) for name in (*FUNCTIONS, *FAMILIES)}
-        self.single: dict[str, Callable[..., Any]] = {name: partial(call, model) for name, call in AT_ONCE.items()}
+        self.single: dict[str, Callable[..., Any]] = _Singles(model)
         self.single |= {name: self.batch[name].first_state for name in FUNCTIONS}
         self.single |= {name: self.batch[name].one_state() for name in FAMILIES}
 

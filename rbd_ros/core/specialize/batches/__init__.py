@@ -1,0 +1,1 @@
+"""Many states by a robot's own code: in blocks of lanes, shared by threads."""
