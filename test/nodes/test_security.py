@@ -104,6 +104,16 @@ def test_every_adapter_and_every_node_has_rights():
         rights_of("lockstep", {"bridge_model": "arm"})
 
 
+@pytest.mark.parametrize(("text", "topics"), [
+    ("contacts: [{name: ground}]", {"~/contact_forces"}), ("constraints: []\ncontacts: [{}]", {"~/contact_forces"}),
+    ("constraints: [{}]\ncontacts: [{}]", {"~/constraint_forces", "~/contact_forces"}), ("constraints: []", set())])
+def test_what_a_simulator_publishes_follows_the_file_of_constraints(tmp_path, text, topics):
+    file = tmp_path / "loops.yaml"
+    file.write_text(text)
+    assert {topic for topic in rights_of("simulator", {"constraints_file": str(file)}).publish
+            if topic.endswith("_forces")} == topics
+
+
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_every_adapter_has_the_topics_of_its_policy(adapter, stand_ins):    # noqa: F811
     """Those of packages that are not everywhere, too: by a node that only notes what it is asked for."""

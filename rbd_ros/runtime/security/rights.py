@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from ...core.errors import RbdError, unknown_name
+from ...core.model.files.yaml_text import read_yaml
+from ...core.model.samples import sample_names
 from ..wrench_sensors import sensor_topic
 
 Values = Mapping[str, Any]
@@ -105,11 +108,20 @@ def _flatness(values: Values) -> Rights:
     return _torque(values) | (elastic if values.get("actuation_file") else Rights())
 
 
+def _exerted(values: Values) -> list[str]:
+    """Topics of what loops and contacts of the file exert, and contacts that let go."""
+    given = values.get("constraints_file")
+    if not given:
+        return []
+    tree = {"constraints": True} if given in sample_names() else read_yaml(Path(given), "constraints")[0]
+    return [topic for section, topic in (("constraints", "~/constraint_forces"), ("contacts", "~/contact_forces"))
+            if isinstance(tree, Mapping) and tree.get(section)]
+
+
 def _plant(values: Values, clock: bool = False) -> Rights:
-    shown = {"constraints_file": "~/constraint_forces", "actuation_file": "motor_states"}
     return MODEL | rights(
         publish=["joint_states", *(["/clock"] if _of(values, "publish_clock", clock) else []), *_sensors(values),
-                 *(topic for name, topic in shown.items() if values.get(name))],
+                 *_exerted(values), *(["motor_states"] if values.get("actuation_file") else [])],
         subscribe=["~/commands", "~/effort_commands", *SURROUNDINGS], reply=["~/reset", "~/pause", "~/step"])
 
 
