@@ -20,7 +20,8 @@ def soft_and_hard(contacts: Sequence[UnilateralContact | CompliantContact]) -> t
         raise RbdError(f"contacts: expected a list of UnilateralContact and CompliantContact, got {shown(contacts)}")
     soft: list[CompliantContact] = []
     hard: list[UnilateralContact] = []
-    is_soft = []
+    is_soft: list[bool] = []
+    names: set[str] = set()
     for i, contact in enumerate(contacts):
         is_soft.append(isinstance(contact, CompliantContact))
         if isinstance(contact, CompliantContact):
@@ -29,6 +30,9 @@ def soft_and_hard(contacts: Sequence[UnilateralContact | CompliantContact]) -> t
             hard.append(contact)
         else:
             raise RbdError(f"contact {i} is {type(contact).__name__}, expected UnilateralContact or CompliantContact")
+        if contact.name and contact.name in names:
+            raise RbdError(f"duplicate contact name '{contact.name}'")
+        names.add(contact.name)
     return soft, hard, is_soft
 
 

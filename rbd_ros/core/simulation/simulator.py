@@ -76,7 +76,7 @@ class Simulator(Checks):
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
         soft, hard, self._is_soft = soft_and_hard(contacts)
-        self._soft = CompliantMotion(model, soft, self.step_size, integrator == "rk4") if soft else None
+        self._soft = CompliantMotion(model, soft, self.step_size) if soft else None
         if self._bounds.moving and (constraints is not None or hard):
             raise RbdError("velocity_limits: not supported with constraints, whose loops would not stay closed, and "
                            "with contacts")
