@@ -43,3 +43,22 @@ def test_contacts_that_do_not_fit_are_named():
         rbd.contact_wrenches(model, [on_floor()], q[:3], v)
     with pytest.raises(rbd.RbdError, match=r"is CompliantContact, expected.*lets go.*Simulator"):
         rbd.ConstraintSet([on_floor()])
+
+
+@pytest.mark.parametrize(("options", "speed", "what"), [
+    ({"stiffness": 1e12}, 0.0, "stiffness"), ({"dissipation": 1e9}, -1.0, "dissipation|stiffness"),
+    ({}, -1e4, "dissipation|stiffness"), ({"friction": 1e9}, 0.0, "friction")])
+def test_a_contact_that_closes_and_opens_within_a_step_is_too_stiff_too(options, speed, what):
+    """By RK4, from outside: no step begins where it touches, and it would be thrown back with any speed."""
+    contact = rbd.CompliantContact(FLOOR, rbd.Sphere("ball", RADIUS), **({"stiffness": 1e5, "dissipation": 0.1,
+                                                                          "name": "mat"} | options))
+    simulator = rbd.Simulator(MODEL, contacts=[contact], q=[0, 0, RADIUS + 1e-6, 0, 0, 0, 1],
+                              v=[0, 0, 0, 1.0, 0, speed], integrator="rk4")
+    with pytest.raises(rbd.RbdError, match=f"({what}) of contact 'mat'"):
+        simulator.step(n=50)
+
+
+def test_hard_and_soft_contacts_share_names():
+    hard = rbd.UnilateralContact(FLOOR, rbd.Sphere("ball", RADIUS), name="c")
+    with pytest.raises(rbd.RbdError, match="duplicate contact name 'c'"):
+        rbd.Simulator(MODEL, contacts=[hard, on_floor(name="c")], q=[0, 0, 1, 0, 0, 0, 1])

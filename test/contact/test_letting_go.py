@@ -102,6 +102,31 @@ def test_a_bouncing_ball():
     assert sim.contacts[0].force[2] == pytest.approx(MASS * G) and sim.contacts[0].state != "open"
 
 
+def test_restitution_one_loses_nothing():
+    """Some thirty bounces, on the way of a ball that spins, too; impacts of rounding size take no energy."""
+    sim = simulator(free(ball(MASS, RADIUS)), [rbd.UnilateralContact(FLOOR, SPHERE, restitution=1.0)],
+                    at([0.0, 0.0, RADIUS + 0.1]), [1.0, 2.0, 3.0, 0.5, 0.0, 0.0])
+    energy = sim.energy
+    sim.step(n=2000)
+    assert sim.energy == pytest.approx(energy, rel=1e-9)    # RK4 of a ball that spins
+
+
+@pytest.mark.parametrize("mu", [1e2, 1e6, 1e9, 1e300])
+def test_friction_however_large_is_rolling_at_once(mu):
+    """A slip u is over within so small a part of a step that it is an impulse: v − 2/7 u."""
+    radius = 0.07
+    model = free(ball(2.3, radius))
+    for turning in ([0.0, 0.0, 0.0], [5.0, -3.0, 2.0]):
+        contact = rbd.UnilateralContact(FLOOR, rbd.Sphere("body_0", radius), friction=mu)
+        sim = simulator(model, [contact], at([0.0, 0.0, radius]), [*turning, 1.0, 0.3, 0.0], step=1e-3)
+        sim.step(n=60)
+        start = np.array([1.0, 0.3, 0.0])
+        rolls = start - 2 / 7 * (start + np.cross(turning, [0.0, 0.0, -radius]))
+        v = rbd.forward_kinematics(model, sim.q)[model.body_index("body_0")][:3, :3] @ sim.v[3:]
+        np.testing.assert_allclose(v, rolls, atol=1e-3)
+        assert sim.contacts[0].state == "sticking" and abs(sim.contacts[0].gap) < 1e-12
+
+
 def test_a_ball_leaves_a_big_ball_where_it_would_have_to_pull():
     """Without friction at 2/3 of the height it starts from, where it rolls at 10/17; then it flies in a parabola."""
     start, length = 0.2, 1.2

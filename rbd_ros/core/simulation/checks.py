@@ -1,12 +1,39 @@
 """What a simulator refuses, and how it names the joint."""
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from ..dynamics.inverse_mass_matrix import inverse_mass_matrix
-from ..errors import RbdError
+from ..errors import RbdError, shown
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
+from ..model.surfaces.compliant import CompliantContact
+from ..model.surfaces.unilateral import UnilateralContact
+
+
+def soft_and_hard(contacts: Sequence[UnilateralContact | CompliantContact]) -> tuple[
+        list[CompliantContact], list[UnilateralContact], list[bool]]:
+    """Compliant contacts, the others, and of each contact whether it is compliant; `RbdError` for anything else."""
+    if not isinstance(contacts, Iterable):
+        raise RbdError(f"contacts: expected a list of UnilateralContact and CompliantContact, got {shown(contacts)}")
+    soft: list[CompliantContact] = []
+    hard: list[UnilateralContact] = []
+    is_soft: list[bool] = []
+    names: set[str] = set()
+    for i, contact in enumerate(contacts):
+        is_soft.append(isinstance(contact, CompliantContact))
+        if isinstance(contact, CompliantContact):
+            soft.append(contact)
+        elif isinstance(contact, UnilateralContact):
+            hard.append(contact)
+        else:
+            raise RbdError(f"contact {i} is {type(contact).__name__}, expected UnilateralContact or CompliantContact")
+        if contact.name and contact.name in names:
+            raise RbdError(f"duplicate contact name '{contact.name}'")
+        names.add(contact.name)
+    return soft, hard, is_soft
 
 
 class Checks:

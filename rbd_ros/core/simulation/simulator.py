@@ -22,7 +22,7 @@ from ..model.state import states
 from ..model.surfaces.compliant import CompliantContact
 from ..model.surfaces.unilateral import UnilateralContact
 from .bounds import Bounds, Boxes
-from .checks import Checks
+from .checks import Checks, soft_and_hard
 from .constrained_motion import ConstrainedMotion
 from .contact.compliant_motion import CompliantMotion, Touched
 from .contact.records import ContactState
@@ -75,10 +75,8 @@ class Simulator(Checks):
         self._rubs = bool(np.any(self._law.breakaway))
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
-        self._is_soft = [isinstance(contact, CompliantContact) for contact in contacts]
-        soft = [contact for contact in contacts if isinstance(contact, CompliantContact)]
-        hard = [contact for contact in contacts if not isinstance(contact, CompliantContact)]
-        self._soft = CompliantMotion(model, soft, self.step_size, integrator == "rk4") if soft else None
+        soft, hard, self._is_soft = soft_and_hard(contacts)
+        self._soft = CompliantMotion(model, soft, self.step_size) if soft else None
         if self._bounds.moving and (constraints is not None or hard):
             raise RbdError("velocity_limits: not supported with constraints, whose loops would not stay closed, and "
                            "with contacts")

@@ -31,7 +31,8 @@ class UnilateralContact(Contact):
         super().__post_init__()
         if not isinstance(self.name, str):
             raise RbdError(f"contact: name is {shown(self.name)}, expected a text")
-        what = f"contact '{self.name}' of the {self.first} and the {self.second}"
+        named = f" '{self.name}'" if self.name else ""
+        what = f"contact{named} of the {self.first} and the {self.second}"
         for what_of, most in (("friction", np.inf), ("restitution", 1.0)):
             value = float(finite(getattr(self, what_of), (), f"{what_of} of the {what}"))
             if not 0.0 <= value <= most:

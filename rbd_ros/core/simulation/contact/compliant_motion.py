@@ -27,24 +27,31 @@ LARGEST = 1.0    # rad of the stiffest oscillation per step, and share of a velo
 
 
 class CompliantMotion:
-    """Compliant contacts of a simulated model; h: the step (s); explicit: whether dissipation is."""
+    """Compliant contacts of a simulated model; h: the step (s)."""
 
-    def __init__(self, model: RobotModel, contacts: Sequence[CompliantContact], h: float, explicit: bool) -> None:
-        self.model, self.h, self.explicit = model, h, explicit
+    def __init__(self, model: RobotModel, contacts: Sequence[CompliantContact], h: float) -> None:
+        self.model, self.h = model, h
         self.bound = CompliantContacts(model, contacts)
         self._floating = [(joint.idx_q, joint.idx_v) for joint in model.joints if joint.type == "floating"]
 
     def effort(self, q: Array, v: Array) -> Array:
-        """Jᵀ F (nv,) of all forces."""
-        J, gap = self.bound.rows(q, v)
-        if gap.min() >= 0.0:
+        """Jᵀ F (nv,) of all forces, as explicit integration takes them: checked at each evaluation, as a step that
+        begins apart may end apart, with a force in between that was too stiff.
+        """
+        touched = self.touched(q, v)
+        if touched is None:
             return np.zeros(len(v))
-        return np.einsum("cjn,cj->n", J, self.bound.forces(gap, J @ v))
+        self._check(touched, q, v, True)
+        return np.einsum("cjn,cj->n", touched.J, self.bound.forces(touched.gap, touched.J @ v))
 
     def begin(self, q: Array, v: Array, implicit: bool) -> CompliantMotion | Touched | None:
-        """What acts in a step from this state: None, as all is apart; implicit: elastic efforts and `damping`."""
+        """What acts in a step from this state: efforts by state; implicit: elastic ones and `damping`, None as all is
+        apart.
+        """
+        if not implicit:
+            return self
         self.check(q, v)
-        return self.touched(q, v) if implicit else self
+        return self.touched(q, v)
 
     def touched(self, q: Array, v: Array) -> Touched | None:
         """The contacts at this state; `RbdError` where one is too stiff for the step."""
@@ -54,8 +61,10 @@ class CompliantMotion:
     def check(self, q: Array, v: Array, explicit: bool = False) -> None:
         """`RbdError`, naming a contact, where the step is too long for its stiffness or, explicit, its damping."""
         touched = self.touched(q, v)
-        if touched is None:
-            return
+        if touched is not None:
+            self._check(touched, q, v, explicit)
+
+    def _check(self, touched: Touched, q: Array, v: Array, explicit: bool) -> None:
         bound, J, h = self.bound, touched.J, self.h
         found = bound.pressed(touched.gap, J @ v)
         at = found.depth > 0.0
@@ -63,7 +72,7 @@ class CompliantMotion:
         W = inverse_mass_matrix(self.model, q)
         stiff = np.sqrt(bound.exponent * found.elastic / np.where(at, found.depth, 1.0))[at, None] * J[:, 0]
         tests = [("stiffness", h * np.sqrt(_largest(stiff @ W @ stiff.T)), stiff)]
-        if self.explicit or explicit:
+        if explicit:
             lost = np.sqrt(np.stack([found.damping, found.friction, found.friction], axis=1))[at, :, None] * J
             for what, part in (("dissipation", lost[:, 0]), ("friction", lost[:, 1:].reshape(-1, J.shape[-1]))):
                 tests.append((what, h * _largest(part @ W @ part.T), part))

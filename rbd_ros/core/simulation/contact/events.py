@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dynamics.forward import forward_dynamics
-from ...dynamics.inverse_mass_matrix import inverse_mass_matrix
 from ...errors import RbdError
 from ...model.inertia import Array
 from ..constrained_motion import ConstrainedMotion
 from ..integrators import runge_kutta_4
 from .cones import Unsolved, cone_forces
-from .impacts import REST, contact_rows, impact
+from .impacts import REST, contact_rows, impact, inverse_inertia
 from .touching import Gaps, Touching
 
 Mask = NDArray[np.bool_]
@@ -40,6 +39,7 @@ STIFF = 1.0       # of the rate at which slow sliding turns to where it is drive
 TURN = 0.3        # of friction: the most of it across the way of slow sliding
 SMALL = 1e-9      # of the accelerations: what rests slides no faster
 STALE = 1e-8      # m: deeper than that a contact is not one that could close
+FARTHEST = 1.0    # rad or m: by how much friction alone may move a coordinate in a step before it is an impulse
 
 
 class Mode(NamedTuple):
@@ -78,7 +78,7 @@ class Events:
     def __init__(self, touching: Touching, level: Callable[[Array], Array] | None,
                  constrained: ConstrainedMotion | None) -> None:
         self.model, self.touching, self._constrained = touching.model, touching, constrained
-        self._level = level
+        self._inverse, self._level = inverse_inertia(self.model, constrained), level
         nv = self.model.nv
         self._most = np.zeros(nv) if level is None else np.broadcast_to(level(np.zeros(nv)), nv)
         self._rubs = self._most > 0.0
@@ -120,14 +120,6 @@ class Events:
 
     # ---- modes
 
-    def inverse(self, q: Array) -> Array:
-        """Velocities (nv, nv) that impulses give, through the constraints."""
-        W = inverse_mass_matrix(self.model, q)
-        W = 0.5 * (W + W.T)
-        if self._constrained is not None:
-            W = self._constrained.inverse_inertia(q, W, np.zeros(len(W)), np.zeros(len(W)))[0]
-        return np.asarray(W)
-
     def _impact(self, q: Array, v: Array, here: Gaps) -> tuple[Array, Gaps]:
         rates = here.J[:, 0] @ v
         closed = self._closed(here)
@@ -135,7 +127,7 @@ class Events:
             return v, here
         touching = self.touching
         at = np.flatnonzero(closed)
-        v, p = impact(self.inverse(q), here.J[at], v, touching.friction[at], touching.restitution[at])
+        v, p = impact(self._inverse(q), here.J[at], v, touching.friction[at], touching.restitution[at])
         full = np.zeros((touching.size, 3))
         full[at] = p
         self.impulses.append((q, full))
@@ -209,7 +201,7 @@ class Events:
             drag = np.where(slides[:, None], -mu[:, None] * np.where(ahead, slip / np.maximum(speed, 1e-300), old), 0.0)
             C[0:3 * len(at):3] += np.einsum("ijk,ij->ik", J[:, 1:], drag)
         A, C = R[own], C[own]
-        W = self.inverse(q)
+        W = self._inverse(q)
         G = A @ W @ C.T
         soft = np.arange(len(own) - len(slow), len(own))
         G[soft, soft] += np.hypot(*slip[slow].T) / (s * mu[slow] * np.maximum(mode.load[at][slow], 1e-300))
@@ -232,12 +224,17 @@ class Events:
         return a
 
     def _slow(self, q: Array, v: Array, tau: Array, wrenches: Any, mode: Mode, s: float) -> None:
-        """Which contacts slide slowly for a motion of s (s), into the mode."""
+        """Which contacts slide slowly for a motion of s (s), into the mode; `Unsolved` where friction would stop them
+        in so small a part of it that no evaluation beyond that means anything.
+        """
         self._acceleration(q, v, tau, wrenches, mode, s)
         assert self.taken is not None
         J = self.touching.at(q, v).J[:, 1:]
         mode.load[:] = self.taken.force[:, 0]
-        turns = np.einsum("ijk,kl,ijl->i", J, self.inverse(q), J) * self.touching.friction * mode.load    # m/s²
+        W, rub = self._inverse(q), self.touching.friction * mode.load
+        if s * s * np.abs(W @ (rub @ mode.pull)).max() > FARTHEST:
+            raise Unsolved
+        turns = np.einsum("ijk,kl,ijl->i", J, W, J) * rub    # m/s²
         mode.slow[:] = mode.sliding & (s * turns > STIFF * np.hypot(*(J @ v).T))
 
     def _try(self, q: Array, v: Array, t: float, s: float, effort: EffortLaw, wrenches: Any,

@@ -1,14 +1,31 @@
 """Impacts of all contacts that close at once: one solution, which never adds kinetic energy."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
+from ...dynamics.inverse_mass_matrix import inverse_mass_matrix
 from ...model.inertia import Array
+from ...model.robot_model import RobotModel
+from ..constrained_motion import ConstrainedMotion
 from .cones import Rows, Unsolved, cone_forces
 
 REST = 1e-6       # m/s: slower impacts do not bounce, which ends the series of ever smaller bounces
 HALVINGS = 12     # of the share of restitution that loses energy
+ROUNDING = 1e-13  # of the energies that cancel: restitution 1 loses none
+
+
+def inverse_inertia(model: RobotModel, constrained: ConstrainedMotion | None) -> Callable[[Array], Array]:
+    """A function from q to the velocities (nv, nv) that unit impulses give, through the constraints."""
+    def inverse(q: Array) -> Array:
+        W = inverse_mass_matrix(model, q)
+        W = 0.5 * (W + W.T)
+        if constrained is not None:
+            W = constrained.inverse_inertia(q, W, np.zeros(len(W)), np.zeros(len(W)))[0]
+        return np.asarray(W)
+    return inverse
 
 
 def contact_rows(friction: Array, sliding: NDArray[np.bool_], limit: Array) -> tuple[Array, Rows]:
@@ -62,7 +79,8 @@ def impulses(G: Array, rates: Array, aim: Array, rows: Rows, nearly: float = 0.0
 
     def solved(share: float) -> tuple[Array, bool]:
         p = cone_forces(G, rates + (aim - bounce) + share * bounce, rows, nearly)
-        return p, bool(p @ (rates + 0.5 * G @ p) <= 0.0)
+        lost, gained = -p @ rates, 0.5 * p @ G @ p
+        return p, bool(gained - lost <= ROUNDING * gained)
 
     if not bounce.any():
         return solved(0.0)[0]

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ...dynamics.inverse_mass_matrix import inverse_mass_matrix
 from ...errors import RbdError
 from ...model.inertia import Array
 from .. import variational
@@ -21,7 +20,7 @@ from ..constrained_motion import ConstrainedMotion
 from ..integrators import move
 from .cones import Unsolved
 from .events import STALE, STILL, Mask
-from .impacts import contact_rows, impulses
+from .impacts import contact_rows, impulses, inverse_inertia
 from .touching import Gaps, Touching
 
 ADDED = 10       # times that contacts are added to those of a step
@@ -35,6 +34,7 @@ class Stepping:
                  constrained: ConstrainedMotion | None) -> None:
         self.model, self.touching, self._level, self._constrained = touching.model, touching, level, constrained
         self._free = variational.Variational(self.model, None, Bounds(self.model, False, False), None, constrained)
+        self._inverse = inverse_inertia(self.model, constrained)
         nothing = np.zeros((touching.size, 3))
         self.force, self.impulse = nothing, nothing    # of the last step, in the contacts' axes
         self.slip = np.zeros(touching.size)    # speed of sliding
@@ -84,13 +84,6 @@ class Stepping:
         except RbdError:
             pass    # gaps that cannot be closed at once: those of the next step are
         return (q1, v1) if self._constrained is None else self._constrained.back(q1, v1)
-
-    def _inverse(self, q: Array) -> Array:
-        W = inverse_mass_matrix(self.model, q)
-        W = 0.5 * (W + W.T)
-        if self._constrained is not None:
-            W = self._constrained.inverse_inertia(q, W, np.zeros(len(W)), np.zeros(len(W)))[0]
-        return np.asarray(W)
 
     def _solved(self, W: Array, free: Array, here: Gaps, at: Any, aim: Array, h: float,
                 hits: Mask) -> tuple[Array, Array, Array]:

@@ -1,7 +1,7 @@
 """Where the contacts and the stops of a simulated robot are: gaps, rows, and what moves a state back onto them."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from ...dynamics.constrained.given import contact_values
 from ...dynamics.constrained.projection import project
 from ...dynamics.contact.coordinates import closest_points
 from ...dynamics.kinematics import forward_kinematics
-from ...errors import RbdError, shown
+from ...errors import RbdError
 from ...lie import se3
 from ...model.assembly import WORLD
 from ...model.constraints import Constraint, ConstraintSet, JointCoupling
@@ -44,12 +44,7 @@ class Touching:
 
     def __init__(self, model: RobotModel, contacts: Sequence[UnilateralContact], bounds: Bounds,
                  constraints: ConstraintSet | None) -> None:
-        if not isinstance(contacts, Iterable):
-            raise RbdError(f"contacts: expected a list of UnilateralContact, got {shown(contacts)}")
         self.contacts = tuple(contacts)
-        for i, contact in enumerate(self.contacts):
-            if not isinstance(contact, UnilateralContact):
-                raise RbdError(f"contact {i} is {type(contact).__name__}, expected UnilateralContact")
         self.model = model
         self.names = tuple(contact.name or f"contact_{i}" for i, contact in enumerate(self.contacts))
         self._rolling = [RollingContact(contact.first, contact.second, name=name)
