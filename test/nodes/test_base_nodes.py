@@ -179,7 +179,8 @@ def test_the_way_out_knows_how_the_base_turns(tmp_path, private_domain):
                           odometry_timeout=0.3, state_timeout=2.0, ramp_in=0.0, ramp_out=1.0, gains__kp=20.0,
                           reference_timeout=0, gravity_check=False, feedback__max_age=".inf", feedback__min_rate=0.0,
                           safe_output__damping=0.0)
-    command = TILTED + 20.0 * np.array([0.5, 1.0])
+    ahead = np.array([0.05, 0.1])
+    command = TILTED + 20.0 * ahead
     try:
         with Base() as base:
             def step(rpy=TILT):
@@ -187,15 +188,16 @@ def test_the_way_out_knows_how_the_base_turns(tmp_path, private_domain):
                 base.send_state(NAMES, Q, [0.0, 0.0])
 
             base.spin_until(lambda: base.efforts and np.allclose(base.efforts[-1].effort, command, atol=1e-9), "command",
-                            lambda: (step(), base.send_reference(NAMES, Q + np.array([0.5, 1.0]))))
+                            lambda: (step(), base.send_reference(NAMES, Q + ahead)))
             base.efforts.clear()
             process.process.send_signal(signal.SIGINT)
             turned = np.add(TILT, [0.015, 0.0, 0.0])
             base.spin_until(lambda: process.process.poll() is not None, "end", lambda: step(turned))
             assert process.end() == 0
             gravity = rbd.gravity_effort(MODEL.with_(gravity=from_rpy(turned).T @ [0.0, 0.0, -9.81]), Q)
-            base.spin_until(lambda: np.allclose(base.efforts[-1].effort, gravity, rtol=0, atol=1e-9), "safe effort")
-            way = np.array([message.effort for message in base.efforts]) @ [0.5, 1.0]
+            base.spin_until(lambda: np.allclose(base.efforts[-1].effort, gravity, rtol=0, atol=1e-9), "safe effort",
+                            patience=5.0)
+            way = np.array([message.effort for message in base.efforts]) @ ahead
             assert np.abs(np.diff(way)).max() < 0.5 * (way.max() - way.min()), "a ramp, not a step"
     finally:
         process.kill()
