@@ -187,8 +187,8 @@ def test_the_way_out_knows_how_the_base_turns(tmp_path, private_domain):
                 base.tick(rpy=rpy)
                 base.send_state(NAMES, Q, [0.0, 0.0])
 
-            base.spin_until(lambda: base.efforts and np.allclose(base.efforts[-1].effort, command, atol=1e-9), "command",
-                            lambda: (step(), base.send_reference(NAMES, Q + ahead)))
+            base.spin_until(lambda: base.efforts and np.allclose(base.efforts[-1].effort, command, atol=1e-9),
+                            "command", lambda: (step(), base.send_reference(NAMES, Q + ahead)))
             base.efforts.clear()
             process.process.send_signal(signal.SIGINT)
             turned = np.add(TILT, [0.015, 0.0, 0.0])

@@ -11,7 +11,9 @@ from ..base.optional import interface_type
 
 
 def subscribe_odometry(node: ModelNode, topic: str, take: Callable[[Odometry], Any]) -> Any:
-    """The subscription. Call `take` with what comes on the topic, until cleanup; `RbdError` where package nav_msgs is missing."""
+    """Call `take` with what comes on the topic, until cleanup; `RbdError` where package nav_msgs is missing. Returns the
+    subscription.
+    """
     kind = interface_type("parameter 'odometry' reads", "nav_msgs", "msg", "Odometry")
     return node.subscribe(kind, topic, lambda message: take(odometry(message)), BEST_EFFORT)
 
