@@ -148,7 +148,7 @@ def accelerate(B, x, mask, W, L, T, G):
         put_add(W, w + ACCEL, accel)
 
 
-@sweep
+@kernel
 def forward_derivatives(B, q, k, v, tau, j, prescribed, wrenches, work, out):
     """One state: ∂ by q, v and by what is given, (nv, nv) each; 0, or the coordinate + 1 that moves no inertia.
 

@@ -133,7 +133,7 @@ def derivative_columns(B, q, k, work, composed, out, row, column):
                 W[b + x] += W[w + TOTAL + x]
 
 
-@sweep
+@kernel
 def inverse_derivatives(B, q, k, v, a, j, wrenches, work, out):
     """One state: three nv × nv matrices. wrenches and work as in `motion_sweep`."""
     by_q, by_v, by_a = out
