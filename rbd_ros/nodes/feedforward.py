@@ -22,6 +22,7 @@ from ..runtime.control.torque_settings import TorqueSettings
 from ..runtime.control.loop_rate import Transit
 from ..runtime.steady.steady_tracking import TrackingCycle
 from .base.following_node import FollowingNode
+from .base.rclpy_inside import take
 from .base.spin import run
 from .base.torque_node import TORQUE_NODE_TABLE
 from .loop.joint_state_inputs import Shortcut
@@ -40,6 +41,7 @@ class FeedforwardNode(FollowingNode):
 
     def __init__(self) -> None:
         super().__init__("feedforward")
+        self._odometry: Any = None    # the subscription
 
     def load(self, values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
         if values["odometry"] and values["mounting.frame"]:
@@ -65,8 +67,17 @@ class FeedforwardNode(FollowingNode):
         super().create_inputs()
         topic = self.get_parameter("odometry").value
         if self.controller.odometry is not None:
-            subscribe_odometry(self, topic, lambda odometry: self.report_rejection(
+            self._odometry = subscribe_odometry(self, topic, lambda odometry: self.report_rejection(
                 self.controller.on_odometry(time.monotonic(), odometry)))
+
+    def tear_down(self) -> None:
+        self._odometry = None
+        super().tear_down()
+
+    def _go_on(self) -> None:
+        while self._odometry is not None and (taken := take(self._odometry)) is not None:
+            self._odometry.callback(taken[0])
+        super()._go_on()
 
     def report(self) -> Mapping[str, Any]:
         odometry = self.controller.odometry

@@ -139,7 +139,12 @@ def test_after_a_change_of_settings_both_laws_are_on_the_moving_base():
     ({"position": (math.inf, 0.0, 0.0)}, "non_finite", "position is not finite"),
     ({"twist": (0.0, 0.0, 0.0, 0.0, math.nan, 0.0)}, "non_finite", "twist is not finite"),
     ({"twist": (1e200,) * 6}, "non_finite", "twist is not finite, or absurd"),
+    ({"twist": (1e9, 0.0, 0.0, 0.0, 0.0, 0.0)}, "implausible", "angular velocity is 1e+09 rad/s, expected at most 10"),
+    ({"twist": (0.7, -9.0, 1.1, 0.0, 0.0, 0.0)}, "implausible", "angular velocity changed by 8.6 rad/s within 0.01 s"),
+    ({"twist": (0.0, 0.0, 9.9, 0.0, 0.0, 0.0), "quaternion": tuple(to_quaternion(from_rpy(np.add(TILT, [0.1, 0, 0]))))},
+     "implausible", "angular velocity changed by"),
     ({"stamp_ns": 10**9 - 1}, "stamp_backwards", "went backwards"),
+    ({"stamp_ns": 0}, "stamp_backwards", "is missing"),
     ({"quaternion": tuple(to_quaternion(from_rpy([1.0, 0.0, 0.0])))}, "implausible", "rad within"),
     ({"quaternion": tuple(-np.array(to_quaternion(from_rpy([1.0, 0.0, 0.0]))))}, "implausible", "rad within"),
 ])
@@ -160,12 +165,41 @@ def test_odometry_that_moves_as_it_says_is_accepted_in_either_sign():
     turn, now = np.eye(3), 1.0
     for k in range(200):
         omega = rng.normal(size=3) * rng.choice([0.0, 1.0, 8.0])
+        omega *= min(1.0, 9.9 / max(np.linalg.norm(omega), 1e-9))
         turn = turn @ exp(0.02 * omega)
         quaternion = rng.choice([-1.0, 1.0]) * np.array(to_quaternion(turn))
         now += 0.02
         assert made.accept(now + 0.005 * rng.random(), GOOD._replace(
             stamp_ns=round(now * 1e9), quaternion=tuple(quaternion), twist=(*omega, 0.0, 0.0, 0.0))), k
     assert made.accept(now + 0.5, GOOD._replace(stamp_ns=1)), "after a pause, any turn and stamp"
+    assert not made.accept(now + 1.0, GOOD._replace(twist=(8.0, 8.0, 0.0) * 2)), "but no angular velocity beyond reason"
+
+
+@pytest.mark.parametrize("law", ["full", "computed_torque"])
+def test_an_outlier_of_the_angular_velocity_does_not_reach_the_torque(law):
+    made = controller(feedforward=law)
+    tell(made, 1.0)
+    made.on_reference(1.0, 0, NAMES, Q_REF, V_REF, A_REF)
+    followed = answer(made, 1.0).effort
+    for k in range(3):
+        assert not tell(made, 1.02 + 0.001 * k, twist=(0.0, 60.0 * 10.0**k, 0.0, 0.0, 0.0, 0.0))
+    np.testing.assert_array_equal(answer(made, 1.03).effort, followed)
+
+
+def test_an_activation_does_not_begin_by_odometry_that_is_too_old():
+    made = controller(safe_output__damping=0.0)
+    tell(made, 1.0)
+    made.deactivate()
+    made.finish(1.1)
+    made.activate(1.15)
+    assert answer(made, 1.15), "fresh"
+    made.deactivate()
+    made.finish(1.2)
+    made.activate(60.0)
+    assert not answer(made, 60.0) and made.rejections.counts["no_odometry"] == 1
+    assert made.watchdog(61.0) is None and "no odometry has been received" in made.state.refused
+    tell(made, 61.0, quaternion=(0.0, 0.0, 0.0, 1.0))
+    np.testing.assert_allclose(answer(made, 61.0).effort, rbd.gravity_effort(arm(), Q), atol=1e-12)
 
 
 @pytest.mark.parametrize(("values", "words"), [

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import sys
 import types
 from types import SimpleNamespace
@@ -166,6 +167,38 @@ def test_torque_on_a_base_that_moves(tmp_path, private_domain):
             base.spin_until(lambda: base.efforts and np.allclose(base.efforts[-1].effort, command, atol=1e-9),
                             "command again", lambda: (refer(), base.tick(), base.send_state(NAMES, Q, [0.0, 0.0])))
             assert process.end() == 0 and "Traceback" not in process.output()
+    finally:
+        process.kill()
+
+
+@pytest.mark.usefixtures("each_control_loop")
+def test_the_way_out_knows_how_the_base_turns(tmp_path, private_domain):
+    """A ramp that takes longer than odometry counts: it ends in the safe effort of the base as it is turned then."""
+    pytest.importorskip("nav_msgs.msg", reason="nav_msgs is not installed: no odometry")
+    process = NodeProcess(tmp_path, "feedforward", robot_description_file=URDF, odometry="odom", feedforward="gravity",
+                          odometry_timeout=0.3, state_timeout=2.0, ramp_in=0.0, ramp_out=1.0, gains__kp=20.0,
+                          reference_timeout=0, gravity_check=False, feedback__max_age=".inf", feedback__min_rate=0.0,
+                          safe_output__damping=0.0)
+    ahead = np.array([0.05, 0.1])
+    command = TILTED + 20.0 * ahead
+    try:
+        with Base() as base:
+            def step(rpy=TILT):
+                base.tick(rpy=rpy)
+                base.send_state(NAMES, Q, [0.0, 0.0])
+
+            base.spin_until(lambda: base.efforts and np.allclose(base.efforts[-1].effort, command, atol=1e-9),
+                            "command", lambda: (step(), base.send_reference(NAMES, Q + ahead)))
+            base.efforts.clear()
+            process.process.send_signal(signal.SIGINT)
+            turned = np.add(TILT, [0.015, 0.0, 0.0])
+            base.spin_until(lambda: process.process.poll() is not None, "end", lambda: step(turned))
+            assert process.end() == 0
+            gravity = rbd.gravity_effort(MODEL.with_(gravity=from_rpy(turned).T @ [0.0, 0.0, -9.81]), Q)
+            base.spin_until(lambda: np.allclose(base.efforts[-1].effort, gravity, rtol=0, atol=1e-9), "safe effort",
+                            patience=5.0)
+            way = np.array([message.effort for message in base.efforts]) @ ahead
+            assert np.abs(np.diff(way)).max() < 0.5 * (way.max() - way.min()), "a ramp, not a step"
     finally:
         process.kill()
 

@@ -165,6 +165,17 @@ def test_one_role_each_may_move_stop_release_and_tune_the_arm(program):
     assert "*" not in text and "DENY" not in text
 
 
+@pytest.mark.parametrize(("program", "values"), [
+    ("feedforward", {"odometry": "base/odom"}), ("feedforward", {"mounting.frame": "world", "adapters": ["lbr"]}),
+    ("flatness", {"mounting.frame": "world", "actuation_file": DRIVES, "adapters": ["lbr"]})])
+def test_what_a_torque_node_hears_somebody_may_say(program, values):
+    publish = granted(bringup(program, values), "publish")
+    for topic in rights_of(program, values).subscribe:
+        assert len(publish.get(topic, ())) == 1, topic
+    for topic in {"base/odom", "/tf_static", "state"} & rights_of(program, values).subscribe:
+        assert publish[topic] == {f"{program}_robot"}
+
+
 def test_loads_are_set_by_who_tunes_and_dynamics_asked_by_all_programs_of_motion():
     request = granted(bringup("dynamics_server", {}), "request")
     assert request["~/set_payload"] == {"dynamics_server_tuning"}

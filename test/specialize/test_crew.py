@@ -92,6 +92,16 @@ def test_nobody_keeps_a_processor_busy():
     assert not wait([each for each in found._busy if each is not None], 60.0)[1]
 
 
+def test_threads_compile_nothing(monkeypatch):
+    """Else each of many waits for the others, on a machine without a cache for minutes, and a fork meanwhile leaves
+    numba's lock taken.
+    """
+    compiled = []
+    monkeypatch.setattr(type(worker_entry), "compile", lambda entry: compiled.append((entry, threading.get_ident())))
+    Crew(2)
+    assert compiled == [(worker_entry, threading.get_ident())]
+
+
 def test_many_calling_threads(few):
     """Each gets its own results, while they compete for the same workers; errors are those of their own batch."""
     fast, failures = rbd.specialize(MODEL, threads=3), []

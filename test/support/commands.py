@@ -14,7 +14,7 @@ from .pages import ROOT
 from .tables import TABLES
 
 # Programs of others; what they do is theirs.
-OTHERS = {"cmake", "colcon", "ctest", "export", "git", "pip", "ruff", "source"}
+OTHERS = {"cd", "cmake", "colcon", "ctest", "export", "git", "pip", "ruff", "source"}
 EXECUTABLES = set(re.findall(r'"(\w+) = rbd_executables:', (ROOT / "setup.py").read_text(encoding="utf-8")))
 
 
@@ -57,6 +57,8 @@ def check(command: list[str]) -> None:
             executable(rest)
         elif first == "scripts/demo":
             rbd(["demo", *rest])
+        elif first == "scripts/view":
+            rbd(["view", *rest])
         elif first == "scripts/test":
             assert all((ROOT / word).exists() for word in rest if word.startswith("test/")), rest
     elif first in ("python", "python3", "rbd"):
@@ -113,8 +115,9 @@ def parameter(node: str, name: str, text: str) -> None:
 def ros2(words: list[str]) -> None:
     verb, *rest = words
     if verb == "run":
-        assert rest[0] == "rbd_ros", rest
-        executable(rest[1:])
+        assert rest[0] in ("rbd_ros", "my_package"), rest
+        if rest[0] == "rbd_ros":
+            executable(rest[1:])
     elif verb == "launch":
         assert rest[0] == "rbd_ros", rest
         text = (ROOT / "launch" / rest[1]).read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..compile import entry, kernel, quick_entry, routine, sweep
+from ..compile import entry, kernel, quick_entry, routine
 from ..dynamics.friction import Friction, friction_slope, left_over
 from ..dynamics.singular import completed, singular_coordinate, solved, wrenches_of
 from ..lie.spatial import add, cross, dot, scale, sub, symmetric_times

@@ -10,10 +10,12 @@ from ..base.model_node import BEST_EFFORT, ModelNode
 from ..base.optional import interface_type
 
 
-def subscribe_odometry(node: ModelNode, topic: str, take: Callable[[Odometry], Any]) -> None:
-    """Call `take` with what comes on the topic, until cleanup; `RbdError` where package nav_msgs is missing."""
+def subscribe_odometry(node: ModelNode, topic: str, take: Callable[[Odometry], Any]) -> Any:
+    """Call `take` with what comes on the topic, until cleanup; returns the subscription. `RbdError` where package
+    nav_msgs is missing.
+    """
     kind = interface_type("parameter 'odometry' reads", "nav_msgs", "msg", "Odometry")
-    node.subscribe(kind, topic, lambda message: take(odometry(message)), BEST_EFFORT)
+    return node.subscribe(kind, topic, lambda message: take(odometry(message)), BEST_EFFORT)
 
 
 def odometry(message: Any) -> Odometry:

@@ -130,6 +130,11 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
         if self.safety.laws.newest.law.needs_reference and not followed:    # by hand, it may have been led far from it
             self.reference.clear()
 
+    def activate(self, now: float) -> None:
+        super().activate(now)
+        if self.odometry is not None and self.odometry.problem(now):    # from before: the base may be turned otherwise
+            self.odometry.forget()
+
     def on_odometry(self, now: float, odometry: Odometry) -> Verdict:
         """How the base is turned and moves."""
         assert self.odometry is not None

@@ -34,9 +34,10 @@ def roles_of(node: str, has: Rights) -> dict[str, Rights]:
 
 
 def robot_of(has: Rights, taken: frozenset[str]) -> Rights:
-    """The robot's side of a torque node: its driver, controllers and robot_state_publisher.
+    """The robot's side of a torque node: its driver, controllers and robot_state_publisher, odometry and static
+    transforms: all that the node hears and that is no other role's to say.
 
     taken: topics that carry torque to it, of those that the node publishes.
     """
-    states = has.subscribe & {"joint_states", "robot_description", "motor_states"}
+    states = has.subscribe - {*REFERENCES, *SURROUNDINGS, STOP, "/clock"}
     return rights(publish=states, subscribe=taken, reply=has.request)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import RbdError
+from ...core.motion.continuity import BRAKING, GROWTH, WITHIN
 from ..inputs.finite import HUGE
 from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
 from ..parameters import Parameter, Table
@@ -19,6 +20,8 @@ from .frames import unit_quaternion
 
 Array = NDArray[np.float64]
 STEADY, SLACK = 1.0, 0.02    # rad/s, rad: what the base may turn beyond its angular velocity while odometry is fresh
+FASTEST = 10.0               # rad/s: an angular velocity beyond that is never believed
+SHORTEST = 1e-3              # s: stamps that are nearly the same are no measure
 
 ODOMETRY_TABLE: Table = (
     Parameter("odometry", "string", "", "Topic of nav_msgs/Odometry that says where the root link is, how it is turned "
@@ -41,9 +44,11 @@ class Odometry(NamedTuple):
 class OdometryInput:
     """The last valid odometry of the frame `root`.
 
-    Rejected are: other frames, numbers that are not finite, quaternions that are none, stamps that go backwards and
-    turns that the angular velocity does not explain. The last two only while the last one is fresh: what comes after a
-    pause of `timeout` (s) is taken as it is.
+    Rejected are: other frames, numbers that are not finite, quaternions that are none, angular velocities ω beyond
+    `FASTEST`; and while the last one is fresh, stamps that go backwards or cease, turns that ω does not explain, and an
+    ω that is neither the one before nor that of the turn, nor between them, but for T = `STEADY` (`WITHIN` + Δt /
+    `BRAKING`), as velocities of joints are judged (`core.motion.continuity`). What comes after a pause of `timeout` (s)
+    may be turned in any way.
     """
 
     def __init__(self, root: str, timeout: float, rejections: Rejections | None = None) -> None:
@@ -57,6 +62,10 @@ class OdometryInput:
     def known(self) -> bool:
         """Whether there was one."""
         return self._received > -math.inf
+
+    def forget(self) -> None:
+        """The next one is the first one."""
+        self._stamp_ns, self._received = 0, -math.inf
 
     def age(self, now: float) -> float:
         """Seconds since the last valid one; infinite before that."""
@@ -99,21 +108,42 @@ class OdometryInput:
         for what, values in (("position", position), ("twist", twist)):
             if not (np.abs(values) < HUGE).all():
                 raise Rejected("non_finite", f"odometry: the {what} is not finite, or absurd")
-        age = self.age(now)
-        if age <= self.timeout:
-            if 0 < message.stamp_ns < self._stamp_ns:
-                raise Rejected("stamp_backwards", "stamp of the odometry went backwards by "
-                                                  f"{(self._stamp_ns - message.stamp_ns) * 1e-9:.6f} s")
-            passed = max(age, (message.stamp_ns - self._stamp_ns) * 1e-9 if self._stamp_ns else 0.0)
-            fastest = max(np.linalg.norm(self.twist[:3]), np.linalg.norm(twist[:3]))
-            turned = 2.0 * math.atan2(float(np.linalg.norm(_difference(self.quaternion, quaternion))),
-                                      abs(float(self.quaternion @ quaternion)))
-            allowed = (1.25 * float(fastest) + STEADY) * min(passed, self.timeout) + SLACK
-            if turned > allowed:
-                raise Rejected("implausible", f"odometry: the base turned by {turned:.3g} rad within {passed:.3g} s, "
-                                              f"expected at most {allowed:.3g} by its angular velocity")
+        fast = float(np.linalg.norm(twist[:3]))
+        if fast > FASTEST:
+            raise Rejected("implausible", f"odometry: the angular velocity is {fast:.3g} rad/s, expected at most "
+                                          f"{FASTEST:g}")
+        if self.age(now) <= self.timeout:
+            self._follow(self.age(now), message.stamp_ns, quaternion, twist[:3])
         self.position, self.quaternion, self.twist = position, quaternion, twist
         self._world, self._stamp_ns, self._received = world, message.stamp_ns, now
+
+    def _follow(self, age: float, stamp_ns: int, quaternion: Array, omega: Array) -> None:
+        """Whether that can follow on the last one, which came `age` s before."""
+        if stamp_ns < self._stamp_ns:
+            raise Rejected("stamp_backwards", "stamp of the odometry " + (
+                f"went backwards by {(self._stamp_ns - stamp_ns) * 1e-9:.6f} s" if stamp_ns else "is missing"))
+        by_stamps = (stamp_ns - self._stamp_ns) * 1e-9 if self._stamp_ns else age
+        passed, before = max(age, by_stamps), self.twist[:3]
+        counts = min(passed, self.timeout)
+        axis = _difference(self.quaternion, quaternion)
+        sine, cosine = float(np.linalg.norm(axis)), float(self.quaternion @ quaternion)
+        turned = 2.0 * math.atan2(sine, abs(cosine))
+        fastest = max(float(np.linalg.norm(before)), float(np.linalg.norm(omega)))
+        allowed = (GROWTH * fastest + STEADY) * counts + SLACK
+        if turned > allowed:
+            raise Rejected("implausible", f"odometry: the base turned by {turned:.3g} rad within {passed:.3g} s, "
+                                          f"expected at most {allowed:.3g} by its angular velocity")
+        turning = np.zeros(3)    # rad/s, by the turn
+        if sine > 0.0:
+            turning = axis * math.copysign(turned / (sine * max(by_stamps, SHORTEST)), cosine)
+        way, changed = turning - before, omega - before
+        square = float(way @ way)
+        between = min(max(float(changed @ way) / square, 0.0), 1.0) if square > 0.0 else 0.0
+        off, allowed = float(np.linalg.norm(changed - between * way)), STEADY * (WITHIN + counts / BRAKING)
+        if off > allowed:
+            raise Rejected("implausible", f"odometry: the angular velocity changed by {np.linalg.norm(changed):.3g} "
+                                          f"rad/s within {passed:.3g} s, and is off by {off:.3g} from that before and "
+                                          f"that of the turn, expected at most {allowed:.3g}")
 
 
 def _difference(p: Array, q: Array) -> Array:

@@ -117,6 +117,7 @@ class Crew:
 
     def __init__(self, count: int) -> None:
         self.workers: NDArray[np.int64] = np.zeros((count, WORKER), np.int64)
+        worker_entry.compile()    # by no thread of its own
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="lanes")
         self._busy: list[Future[int] | None] = [None] * count
 
