@@ -65,8 +65,8 @@ def _own_pages_alone(host: str) -> Iterator[None]:
 
 
 def is_own(host: str, asked: str, origin: str | None) -> bool:
-    """Whether a request to a server at `host` comes from its own page. asked, origin: its headers Host and Origin, which
-    only browsers send. At this machine alone, other names that lead here (DNS rebinding) are not its own.
+    """Whether a request to a server at `host` comes from its own page. asked, origin: its headers Host and Origin (only
+    browsers send it). At this machine alone, other names that lead here (DNS rebinding) are not its own.
     """
     try:
         if host in HERE and urlsplit(f"//{asked}").hostname not in HERE:
@@ -89,15 +89,15 @@ def has_viser() -> Any:
 def _checked(host: str) -> str:
     try:
         socket.getaddrinfo(host, None)
-    except OSError as error:
-        raise RbdError(f"--host {host[:80]}: {error.strerror or error}") from None
+    except (OSError, UnicodeError) as error:
+        raise RbdError(f"--host {host[:80]}: {getattr(error, 'strerror', None) or error}") from None
     return host
 
 
 def _free(host: str, port: int) -> int:
     """The port, or the next free one; 0 is any."""
     for candidate in (port, *range(port + 1, min(port + 20, 65536)), 0):
-        with socket.socket() as probe:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((host, candidate))
@@ -110,7 +110,8 @@ def _free(host: str, port: int) -> int:
 def url_of(server: Any) -> str:
     """The address for a browser on this machine."""
     host = server.get_host()
-    return f"http://{'localhost' if host in ('0.0.0.0', '::', LOCAL) else host}:{server.get_port()}"
+    named = "localhost" if host in ("0.0.0.0", "::", LOCAL) else f"[{host}]" if ":" in host else host
+    return f"http://{named}:{server.get_port()}"
 
 
 def serve(server: Any, browser: bool = True, step: Callable[[], object] | None = None, period: float = 0.1) -> int:

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.view.serving import end, is_own, open_server
+from rbd_ros.core.errors import RbdError
+from rbd_ros.view.serving import end, is_own, open_server, url_of
 
 LINK = """<link name="{}"><inertial><mass value="1"/>
-  <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial><visual><geometry><box size="0.1 0.1 0.1"/></geometry></visual></link>"""
+  <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+  <visual><geometry><box size="0.1 0.1 0.1"/></geometry></visual></link>"""
 JOINT = """<joint name="{1}_joint" type="revolute"><parent link="{0}"/><child link="{1}"/><origin xyz="0 0 1"/>
   <axis xyz="1 0 0"/><limit lower="-1" upper="1" effort="10" velocity="1"/></joint>"""
 
@@ -63,7 +65,8 @@ def test_links_of_any_name_are_where_they_are(server):
 
     names = ["base", "base/tool", "centre_of_mass", "ties", "links", "base%2Ftool", "shape_0"]
     scene = load_scene('<robot name="r">' + "".join(map(LINK.format, names))
-                       + "".join(JOINT.format(*pair) for pair in pairwise(names)) + "</robot>")
+                       + "".join(JOINT.format(*pair) for pair in pairwise(names))
+                       + "</robot>")
     view = RobotView(server, scene)
     view.move(np.full(view.model.nq, 0.1))
     frames = [handle.name for handle in view.drawing._links]
@@ -71,3 +74,25 @@ def test_links_of_any_name_are_where_they_are(server):
     assert not any(other.startswith(frame + "/") for frame in frames for other in frames)    # poses are of the world
     poses = rbd.forward_kinematics(scene.model, view.q)
     assert np.allclose([handle.position for handle in view.drawing._links], poses[:, :3, 3])
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 300, "256.1.1.1.1"])
+def test_hosts_that_are_none_are_refused_in_words(host):
+    pytest.importorskip("viser")
+    with pytest.raises(RbdError, match="--host"):
+        open_server(host, 0)
+
+
+def test_the_sixth_version_of_addresses():
+    pytest.importorskip("viser")
+    try:
+        found = open_server("::1", 0)
+    except RbdError:
+        import socket
+        with pytest.raises(OSError), socket.socket(socket.AF_INET6) as probe:    # this machine has none
+            probe.bind(("::1", 0))
+        return
+    try:
+        assert url_of(found).startswith("http://[::1]:")
+    finally:
+        end(found)
