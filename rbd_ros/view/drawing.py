@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -29,6 +30,11 @@ def rgb(colour: Colour) -> tuple[int, int, int]:
     return red, green, blue
 
 
+def place_of(name: str, link: str) -> str:
+    """Where a link is in viser's tree below `name`: one step, whatever the link's name; "a/b" is no part of "a"."""
+    return f"{name}/links/{quote(link, safe='')}"
+
+
 class Drawing:
     """One robot. name: below it everything is in the tree. tint: one colour for all shapes; offset (3,): where the
     world's origin is drawn, m; only: links whose shapes are drawn, and nothing but these (a ghost).
@@ -40,13 +46,13 @@ class Drawing:
         self._server, self.scene, self._name = server, scene, name
         api = server.scene
         self._root = api.add_frame(name, show_axes=False, position=tuple(offset))
-        self._links = [api.add_frame(f"{name}/{link}", show_axes=False) for link in scene.model.body_names]
+        self._links = [api.add_frame(place_of(name, link), show_axes=False) for link in scene.model.body_names]
         self._poses: list[Array | None] = [None] * len(self._links)
         self._labels: list[Any] = []
         self._ties: dict[str, tuple[Any, ...]] = {}
         wanted = scene.shapes if only is None else {link: scene.shapes[link] for link in only}
         self._drawn = [shape for shapes in wanted.values() for shape in shapes]
-        self._shapes = [self._add(f"{name}/{link}/shape_{i}", shape, tint)
+        self._shapes = [self._add(f"{place_of(name, link)}/shape_{i}", shape, tint)
                         for link, shapes in wanted.items() for i, shape in enumerate(shapes)]
         self._boxes: list[Any] = []
         self._masses: list[Any] = []
@@ -57,7 +63,7 @@ class Drawing:
     def _weigh(self) -> None:
         """Boxes of inertia and centres of mass, not shown yet."""
         name, scene, api = self._name, self.scene, self._server.scene
-        self._boxes = [self._add(f"{name}/{box.link}/inertia", box.shape) for box in scene.boxes]
+        self._boxes = [self._add(f"{place_of(name, box.link)}/inertia", box.shape) for box in scene.boxes]
         self._masses = [self._mass(box) for box in scene.boxes]
         if scene.centre_of_mass(scene.model.neutral()) is not None:
             self._centre = api.add_icosphere(f"{name}/centre_of_mass", radius=0.022 * scene.size, color=(230, 159, 0))
@@ -82,7 +88,7 @@ class Drawing:
     def _mass(self, box: Any) -> Any:
         share = box.mass / max(self.scene.model.total_mass, 1e-12)
         return self._server.scene.add_icosphere(
-            f"{self._name}/{box.link}/mass", radius=float(0.03 * self.scene.size * share ** (1.0 / 3.0)),
+            f"{place_of(self._name, box.link)}/mass", radius=float(0.03 * self.scene.size * share ** (1.0 / 3.0)),
             position=box.pose[:3, 3], color=(213, 94, 0) if box.problem else (20, 20, 20), cast_shadow=False)
 
     def move(self, q: Array) -> Array:
@@ -125,7 +131,7 @@ class Drawing:
         for link, found in by_link.items():
             topics = dict.fromkeys(f"{finding.severity}: {finding.topic}" for finding in found)
             self._labels.append(self._server.scene.add_label(
-                f"{self._name}/{link}/finding", f"{link}, {', '.join(topics)}", font_screen_scale=0.8,
+                f"{place_of(self._name, link)}/finding", f"{link}, {', '.join(topics)}", font_screen_scale=0.8,
                 anchor="center-left", position=middles.get(link, np.zeros(3))))
 
     def tie(self, found: Sequence[Tie], visible: bool) -> None:
@@ -150,7 +156,7 @@ class Drawing:
             label.position = there.first
 
     def _new_tie(self, tie: Tie) -> tuple[Any, ...]:
-        api, at, size = self._server.scene, f"{self._name}/ties/{tie.name}", self.scene.size
+        api, at, size = self._server.scene, f"{self._name}/ties/{quote(tie.name, safe='')}", self.scene.size
         return (api.add_icosphere(f"{at}/point", radius=0.022 * size, color=TIE[tie.kind]),
                 api.add_cylinder(f"{at}/axis", radius=0.006 * size, height=0.14 * size, color=TIE[tie.kind]),
                 api.add_line_segments(f"{at}/gap", np.zeros((1, 2, 3), dtype=np.float32), np.array(OPEN),
