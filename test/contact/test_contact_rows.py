@@ -11,7 +11,7 @@ import rbd_ros as rbd
 from rbd_ros.core.dynamics.constrained.rows import Motion
 from rbd_ros.core.dynamics.contact.contact_rows import contact_rows
 from rbd_ros.core.dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
-from rbd_ros.core.model.imaginary_step import step_positions
+from rbd_ros.core.imaginary_step import step_positions
 
 POINTS = [pair for pair in PAIRS if set(pair) != {"plane", "cylinder"}]
 STEP = 1e-30

@@ -20,14 +20,15 @@ MODELS = {"iiwa": lambda: rbd.sample("iiwa").with_(damping=1.0, friction=1.0),
           "sliders": lambda: random_tree(1, ["prismatic"] * 3 + ["revolute"])}
 RECIPES = {    # further arguments
     "body": lambda model: model.body_names[-1], "prescribed": lambda model: model.joint_names[1:],
-    "direction": lambda model: np.linspace(0.3, 1.1, 6),
+    "direction": lambda model: np.linspace(0.3, 1.1, 6), "contacts": lambda model: [rbd.CompliantContact(
+        rbd.Plane("world"), rbd.Sphere(model.body_names[-1], 10.0), stiffness=1e3, dissipation=0.1)],
     "actuated": lambda model: model.joint_names, "tangent": lambda model: rbd.Tangent(
         np.ones(model.nv), np.ones(model.nv), np.ones(model.nv), np.ones(model.nv))}
 HIGHER = {"inverse_dynamics_time_derivatives", "forward_dynamics_time_derivatives"}
 # what has no state: makers, readers and lists
 OTHERS = {"box_contacts", "closest_points", "compile_all", "contact_accelerations", "contact_rates", "contact_twist",
-          "from_screws", "load_actuation", "load_constraints", "load_urdf", "sample", "sample_constraints",
-          "sample_names", "sample_path", "surfaces_of"}
+          "from_screws", "load_actuation", "load_constraints", "load_contacts", "load_urdf", "sample",
+          "sample_constraints", "sample_names", "sample_path", "surfaces_of"}
 FUNCTIONS = [name for name in rbd.__all__ if inspect.isfunction(getattr(rbd, name)) and name not in OTHERS]
 HUGE = (1e100, 1e160, 1e200, 1e308)
 

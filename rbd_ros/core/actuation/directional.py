@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..derivatives.directional.tangent import Tangent
-from ..model.imaginary_step import STEP
+from ..imaginary_step import STEP
 from ..model.inertia import Array
 from ..model.state import states
 from .actuation import Actuation

@@ -18,7 +18,7 @@ from ..derivatives.directional.tangent import Tangent
 from ..derivatives.directional.varied import VariedModel
 from ..dynamics.friction import Friction, joint_friction
 from ..errors import RbdError, unknown_name
-from ..model.imaginary_step import STEP
+from ..imaginary_step import STEP
 from ..model.inertia import Array, finite
 from .actuation import Actuation, RigidDrive, SeriesDrive, VariableDrive
 from .motor import Motor

@@ -25,7 +25,7 @@ from ..errors import RbdError
 from ..model.block import integer, node_count, size_q, size_v
 from ..model.constraint_block import ROWS, Bound
 from ..model.constraints import ConstraintSet, bound_to
-from ..model.imaginary_step import STEP, step_positions
+from ..imaginary_step import STEP, step_positions
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import states

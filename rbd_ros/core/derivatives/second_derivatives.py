@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ..compile import entry
 from ..model.block import all_finite, node_count, rates_valid, size_q, size_v
 from ..model.configuration import positions_valid
-from ..model.imaginary_step import STEP, step_positions
+from ..imaginary_step import STEP, step_positions
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from ..model.state import shaped

@@ -1,7 +1,7 @@
 """The steady cycle of a robot with elastic joints: from the bytes of a joint state to the efforts of links and motors.
 
 Around the law of `flat` what `cycle_kernel` does for every law. Beside its arrays, with one number per joint in a row:
-F, c: the law and its springs; M: what the law says (`flat.RESULTS`), position and velocity of the motors as they were
+F, c: the law and its springs; m: what the law says (`flat.RESULTS`), position and velocity of the motors as they were
 heard, limits of their efforts, the last one, and what this call makes.
 """
 from __future__ import annotations
@@ -16,23 +16,23 @@ from .cycle_kernel import (
 )
 from .stream_times import NOW
 
-# rows of M
+# rows of m
 POSITION, VELOCITY, LIMIT_OF_MOTORS, RATE_OF_MOTORS, SENT, _NEW, _POSITION, _VELOCITY, ROWS = range(
     flat.RESULTS, flat.RESULTS + 9)
 
 
 @exact
-def measured_motors(F, n, i, q, v, M):
+def measured_motors(F, n, i, q, v, m):
     """The motor of joint i: that of a rigid joint is the joint."""
     elastic = F[flat.SCALARS + flat.ELASTIC * n + i] > 0.0
-    M[_POSITION, i] = M[POSITION, i] if elastic else q[i]
-    M[_VELOCITY, i] = M[VELOCITY, i] if elastic else v[i]
+    m[_POSITION, i] = m[POSITION, i] if elastic else q[i]
+    m[_VELOCITY, i] = m[VELOCITY, i] if elastic else v[i]
 
 
 @quick_entry("boolean(float64[::1], float64[::1], int64[::1], float64[::1], int64[::1], float64[::1], float64[::1], "
              "float64[::1], float64[::1], float64[:, ::1], float64[:, ::1], float64)")
-def flat_cycle_entry(B, W, words, numbers, I, K, A, S, F, c, M, now):
-    """Times as in `begun`. Where it returns True, the motors in M are those that the law took."""
+def flat_cycle_entry(B, W, words, numbers, I, K, A, S, F, c, m, now):
+    """Times as in `begun`. Where it returns True, the motors in m are those that the law took."""
     n = size_v(B)
     time_ns = begun(words, numbers, I, K, A, S, n, now, 5)
     if time_ns == 0:
@@ -40,24 +40,24 @@ def flat_cycle_entry(B, W, words, numbers, I, K, A, S, F, c, M, now):
     q = A[NEW_Q * n:NEW_V * n]
     v = A[NEW_V * n:(NEW_V + 1) * n]
     for i in range(n):
-        measured_motors(F, n, i, q, v, M)
+        measured_motors(F, n, i, q, v, m)
     if I[TURNS] != 0:
-        nearest(M[_POSITION], K[SCALARS + TURN * n:SCALARS + LIMIT * n], q)
-    if not flat.flat(B, F, c, A[REFERENCE * n:STATES * n].reshape((5, n)), M[_POSITION:ROWS], 1.0, W,
-                     M[:flat.RESULTS]):
+        nearest(m[_POSITION], K[SCALARS + TURN * n:SCALARS + LIMIT * n], q)
+    if not flat.flat(B, F, c, A[REFERENCE * n:STATES * n].reshape((5, n)), m[_POSITION:ROWS], 1.0, W,
+                     m[:flat.RESULTS]):
         return False
     for i in range(n):
-        A[TAU * n + i] = M[flat.TAU, i]
+        A[TAU * n + i] = m[flat.TAU, i]
         for row in range(flat.MOTOR, flat.STIFFNESS):
-            if not abs(M[row, i]) < MOST:
+            if not abs(m[row, i]) < MOST:
                 return False
     elapsed = max(now - S[AT_LOOP + NOW], 0.0)
-    if not (within_limits(K, A, n, elapsed) and limited(M[flat.COMMAND], M[LIMIT_OF_MOTORS], M[RATE_OF_MOTORS],
-                                                        M[SENT], elapsed, M[_NEW])):
+    if not (within_limits(K, A, n, elapsed) and limited(m[flat.COMMAND], m[LIMIT_OF_MOTORS], m[RATE_OF_MOTORS],
+                                                        m[SENT], elapsed, m[_NEW])):
         return False
     for i in range(n):
-        M[SENT, i] = M[_NEW, i]
-        M[POSITION, i] = M[_POSITION, i]
-        M[VELOCITY, i] = M[_VELOCITY, i]
+        m[SENT, i] = m[_NEW, i]
+        m[POSITION, i] = m[_POSITION, i]
+        m[VELOCITY, i] = m[_VELOCITY, i]
     ended(words, I, A, S, n, time_ns)
     return True

@@ -16,7 +16,7 @@ from ...dynamics.inverse import SIZE
 from ...dynamics.kinematics import SIZE as MOTION
 from ...dynamics.kinematics import link_motions, node_motion
 from ...model.block import LINKS, integer, node_count, size_q, size_v
-from ...model.imaginary_step import STEP, step_numbers, step_state
+from ...imaginary_step import STEP, step_numbers, step_state
 from ...model.inertia import Array
 from .packed import links_change, packed_change
 from .run import Case

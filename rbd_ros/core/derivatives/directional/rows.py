@@ -18,7 +18,7 @@ from ...model.constraint_block import (
 )
 from ...model.constraint_block import SIZE as ITEM_SIZE
 from ...model.constraints import ConstraintSet, FixedContact, JointCoupling, bound_to
-from ...model.imaginary_step import STEP, step_numbers, step_state
+from ...imaginary_step import STEP, step_numbers, step_state
 from ...model.inertia import Array, finite
 from ...model.robot_model import RobotModel
 from ...model.surfaces import contact_block

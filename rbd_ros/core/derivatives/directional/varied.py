@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...compile import entry
-from ...model.imaginary_step import STEP
+from ...imaginary_step import STEP
 from ...model.inertia import Array
 from ...model.robot_model import RobotModel
 from ..taylor import taylor_order, taylor_start, workspace_size

@@ -18,7 +18,7 @@ from ...model.block import (
 )
 from ...model.configuration import positions_valid
 from ...model.constraint_block import Bound
-from ...model.imaginary_step import STEP, step_numbers, step_state
+from ...imaginary_step import STEP, step_numbers, step_state
 from ...model.inertia import Array
 from ...model.joint_kinds import dof
 from ...model.surfaces.contact_block import (

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ...errors import RbdError, shown
 from ...lie import se3
-from ...model.imaginary_step import STEP
+from ...imaginary_step import STEP
 from ...model.inertia import Array, finite
 from ...model.surfaces.charts import chart_forms
 from ...model.surfaces.contacts import SlidingContact
