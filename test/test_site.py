@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from support.browser import browser
 from support.tables import TABLES
 
 import rbd_ros as rbd
@@ -160,3 +161,15 @@ def test_rosdoc2_finds_the_configuration():
     text = (ROOT / "rosdoc2.yaml").read_text()
     assert "<rosdoc2>rosdoc2.yaml</rosdoc2>" in (ROOT / "package.xml").read_text()
     assert "sphinx_sourcedir: 'docs'" in text and (DOCS / "conf.py").is_file() and (DOCS / "index.rst").is_file()
+
+
+@needs_sphinx
+def test_pages_fit_narrow_windows(site):
+    pytest.importorskip("furo")
+    with browser(1200, 800) as driver:
+        for width in (1200, 900, 520):
+            driver.set_window_size(width, 800)
+            for page in ("index", "view", "nodes/feedforward"):
+                driver.get((site / f"{page}.html").as_uri())
+                room = driver.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+                assert room[0] <= room[1], (page, width, room)
