@@ -14,7 +14,7 @@ from ..core.model.robot_model import RobotModel
 
 FULL, NEAR = 1.0, 0.8      # of the limit: from here on red, amber
 COLOURS = {"good": "#0072b2", "near": "#e69f00", "over": "#d62728", "unlimited": "#8a8f98", "unknown": "#8a8f98"}
-CSS = ("display:grid;grid-template-columns:minmax(3em,7.5em) 1fr max-content 3.9em;gap:2px 6px;align-items:center;"
+CSS = ("display:grid;grid-template-columns:minmax(3em,7.5em) 1fr max-content 4.8em;gap:2px 6px;align-items:center;"
        "font:12px/1.25 system-ui,sans-serif;padding:4px 10px")
 NAME = "overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
 TRACK = "position:relative;height:12px;background:rgba(128,136,148,0.22);border-radius:2px"
