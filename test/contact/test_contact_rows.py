@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from support.contacts import PAIRS, bodies, pair, placed
 from support.robots import build, chain, inertia
 
@@ -13,7 +14,7 @@ from rbd_ros.core.dynamics.contact.contact_rows import contact_rows
 from rbd_ros.core.dynamics.kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, node_motion
 from rbd_ros.core.imaginary_step import step_positions
 
-POINTS = [pair for pair in PAIRS if set(pair) != {"plane", "cylinder"}]
+POINTS = [pair for pair in PAIRS if set(pair) != {"plane", "cylinder"}]    # that have contact coordinates
 STEP = 1e-30
 
 
@@ -39,7 +40,7 @@ def stepped(model, q, direction):
     return total
 
 
-@pytest.mark.parametrize("pair_of", POINTS, ids="-".join)
+@pytest.mark.parametrize("pair_of", PAIRS, ids="-".join)
 @pytest.mark.parametrize("gap", [0.0, 0.03])
 def test_by_complex_step(pair_of, gap):
     model, constraints = pair(*pair_of)
@@ -96,6 +97,33 @@ def test_a_cylinder_on_a_plane_touches_along_a_line():
     numeric = (rbd.constraint_jacobian(model, constraints, model.integrate(q, h * v))
                - rbd.constraint_jacobian(model, constraints, model.integrate(q, -h * v))) @ v / (2 * h)
     np.testing.assert_allclose(bias, numeric, atol=1e-8)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-6, 0.3, 1.2])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cylinder_on_a_plane_tilts_about_the_circle_in_its_middle(tilt, seed):
+    """Rows and bias at any tilt and rate of tilt, with a gap and slip; the gap is that of the circle's lowest point."""
+    rng = np.random.default_rng(seed)
+    model = build([rbd.JointSpec("free", "floating", "base", "roller")], {"roller": inertia()})
+    on_base, on_roller, radius = [[0.1, 0.0, 0.2], [0.2, -0.1, 0.4]], [[0.02, 0.01, 0.03], [0.3, 0.2, 0.1]], 0.3
+    floor, frame = (rbd.lie.se3.pose(*place) for place in (on_base, on_roller))
+    contact = rbd.ConstraintSet([rbd.RollingContact(
+        rbd.Plane("base", on_base), rbd.Cylinder("roller", radius, on_roller), spin=False)])
+    pose = floor @ rbd.lie.se3.pose(np.array([0.0, 0.0, 1.0]) + rng.normal(size=3), [np.pi / 2 + tilt, 0.0, 0.0])
+    body = pose @ np.linalg.inv(frame)
+    q = np.concatenate([body[:3, 3], Rotation.from_matrix(body[:3, :3]).as_quat()])
+    v, h = rng.normal(size=6), 1e-6
+    value = rbd.constraint_values(model, contact, q)[0]
+    up, axis = floor[:3, 2], pose[:3, 2]
+    lowest = (pose[:3, 3] - floor[:3, 3]) @ up - radius * np.sqrt(1.0 - (up @ axis) ** 2)
+    np.testing.assert_allclose(value, lowest, atol=1e-12)
+    A = rbd.constraint_jacobian(model, contact, q)
+    slopes = [(rbd.constraint_values(model, contact, model.integrate(q, h * e))[0]
+               - rbd.constraint_values(model, contact, model.integrate(q, -h * e))[0]) / (2 * h) for e in np.eye(6)]
+    np.testing.assert_allclose(A[0], slopes, atol=1e-8)
+    numeric = (rbd.constraint_jacobian(model, contact, model.integrate(q, h * v))
+               - rbd.constraint_jacobian(model, contact, model.integrate(q, -h * v))) @ v / (2 * h)
+    np.testing.assert_allclose(rbd.constraint_bias(model, contact, q, v), numeric, atol=1e-7)
 
 
 def test_names_and_which_rows_hold_positions():

@@ -168,20 +168,21 @@ def curvatures(shape, x, n, t, u):
 
 @sweep
 def second_curvatures(first, second, R, y, t, u):
-    """Those of the second surface along t and u in the first's frame.
+    """Those of the second surface along t and u in the first's frame; on a plane that of the lowest point's motion.
 
-    A cylinder on a plane touches in its middle: its moving equations are those of one that is bent along its axis. Of
-    a sphere on a plane nobody asks (`stepped`): it may be a point.
+    How fast that point moves on the second body as it turns is what `stepped` asks for there: of a sphere, down to a
+    point, the radius in all directions; of a cylinder, which touches with the circle in its middle, the radius along
+    the circle, which is level at the lowest point however the axis is tilted.
     """
+    k, l = rotate_back(R, t), rotate_back(R, u)
     if first[0] == PLANE and second[0] == SPHERE:
         z = 0.0 * (y[0] + t[0])
-        return z, z, z
-    n = normal(second, y)
-    k, l = rotate_back(R, t), rotate_back(R, u)
-    xx, xy, yy = curvatures(second, y, n, k, l)
-    if second[0] == CYLINDER and first[0] == PLANE:
-        xx, xy, yy = xx + k[2] * k[2] / second[2], xy + k[2] * l[2] / second[2], yy + l[2] * l[2] / second[2]
-    return xx, xy, yy
+        return second[2] + z, z, second[2] + z
+    if first[0] == PLANE and second[0] == CYLINDER:
+        c, d = y[0] * k[1] - y[1] * k[0], y[0] * l[1] - y[1] * l[0]    # the circle's tangent, times the radius
+        scaled = second[2] * np.sqrt(R[6] * R[6] + R[7] * R[7])
+        return c * c / scaled, c * d / scaled, d * d / scaled
+    return curvatures(second, y, normal(second, y), k, l)
 
 
 @sweep
@@ -224,9 +225,8 @@ def slid(a, b, d, c):
 @sweep
 def stepped(first, second, a, b, d, omega, e):
     """Steps s₁ and s₂ of the closest points under a relative twist: ω, and e, how fast one slides on the other."""
-    if first[0] == PLANE and second[0] == SPHERE:    # of any radius, down to a point
-        z = 0.0 * d
-        r = (second[2] * omega[1] + z, -second[2] * omega[0] + z)
+    if first[0] == PLANE and (second[0] == SPHERE or second[0] == CYLINDER):    # b: see `second_curvatures`
+        r = (b[0] * omega[1] - b[1] * omega[0], b[1] * omega[1] - b[2] * omega[0])
         return (r[0] + e[0], r[1] + e[1]), r
     s, _ = slid(a, b, d, (omega[1] + b[0] * e[0] + b[1] * e[1], b[1] * e[0] + b[2] * e[1] - omega[0]))
     return s, carried(a, d, s, e)
@@ -254,7 +254,7 @@ def touching(first, second, walks, R, p):
         x0, y0 = searched(real_shape(second), real_shape(first), Rr, pr)
     else:
         y0, x0 = searched(real_shape(first), real_shape(second), transpose(Rr), scale(-1.0, rotate_back(Rr, pr)))
-    if second[0] == CYLINDER and first[0] == PLANE:    # along a line: the lowest point of the circle in the middle
+    if second[0] == CYLINDER and first[0] == PLANE:    # the lowest point of the circle in the middle
         down = (-R[6], -R[7], z)
         size = length(down)
         y = scale(second[2] / size, down)
