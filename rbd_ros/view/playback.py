@@ -56,7 +56,7 @@ class Player:
         self._time.on_update(lambda event: None if event.client is None else self.seek(event.target.value))
         self._speed.on_update(lambda event: self._set(speed=float(event.target.value)))
         self._loop.on_update(lambda event: self._set(loop=bool(event.target.value)))
-        self._wake, self._ended = threading.Event(), False
+        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="player")
         self._thread.start()
 
@@ -81,11 +81,6 @@ class Player:
             self._button.label = "Pause"
         self._wake.set()
 
-    def close(self) -> None:
-        """End the thread."""
-        self._ended = True
-        self._wake.set()
-
     def _toggle(self) -> None:
         if self.playback.playing:
             self.seek(self.playback.position)
@@ -99,13 +94,14 @@ class Player:
                 setattr(self.playback, name, value)
 
     def _run(self) -> None:
-        while not self._ended:
+        while True:
             self._wake.wait()
             begin = time.monotonic()
             with self._lock:
                 playing = self.playback.playing
                 if playing:
                     t = self.playback.advance(begin)
+                if playing and (self._server.get_clients() or not self.playback.playing):    # someone looks
                     with self._server.atomic():
                         self._time.value = t
                         self._draw(t)

@@ -26,7 +26,7 @@ def play_in(view: RobotView, timeline: Timeline, loop: bool = False) -> Player:
             ghost.move(timeline.at(t, timeline.reference))
 
     with view.tabs.add_tab("Motion"):
-        view.server.gui.add_markdown(f"`{timeline.source[:60]}`, {timeline.duration:.3g} s")
+        view.server.gui.add_markdown(f"`{timeline.source[:60].replace('`', ' ')}`, {timeline.duration:.3g} s")
         player = Player(view.server, timeline.duration, draw, view.lock, loop)
 
     def pause() -> None:

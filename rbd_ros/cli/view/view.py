@@ -57,8 +57,9 @@ def run(namespace: argparse.Namespace) -> int:
     alone = namespace.file is None and namespace.sample is None
     if alone:
         namespace.sample = SHOWN
-        print(f"no robot description given: the sample {SHOWN}. `rbd view FILE` shows yours", flush=True)
     view = make(namespace)
+    if alone:
+        print(f"no robot description given: the sample {SHOWN}. `rbd view FILE` shows yours", flush=True)
     if alone and not namespace.play:
         motion = published_motion()
         t = np.linspace(0.0, TURNING, 1001)
