@@ -10,6 +10,7 @@ import pytest
 from harness import LATCHED, RELIABLE, Peer
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
@@ -24,6 +25,7 @@ URDF = rbd.sample_path("two_link")
 NAMES = ["shoulder", "elbow"]
 Q0 = [0.4, -0.6]
 BOTH = pytest.mark.usefixtures("each_control_loop")
+MANY = QoSProfile(depth=1000)    # none is lost while this process has no processor for a second
 STILL = {"paused": True, "publish_clock": True, "initial_position": Q0, "command_timeout": 0.0}
 
 
@@ -34,7 +36,7 @@ class Robot(Peer):
         super().__init__("simulator")
         self.states: list[JointState] = []
         self.clocks: list[Clock] = []
-        self.node.create_subscription(JointState, "joint_states", self.states.append, RELIABLE)
+        self.node.create_subscription(JointState, "joint_states", self.states.append, MANY)
         self.node.create_subscription(Clock, "/clock", self.clocks.append, RELIABLE)
         self.commands = self.node.create_publisher(Float64MultiArray, "simulator/commands", 10)
         self.named = self.node.create_publisher(JointState, "simulator/effort_commands", 10)
