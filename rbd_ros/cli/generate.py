@@ -4,10 +4,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..core.errors import RbdError
 from ..core.model.files.urdf import load_urdf
 from ..core.model.samples import sample_names, sample_path
 from ..core.specialize.c_source import ARGUMENTS, PRECISIONS, c_files
+from .written import write_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,12 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     path = sample_path(arguments.urdf) if arguments.urdf in sample_names() else arguments.urdf
     model = load_urdf(path, root=arguments.root)
     files = c_files(model, arguments.functions, arguments.name, arguments.precision)
-    try:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (arguments.output / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RbdError(f"{arguments.output}: {error.strerror}") from None
+    write_files(arguments.output, files)
     for name, text in files.items():
         print(f"{arguments.output / name}  ({len(text) / 1000:.0f} kB)")
     print(f"try it: cmake -S {arguments.output} -B {arguments.output}/build && cmake --build {arguments.output}/build "

@@ -4,9 +4,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ...core.errors import RbdError, unknown_name
+from ...core.errors import unknown_name
 from ...core.model.files.urdf import load_urdf
 from ...core.model.samples import sample_names, sample_path
+from ..written import write_files
 from . import foxglove, plotjuggler
 from .panels import tabs
 
@@ -33,12 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     shown = tabs(model, joints, node, joint_states, residual)
     files = {f"{model.name}_plotjuggler.xml": plotjuggler.layout(shown, joint_states),
              f"{model.name}_foxglove.json": foxglove.layout(shown, node)}
-    try:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (arguments.output / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RbdError(f"{arguments.output}: {error.strerror}") from None
+    write_files(arguments.output, files)
     for name in files:
         print(arguments.output / name)
     return 0
