@@ -20,11 +20,11 @@ from ..dynamics.inverse_mass_matrix import inverse_mass_matrix
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
 from .bounds import Bounds
+from .first_event import FINEST, first_event
 from .impulses import impulses_entry
 from .integrators import runge_kutta_4
 
 Mask = NDArray[np.bool_]
-FINEST = 1e-12    # of the step: how closely events are found
 CLOSE = 1e-4      # of the step: events that follow each other so closely may go on so without end
 PAUSE = 20        # steps not tried after one with such events: stops of coaxial joints kick each other for long
 ROUNDING = 1e-11  # of the efforts: by how much a held coordinate may ask for more
@@ -159,23 +159,8 @@ class Modes:
         """The state just at the first event, by false position (Illinois) and bisection, when it is, and the directions
         in which held coordinates break away there.
         """
-        begin, end, last = 0.0, s, 0
-        state, gone = self._try(q, v, t, s, effort, wrenches, mode)
-        after = float(gone.max())
-        before = -after    # not known: the first guess is the middle
-        for turn in range(TURNS):
-            if end - begin <= FINEST * s:
-                break
-            at = 0.5 * (begin + end) if turn > 12 else end - (end - begin) * after / (after - before)
-            at = min(max(at, begin + 0.4 * FINEST * s), end - 0.4 * FINEST * s)
-            new, found = self._try(q, v, t, at, effort, wrenches, mode)
-            value = float(found.max())
-            if value > 0.0:
-                before *= 0.5 if last > 0 else 1.0
-                end, state, gone, after, last = at, new, found, value, 1
-            else:
-                after *= 0.5 if last < 0 else 1.0
-                begin, before, last = at, min(value, -1e-300), -1
+        end, state, gone = first_event(
+            lambda at: self._try(q, v, t, at, effort, wrenches, mode), s, TURNS, 12)
         n = self.model.nv
         q1, v1 = np.array(state[0]), np.array(state[1])
         v1[gone[:n] > 0.0] = 0.0

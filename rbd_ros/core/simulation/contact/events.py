@@ -19,6 +19,7 @@ from ...dynamics.forward import forward_dynamics
 from ...errors import RbdError
 from ...model.inertia import Array
 from ..constrained_motion import ConstrainedMotion
+from ..first_event import FINEST, first_event
 from ..integrators import runge_kutta_4
 from .cones import Unsolved, cone_forces
 from .impacts import REST, contact_rows, impact, inverse_inertia
@@ -30,7 +31,6 @@ TOUCH = 1e-14     # m: how deep a contact is where it closes
 CLOSED = 1e-10    # m: from which on it counts as closed
 STILL = 1e-9      # m/s: what slides slower rests
 LEAVING = 1e-10   # m/s: what comes apart faster lets go
-FINEST = 1e-12    # of the step: how closely events are found
 TURNS = 60        # of the search for one
 EVENTS = 150      # in one step
 PAUSE = 5         # steps without events after one with more
@@ -261,23 +261,8 @@ class Events:
     def _until(self, q: Array, v: Array, t: float, s: float, effort: EffortLaw, wrenches: Any,
                mode: Mode) -> tuple[tuple[Array, Array], float]:
         """The state just after the first event, by false position (Illinois) and bisection, and when it is."""
-        begin, end, last = 0.0, s, 0
-        state, gone = self._try(q, v, t, s, effort, wrenches, mode)
-        after = float(gone.max())
-        before = -after    # not known: the first guess is the middle
-        for turn in range(TURNS):
-            if end - begin <= FINEST * s or after <= 1.0:
-                break
-            at = 0.5 * (begin + end) if turn > 20 else end - (end - begin) * after / (after - before)
-            at = min(max(at, begin + 0.4 * FINEST * s), end - 0.4 * FINEST * s)
-            new, found = self._try(q, v, t, at, effort, wrenches, mode)
-            value = float(found.max())
-            if value > 0.0:
-                before *= 0.5 if last > 0 else 1.0
-                end, state, gone, after, last = at, new, found, value, 1
-            else:
-                after *= 0.5 if last < 0 else 1.0
-                begin, before, last = at, min(value, -1e-300), -1
+        end, state, gone = first_event(
+            lambda at: self._try(q, v, t, at, effort, wrenches, mode), s, TURNS, 20, 1.0)
         self._try(q, v, t, end, effort, wrenches, mode)    # forces of the end
         q, v = state
         v = v.copy()
