@@ -1,10 +1,11 @@
 """All that leans on the inside of numba, where it has no public way: what, why, and what happens without it.
 
-Seen in numba 0.68.1; `keep` in 0.59 and later. Another version has to be looked at.
+Seen in numba 0.68.1; `keep` in 0.59 and later; without `Callee` and `ENTRY` in 0.61.2. Another version has to be looked at.
 
 | here | in numba | without it |
 |---|---|---|
 | `BARE` | the option `_nrt` of `njit` | kernels count references to arrays, which costs as much as their arithmetic |
+| `_Joined._optimize_…` | `_optimize_functions`, `_optimize_final_module`, `CPUCodegen._module_pass_manager`, `_data_layout` | code is optimised function by function, then cheaply to find references that are not needed, then in full: compilation takes a tenth longer, for kernels that are no faster |
 | `refuse_at_once` | `Dispatcher._search_new_conversions`, `_explain_matching_error` | a call with a list or with integers spends 60 µs on a message that nobody reads before it is looked at |
 | `keep` | `FunctionCache`, `CompileResultCacheImpl`, `_CacheLocator` of `numba.core.caching`, `Dispatcher._cache` | machine code is cached by the path of the source file, and a change in a callee of another file goes unnoticed |
 | `Cache.load_overload` | that of `FunctionCache`, its `_load_overload`, and `rtsys.initialize` | the first kernel that a process loads takes 0.15 s longer: numba prepares for compiling |
@@ -39,10 +40,14 @@ BARE: dict[str, Any] = {"_nrt": False} if hasattr(cpu.CPUTargetOptions, "_nrt") 
 
 
 # What `Callee` changes is there; otherwise kernels are compiled as numba does, which takes twice as long.
-KNOWN = hasattr(compiler.Compiler, "define_pipelines") and all(
-    hasattr(codegen.JITCodeLibrary, name) for name in (
-        "finalize", "_finalize_final_module", "_finalize_dynamic_globals", "_ensure_finalized",
-        "_get_module_for_linking", "get_pointer_to_function"))
+KNOWN = tuple(map(int, numba.__version__.split(".")[:2])) >= (0, 63) and all(
+    hasattr(there, name) for there, names in (
+        (compiler.Compiler, ("define_pipelines",)),
+        (codegen.CPUCodegen, ("_module_pass_manager",)),
+        (codegen.JITCodeLibrary, (
+            "finalize", "_finalize_final_module", "_finalize_dynamic_globals", "_ensure_finalized",
+            "_get_module_for_linking", "get_pointer_to_function", "_optimize_functions", "_optimize_final_module")),
+    ) for name in names)
 
 
 class Callee:
@@ -135,6 +140,13 @@ class _Joined(codegen.JITCodeLibrary):    # type: ignore[misc]
                 self.routines[library] = None
         super().finalize()
 
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout    # as there: all that remains is for the end
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
     def _finalize_final_module(self) -> None:
         self._link_routines(self._final_module)
         super()._finalize_final_module()
@@ -212,7 +224,7 @@ def tell_arrays_apart(dispatcher: Any, count: int) -> None:
         for order in ("C", "F"):
             array = np.zeros((2,) * axes, np.dtype(kind).newbyteorder(), order=order)[::step]
             array.flags.writeable = writable
-            with suppress(TypeError):
+            with suppress(TypeError, UNTYPED):
                 dispatcher(*(array,) * count)
 
 

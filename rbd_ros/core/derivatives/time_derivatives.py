@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..assign import assign
 from ..compile import entry, kernel, quick_entry, routine
 from ..dynamics.articulated import SINGULAR, articulated_recursion
 from ..dynamics.articulated import SIZE as ARTICULATED_SIZE
@@ -162,7 +163,7 @@ def forward_time_derivatives_batch(B, q, v, tau, wrench, orders, top, states, ou
                 mass_matrix_recursion(B, q, s * nq, W2, H, 0)
                 if not cholesky_solve(H, nv, rest):
                     return INDEFINITE
-                y[:] = rest
+                assign(y, rest)
             else:
                 found = articulated_recursion(still, q, s * nq, zeros, rest, 0, none, (W2[:0], 0), W2, y, y)
                 if found != 0:

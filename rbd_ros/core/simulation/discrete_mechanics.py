@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..assign import assign, assign_rows
 from ..compile import entry, kernel, routine
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
@@ -73,7 +74,7 @@ def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
     W = np.empty(max(SIZE, MASS_SIZE) * node_count(B))
     g = np.empty(n)
     H = np.empty((n, n))
-    xi[:] = v
+    assign(xi, v)
     if known:
         if frame.shape[0] > 0:
             R = quaternion_to_matrix(q[3], q[4], q[5], q[6])
@@ -87,21 +88,21 @@ def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
     middle = np.empty(q.shape[0])
     half_step(B, q, xi, 0.5 * h, True, middle)
     mass_of(B, middle, W, H)
-    out[3] = H
+    assign_rows(out[3], H)
     if stiffness.shape[0] > 0:
         H = H + 0.25 * h * h * stiffness
     inverse = np.linalg.inv(H)
     inverse = 0.5 * (inverse + inverse.T)
     if damping.shape[0] == 0:
-        out[0] = inverse
-        out[1] = inverse
+        assign_rows(out[0], inverse)
+        assign_rows(out[1], inverse)
         out[2] = 0.0
         return
     D = h * damping
-    out[2] = D @ inverse
-    out[0] = np.linalg.inv(H + D + 0.5 * (out[2] @ D))
+    assign_rows(out[2], D @ inverse)
+    assign_rows(out[0], np.linalg.inv(H + D + 0.5 * (out[2] @ D)))
     response = out[0] @ (np.eye(n) + out[2])
-    out[1] = 0.5 * (response + response.T)
+    assign_rows(out[1], 0.5 * (response + response.T))
 
 
 @entry("boolean(float64[::1], float64[:, ::1], float64, float64[:, ::1], float64[::1], float64[:, ::1], "
@@ -184,7 +185,7 @@ def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxe
         start[i] = h * g[i] + out[2, i]
     if free.shape[0] > 0:    # impulses of constraints, in both halves of the step
         reaction = np.linalg.solve(np.eye(n) + given[2], -rest) - out[2]
-        out[3] = reaction
+        assign(out[3], reaction)
         start += 2.0 * reaction
     turn_axes(B, start, middle, False, end)
     for i in range(n):
@@ -202,7 +203,7 @@ def finish_entry(B, q, p, h, boxes, H, v, frame):
     W = np.empty(MASS_SIZE * node_count(B))
     mass_of(B, q, W, H)
     turn_axes(B, p, q, True, v)
-    v[:] = np.linalg.solve(H, v)
+    assign(v, np.linalg.solve(H, v))
     if boxes.shape[0] > 0:
         inverse = np.linalg.inv(H)
         impulse = np.empty(p.shape[0])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...assign import assign
 from ...compile import entry, routine
 from ...dynamics.articulated import SIZE as FACTORS
 from ...dynamics.articulated import articulated_recursion
@@ -70,7 +71,7 @@ def directional_states(B, q, v, a, tau, mask, wrench, X, D, dwrench, states, out
         rates = v[j:j + nv]
         wrenches = (wrench, 6 * nodes * s)
         if inverse:
-            acc[:] = a[j:j + nv]
+            assign(acc, a[j:j + nv])
         else:
             found = articulated_recursion(B, q[k:], 0, rates, tau[j:], 0, (mask, a[j:]), wrenches, W, acc, effort)
             if found != 0:

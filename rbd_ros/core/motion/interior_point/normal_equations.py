@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...assign import assign_rows
 from ...compile import entry
 
 
@@ -31,7 +32,7 @@ def normal_matrix(J, weight, diagonal, curvature, beta, interval, first, band):
     block = np.zeros((points, points, square))
     for k in range(count):
         if curvature.shape[0]:
-            W[:] = curvature[k]
+            assign_rows(W, curvature[k])
         else:
             W[:] = 0.0
         for r in range(0, rows - 1, 2):    # two at a time: half the loads and stores of W
