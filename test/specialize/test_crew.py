@@ -68,6 +68,35 @@ def test_short_batches_wake_nobody(few, monkeypatch):
     assert not nobody.woken
 
 
+def test_a_call_sleeps_while_a_worker_does_not_come_to_an_end(monkeypatch):
+    """One that waits for the processor on which the calling thread runs, with a higher priority."""
+    late = Nobody(WAITING)
+    monkeypatch.setattr(lanes, "crew", lambda threads: late)
+    given, expected = given_and_expected(300_000)
+    took = threading.Event()
+
+    def take():
+        state = late.workers[:, STATE]
+        while state[0] != OFFERED:
+            pass
+        state[0] = AT_WORK
+        took.set()
+        time.sleep(1.0)
+        state[0] = DONE
+
+    worker = threading.Thread(target=take)
+    worker.start()
+    fast = rbd.specialize(MODEL, ["inverse_dynamics"], threads=2)
+    while not took.is_set():    # the processor may be busy with others
+        begin, busy = time.monotonic(), time.thread_time()
+        result = rbd.inverse_dynamics(fast, *given)
+        busy, whole = time.thread_time() - busy, time.monotonic() - begin
+        np.testing.assert_array_equal(result, expected)
+    worker.join()
+    assert late.workers[0, STATE] == WAITING
+    assert whole > 0.9 and busy < 0.5 * whole
+
+
 def test_workers_take_part_and_leave(few, monkeypatch):
     """One that looks out takes pieces; after so many looks it is away."""
     seen, fast, until, worked = Nobody(AWAY), rbd.specialize(MODEL, threads=2), time.monotonic() + 60.0, 0

@@ -8,7 +8,7 @@ without branches. The code is a function for each of `pieces`, called one after 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ..lie import sincos as reference
 from . import program as p
@@ -17,8 +17,8 @@ from .program import Node, Program
 from .rows import transposition
 
 WIDTH = 8          # states at once, a block
-GROUP = 8          # blocks at once
-SUMS = 8
+GROUP = 8          # blocks at once, at most
+NEAR = 60_000      # numbers of their rows that stay in a processor's second cache, beside the code
 ZERO = Node(p.CONSTANT, 0.0)
 GOOD, NOTHING, FIRST = 0, 1, 2    # rows of `out`: whether states are good, zeros, the first of the results
 _ROUND = 6755399441055744.0    # 1.5 · 2^52: adding and taking it away rounds to a whole number
@@ -68,13 +68,9 @@ class Printer:
     def select(self, condition: str, a: str, b: str) -> str:
         return self.put(f"select {self.truth} {condition}, {self.type} {a}, {self.type} {b}")
 
-    def finite(self, values: Sequence[str]) -> list[str]:
-        """Conditions that hold where all of these are finite: sums of 0 · x, several, as each waits for its last."""
-        sums = [self.constant(0.0)] * min(SUMS, len(values))
-        for k, x in enumerate(values):
-            nothing = self.do("fmul contract", x, self.constant(0.0))
-            sums[k % SUMS] = self.do("fadd contract", sums[k % SUMS], nothing)
-        return [self.compare("oeq", each, self.constant(0.0)) for each in sums]
+    def finite(self, total: str, x: str) -> str:
+        """total + 0 · x: from 0 on, 0 as long as all these are finite."""
+        return self.do("fadd contract", total, self.do("fmul contract", x, self.constant(0.0)))
 
     def at(self, array: str, k: int) -> str:
         """Where number k of an array begins."""
@@ -167,9 +163,9 @@ def sine_and_cosine(f: Printer, x: str) -> tuple[str, str, str]:
 
 
 def printed(program: Program) -> str:
-    """The text of a module: the function `f`; `group`, which does so for `GROUP` blocks; `rows_of` and `rows_past` for
-    what `f` gives out; in `rows` and `operations` how many rows `out` takes, those that pieces share last, and how many
-    operations it has.
+    """The text of a module: the function `f`; `group`, which does so for several blocks; `rows_of` and `rows_past` for
+    what `f` gives out; in `blocks` how many a group has, in `rows` how many rows `out` takes, those that pieces share
+    last, in `operations` how many it has.
     """
     parts, slots = pieces(program)
     given = (i for i in dict.fromkeys(program.outputs) if program.nodes[i] != ZERO)
@@ -178,16 +174,17 @@ def printed(program: Program) -> str:
     texts = [_piece(program, piece, k, place, rows) for k, piece in enumerate(parts)]
     called = [f"  call void @piece{k}(ptr %in, ptr %out)" for k in range(len(parts))]
     room = rows + slots
+    blocks = min(GROUP, max(1, NEAR // (room * WIDTH)))
     declared = sorted({line for _, declarations in texts for line in declarations})
-    return "\n".join([*declared, f"@rows = constant i64 {room}",
+    return "\n".join([*declared, f"@rows = constant i64 {room}", f"@blocks = constant i64 {blocks}",
                       f"@operations = constant i64 {program.operations}", *(text for text, _ in texts),
                       "define void @f(ptr noalias %in, ptr noalias %out) {", *called, "  ret void", "}",
-                      *_group(len(parts), len(program.inputs), room),
+                      *_group(len(parts), len(program.inputs), room, blocks),
                       *transposition([place.get(i, NOTHING) for i in program.outputs], WIDTH, NOTHING)])
 
 
-def _group(pieces: int, inputs: int, rows: int) -> list[str]:
-    """Each piece for `GROUP` blocks, then the next: the processor waits for the code of long programs, as its fastest
+def _group(pieces: int, inputs: int, rows: int, blocks: int) -> list[str]:
+    """Each piece for so many blocks, then the next: the processor waits for the code of long programs, as its fastest
     cache holds about one piece.
     """
     lines, before = ["define void @group(ptr noalias %in, ptr noalias %out) {", "start:"], "start"
@@ -197,7 +194,7 @@ def _group(pieces: int, inputs: int, rows: int) -> list[str]:
                   f"  %in{k} = getelementptr inbounds double, ptr %in, i64 %i{k}",
                   f"  %out{k} = getelementptr inbounds double, ptr %out, i64 %o{k}",
                   f"  call void @piece{k}(ptr %in{k}, ptr %out{k})", f"  %n{k} = add i64 %b{k}, 1",
-                  f"  %more{k} = icmp ult i64 %n{k}, {GROUP}", f"  br i1 %more{k}, label %piece{k}, label %end{k}",
+                  f"  %more{k} = icmp ult i64 %n{k}, {blocks}", f"  br i1 %more{k}, label %piece{k}, label %end{k}",
                   f"end{k}:"]
         before = f"end{k}"
     return [*lines, "  ret void", "}"]
@@ -224,17 +221,22 @@ def _piece(program: Program, piece: Piece, k: int, place: Mapping[int, int], slo
     """
     f, nodes = Printer(), program.nodes
     value = _Values(f, program, {i: slots + slot for i, slot in piece.taken.items()})
-    for i in piece.nodes:
-        value[i] = f.operation(nodes[i], value)
+    total = f.constant(0.0)    # 0 as long as all that come in and go out are finite
+    for x in program.inputs if k == 0 else ():
+        total = f.finite(total, value[x.index])
+    outputs = set(piece.outputs)
+    for i in [*piece.nodes, *(i for i in piece.outputs if nodes[i].op in p.LEAVES)]:
+        if nodes[i].op not in p.LEAVES:
+            value[i] = f.operation(nodes[i], value)
+        # to where it is wanted as soon as it is known: it need not be kept
+        if i in piece.left:
+            f.store(value[i], "%out", slots + piece.left[i])
+        if i in outputs and nodes[i] != ZERO:
+            f.store(value[i], "%out", place[i])
+            total = f.finite(total, value[i])
     for guard in piece.guards:
         f.guard(guard, value)
-    seen = [value[i] for i in piece.outputs if nodes[i].op != p.CONSTANT]
-    f.good += f.finite([*seen, *(value[x.index] for x in program.inputs)] if k == 0 else seen)
-    for i, slot in piece.left.items():
-        f.store(value[i], "%out", slots + slot)
-    for i in piece.outputs:
-        if i in place:
-            f.store(value[i], "%out", place[i])
+    f.good.append(f.compare("oeq", total, f.constant(0.0)))
     ok = f.constant(1.0) if k == 0 else f.load("%out", GOOD)
     for condition in f.good:
         ok = f.select(condition, ok, f.constant(0.0))

@@ -18,12 +18,15 @@ _engines: dict[str, Any] = {}    # by key; they own the code
 
 
 class Code(NamedTuple):
-    """For batches: where its functions begin in memory; how many rows `f` fills; its operations."""
+    """For batches: where its functions begin in memory; how many blocks `group` takes; how many rows `f` fills; its
+    operations.
+    """
 
     f: int
     group: int
     rows_of: int
     rows_past: int
+    blocks: int
     rows: int
     operations: int
 
@@ -31,9 +34,8 @@ class Code(NamedTuple):
 def code_of(key: str, text: Callable[[], str]) -> Code:
     """The code that `llvm.printed` made text of; as `call_of`."""
     engine = _engine(key, text)
-    f, group, rows_of, rows_past = (int(engine.get_function_address(name))
-                                    for name in ("f", "group", "rows_of", "rows_past"))
-    return Code(f, group, rows_of, rows_past, _number(engine, "rows"), _number(engine, "operations"))
+    functions = (int(engine.get_function_address(name)) for name in ("f", "group", "rows_of", "rows_past"))
+    return Code(*functions, *(_number(engine, name) for name in ("blocks", "rows", "operations")))
 
 
 def is_kept(key: str) -> bool:
@@ -76,8 +78,11 @@ def _engine(key: str, text: Callable[[], str]) -> Any:
 
 def _translated(machine: Any, refusal: Path, text: Callable[[], str]) -> bytes:
     """Machine code of the text; `NoProgram` where it has none, at once where that is known."""
+    import llvmlite
     import llvmlite.binding as llvm
 
+    if tuple(map(int, llvmlite.__version__.split(".")[:2])) < (0, 45):    # pointers had types
+        raise NoProgram(f"llvmlite {llvmlite.__version__} is older than 0.45, of numba 0.62")
     reason = _read(refusal)
     if reason is not None:
         raise NoProgram(reason.decode())

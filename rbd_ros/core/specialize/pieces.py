@@ -65,11 +65,11 @@ def _slots(program: Program, found: list[Piece], piece_of: dict[int, int], last:
         used = {operand for i in piece.nodes for operand in program.nodes[i].operands}
         used |= {i for guard in piece.guards for i in (guard.left, guard.right)}
         piece.taken.update((i, slot[i]) for i in sorted(used) if piece_of.get(i, at) < at)
-        free += [slot[i] for i in ends[at]]    # a piece reads all it takes before it leaves anything
         for i in piece.nodes:
             if last[i] > at:
                 if not free:
                     free.append(count)
                     count += 1
                 piece.left[i] = slot[i] = free.pop()
+        free += [slot[i] for i in ends[at]]    # not before: a piece leaves numbers while it reads others
     return count

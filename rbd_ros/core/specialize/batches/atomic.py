@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable
 from typing import Any
 
 from ...numba_import import numba    # first: it imports numba lightly
@@ -72,15 +73,25 @@ def pause(typing_context: Any) -> Any:
     return types.void(), generate
 
 
-@intrinsic    # type: ignore[untyped-decorator]
-def give_way(typing_context: Any) -> Any:
-    """Let another thread of the machine run, if one waits for the processor, where the system has such a call."""
+def _asked(name: str, *numbers: int) -> Callable[..., Any]:
+    """What generates a call of the system's function of this name, where it is one with such calls."""
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if hasattr(os, "sched_yield"):
-            _call(builder, ir.IntType(32), "sched_yield")
+            _call(builder, ir.IntType(32), name, *numbers)
         return context.get_dummy_value()
+    return generate
 
-    return types.void(), generate
+
+@intrinsic    # type: ignore[untyped-decorator]
+def give_way(typing_context: Any) -> Any:
+    """Let another thread of the machine run, if one of this priority waits for the processor."""
+    return types.void(), _asked("sched_yield")
+
+
+@intrinsic    # type: ignore[untyped-decorator]
+def doze(typing_context: Any) -> Any:
+    """Let any other thread run for 50 µs or some more, one of lower priority, too."""
+    return types.void(), _asked("usleep", 50)
 
 
 carray = numba.carray

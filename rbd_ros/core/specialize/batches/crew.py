@@ -25,11 +25,12 @@ from ...compile import COMPILED, entry, kernel
 from .blocks import ARRAYS, INPUT, IS_GOOD, LINE, OUT, ROOM, blocks
 
 if COMPILED:
-    from .atomic import give_way, number_at, pause, swapped
+    from .atomic import doze, give_way, number_at, pause, swapped
 
 AWAY, WAITING, RESERVED, OFFERED, AT_WORK, DONE = range(6)
 STATE, OFFER, BEFORE, WORKER = 0, 1, 2, 16    # WORKER: two lines of the caches, as these are fetched in pairs
 ALONE, TURNS = 10_000, 13_000    # looks of a worker until it gives way to others each time, and until it is away
+PATIENT = 20_000                 # looks until a calling thread sleeps each time: one of lower priority may wait for it
 
 
 @kernel
@@ -37,8 +38,10 @@ def rest(turns):
     """Between two looks, after so many."""
     if turns < ALONE:
         pause()
-    else:
+    elif turns < PATIENT:
         give_way()
+    else:
+        doze()
 
 
 @kernel

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from .blocks import ARRAYS, LINE, OUT, OUTPUTS, PITCH, SIZE, WORK, scratch_size
 from .crew import NOBODY, crew, share_entry
-from ..llvm import GROUP, WIDTH
+from ..llvm import WIDTH
 from ..machine import Code
 
 Array = NDArray[np.float64]
@@ -47,10 +47,11 @@ def many_states(code: Code, inputs: Sequence[Array], sizes: Sequence[int], threa
     if len(given) > ARRAYS:
         given = [*given[:ARRAYS - 1], np.concatenate(given[ARRAYS - 1:], axis=1)]
     columns = [x.shape[1] for x in given]
-    step = max(1, -(-states // pieces // (GROUP * WIDTH))) * GROUP * WIDTH
-    room = np.empty(parts * scratch_size.py_func(sum(columns), code.rows, outputs) + LINE)
+    group = code.blocks * WIDTH
+    step = max(1, -(-states // pieces // group)) * group
+    room = np.empty(parts * scratch_size.py_func(code.blocks, sum(columns), code.rows, outputs) + LINE)
     work = np.zeros(WORK, np.int64)
-    work[:OUT] = code.f, code.group, whole_rows, code.rows_of, code.rows, states, step
+    work[:OUT] = code.f, code.group, whole_rows, code.rows_of, code.blocks, code.rows, states, step
     work[PITCH], work[OUTPUTS], work[SIZE:SIZE + ARRAYS] = out.shape[1], outputs, columns
     share_entry.call(work, workers, *given, out, good, room)
     return out[:, :outputs], good == 1.0
