@@ -83,7 +83,7 @@ def perform(folder: Path, plant: str, duration: float, *, period: float = 0.002,
             "initial_position": scenario.motion.position(0.0).tolist(), "paused": True, "publish_clock": True,
             "publish_rate": 1.0 / period, "step": step, "command_timeout": 0.0} | parameters))
         start("feedforward", **common, gains__kp=scenario.kp.tolist(), gains__kd=scenario.kd.tolist(),
-              state_timeout=10, ramp_in=0, ramp_out=0, **QOS)
+              feedback__max_age=float("inf"), state_timeout=10, ramp_in=0, ramp_out=0, **QOS)
         start("lockstep", autostart=False, plant=plant, step=step, steps=round(period / step),
               controller=plant, **(lockstep or {}))
         if residual:

@@ -164,14 +164,16 @@ def test_reset_pause_and_step_say_what_is_wrong(start):
 @BOTH
 @pytest.mark.parametrize("factor", [0.0, 1.0, 4.0])
 def test_states_and_clock_come_at_every_multiple_of_the_period(start, factor):
+    def at(stamp):
+        return stamp.sec * 10**9 + stamp.nanosec
+
     start(real_time_factor=factor, publish_clock=True, publish_rate=100.0)
-    with Robot() as robot:
-        robot.spin_until(lambda: len(robot.states) > 100 and len(robot.clocks) > 100, "states")
-    stamps = [state.header.stamp.sec * 10**9 + state.header.stamp.nanosec for state in robot.states]
+    with Robot() as robot:    # of one that runs ahead a busy listener misses some of either
+        robot.spin_until(lambda: len({at(state.header.stamp) for state in robot.states}
+                                     & {at(clock.clock) for clock in robot.clocks}) > 50, "states and clock")
+    stamps = [at(state.header.stamp) for state in robot.states]
     assert all(stamp % 10_000_000 == 0 for stamp in stamps)
     assert sorted(set(stamps)) == stamps
-    clocks = {clock.clock.sec * 10**9 + clock.clock.nanosec for clock in robot.clocks}
-    assert len(clocks & set(stamps)) > 50
 
 
 def test_without_clock_stamps_are_those_of_the_system(start):
