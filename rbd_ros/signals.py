@@ -13,6 +13,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LONGEST_END = 4.0    # s: the run-down of torque_node; `ros2 launch` sends SIGTERM after 5 s
 
 
+class Interrupted(KeyboardInterrupt):
+    """A signal, with its number.
+
+    For a plain `KeyboardInterrupt` raised in code that was made of a string, as that of every named tuple, CPython
+    notes that nobody caught it, even if somebody did, and ends the process with SIGINT instead of its exit code.
+    """
+
+
 def hangs(signals: int, seconds: float) -> bool:
     """Whether a process does not end, from the number of signals and the time since the first one.
 
@@ -33,7 +41,7 @@ def ignore_signals() -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let the first signal raise `KeyboardInterrupt`, with its number, and the next ones not disturb the cleaning up.
+    """Let the first signal raise `Interrupted` and the next ones not disturb the cleaning up.
 
     A process that `hangs` then ends. In other threads than the main one this does nothing.
     """
@@ -47,7 +55,7 @@ def interruptible() -> Iterator[None]:
         count += 1
         if count == 1:
             begin = time.monotonic()
-            raise KeyboardInterrupt(number)
+            raise Interrupted(number)
         if hangs(count, time.monotonic() - begin):
             os._exit(128 + number)
 

@@ -19,7 +19,7 @@ from ..signals import interruptible
 class NodeProcesses:
     """Nodes in one namespace; a context manager that interrupts them, by process id, in reverse order.
 
-    Within it the first signal raises `KeyboardInterrupt`, and further ones do not keep it from ending the nodes.
+    Within it the first signal raises `Interrupted`, and further ones do not keep it from ending the nodes.
     """
 
     def __init__(self, folder: Path, namespace: str, patience: float = 10.0) -> None:

@@ -115,6 +115,24 @@ def test_rbd_ends_with_the_code_of_the_signal(command, number, seed):
     assert code in (0, 128 + number) and "Traceback" not in errors, errors
 
 
+IN_A_STRING = """
+import signal, sys
+from rbd_ros.cli import compile, main
+def compile_all(report):
+    exec(f"signal.raise_signal({number})")
+number, compile.compile_all = int(sys.argv[1]), compile_all
+sys.exit(main.main(["compile", "--quiet"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_so_it_does_where_the_signal_comes_in_code_made_of_a_string(number, tmp_path):
+    (tmp_path / "interrupted.py").write_text(IN_A_STRING)
+    found = subprocess.run([sys.executable, "-m", "interrupted", str(int(number))], cwd=tmp_path, text=True, check=False,
+                           stderr=subprocess.PIPE)
+    assert (found.returncode, found.stderr) == (128 + number, "\nrbd compile: interrupted\n")
+
+
 @pytest.mark.parametrize("numbers", [(signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)], ids=["one", "two"])
 def test_the_demo_takes_its_nodes_along(numbers, tmp_path):
     process = start("rbd", "demo", "--duration", "60", "--output", str(tmp_path))
