@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 from concurrent.futures.process import BrokenProcessPool
+from types import FunctionType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,10 +32,11 @@ def compiled_here(monkeypatch):
 
 
 def test_every_entry_is_in_one_job_and_the_largest_begin():
+    ahead.know_all()
     jobs = ahead._jobs(ENTRIES)
-    assert sorted(item.name for job in jobs for item in job) == sorted(item.name for item in ENTRIES)
-    assert all(len({item.module for item in job}) == 1 for job in jobs)
-    names = [job[0].module.rpartition(".")[2] for job in jobs]
+    assert sorted(item.name for job in jobs for item in job.entries) == sorted(item.name for item in ENTRIES)
+    assert all(len({item.module for item in job.entries}) == 1 for job in jobs)
+    names = [job.entries[0].module.rpartition(".")[2] for job in jobs]
     assert names.index("second_derivatives") < names.index("mass_matrix")
 
 
@@ -210,3 +213,43 @@ def test_code_from_the_cache_does_not_wait_for_what_compiling_needs():
     said = subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, text=True,
                           stdout=subprocess.PIPE).stdout.split()
     assert said == ["0", "1.0", "True"]
+
+
+def faults_of_calls():
+    """Most pages that 1,000 calls needed, at many depths: a page counts anew where memory comes and goes."""
+    inner = FunctionType((lambda: None).__code__.replace(co_stacksize=100), {})
+
+    def calls(depth):
+        if depth:
+            return calls(depth - 1)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(1000):
+            inner()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    return max(calls(depth) for depth in range(400))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="frames have no blocks")
+def test_calls_while_compiling_ask_for_no_memory():
+    assert faults_of_calls() >= 1000
+    assert ahead._roomy(faults_of_calls) < 500
+
+
+def test_each_helper_gets_what_shares_most_with_what_it_did():
+    def job(name, *sources):
+        return ahead._Job((SimpleNamespace(module=name, name=name),), frozenset(sources))
+
+    class Pool:
+        def submit(self, function, keys):
+            given.append((self, keys[0][0]))
+            return len(given)
+
+    a, b = (kernel_cache._CORE / name for name in ("compile.py", "ahead.py"))
+    given: list = []
+    helpers = [ahead._Helper(Pool(), set()) for _ in range(2)]
+    jobs, at_work = [job("a", a), job("both", a, b), job("more a", a), job("b", b)], {}
+    for helper in (0, 1, 0, 1, 0):
+        ahead._give(helpers[helper], helpers, jobs, at_work)
+    order = [(next(k for k in range(2) if helpers[k].pool is pool), name) for pool, name in given]
+    assert order == [(0, "a"), (1, "b"), (0, "more a"), (1, "both")] and not jobs

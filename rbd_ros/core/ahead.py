@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import os
@@ -9,15 +10,31 @@ import pkgutil
 import signal
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
+from types import FunctionType
+from typing import Any, NamedTuple
 
 from .compile import ENTRIES, Entry
 from .kernel_cache import dependencies, is_writable, prune
 
-_Job = tuple[Entry, ...]    # entries of one module, which share much of their code
+_Compiled = tuple[tuple[str, str], float]    # module and name of an entry, s it took
+
+
+class _Job(NamedTuple):
+    """Entries of one module, which share much of their code, and the files that they stand on."""
+
+    entries: tuple[Entry, ...]
+    sources: frozenset[Path]
+
+
+class _Helper(NamedTuple):
+    """A process, and the files of which it has compiled something."""
+
+    pool: ProcessPoolExecutor
+    sources: set[Path]
 
 
 def compile_all(report: Callable[[str], None] | None = None) -> float:
@@ -58,32 +75,61 @@ def _compiled(entries: Iterable[Entry]) -> Generator[tuple[Entry, float], None, 
         yield item, _compile(item)
 
 
-def _by_helpers(entries: list[Entry]) -> Generator[tuple[tuple[str, str], float], None, None]:
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+def _by_helpers(entries: list[Entry]) -> Generator[_Compiled, None, None]:
+    jobs = _jobs(entries)
+    with contextlib.ExitStack() as stack:
+        helpers = [_Helper(stack.enter_context(ProcessPoolExecutor(1, get_context("spawn"))), set())
+                   for _ in range(min(os.cpu_count() or 1, len(jobs)))]
+        at_work: dict[Future[list[_Compiled]], _Helper] = {}
         with _without_interrupts():
-            waiting = [pool.submit(_compile_job, [(item.module, item.name) for item in job]) for job in _jobs(entries)]
-        helpers = list((getattr(pool, "_processes", None) or {}).values())    # there is no public way to them
-        try:
-            for done in as_completed(waiting):
-                yield from done.result()
-        except BaseException:    # an interrupt above all: nobody waits for what they do
-            pool.shutdown(wait=False, cancel_futures=True)
             for helper in helpers:
-                helper.terminate()
+                _give(helper, helpers, jobs, at_work)
+        processes = [process for helper in helpers    # there is no public way to them
+                     for process in (getattr(helper.pool, "_processes", None) or {}).values()]
+        try:
+            while at_work:
+                for done in wait(at_work, return_when=FIRST_COMPLETED).done:
+                    _give(at_work.pop(done), helpers, jobs, at_work)
+                    yield from done.result()
+        except BaseException:    # an interrupt above all: nobody waits for what they do
+            for helper in helpers:
+                helper.pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.terminate()
             raise
 
 
+def _give(helper: _Helper, helpers: list[_Helper], jobs: list[_Job], at_work: dict[Any, _Helper]) -> None:
+    """Give a job to a helper that has nothing to do, if one is left.
+
+    Every process compiles for itself all that its jobs call. So it is the one that has most source in common with what
+    this helper compiled, and least with what the others did.
+    """
+    others = set().union(*(other.sources for other in helpers if other is not helper))
+    if jobs:
+        job = max(jobs, key=lambda job: _size(job.sources & helper.sources) - _size(job.sources & others))
+        jobs.remove(job)
+        at_work[helper.pool.submit(_compile_job, [(item.module, item.name) for item in job.entries])] = helper
+        helper.sources.update(job.sources)
+
+
 def _jobs(entries: Iterable[Entry]) -> list[_Job]:
-    """The entries by module, those first that stand on the most source: they take longest, and all cores end alike."""
+    """The entries by module, those first that stand on the most source: they take longest."""
     modules: dict[str, list[Entry]] = {}
     for item in entries:
         modules.setdefault(item.module, []).append(item)
-    return sorted((tuple(job) for job in modules.values()), key=_weight, reverse=True)
+    jobs = [_Job(tuple(job), frozenset(dependencies(Path(str(importlib.import_module(module).__file__)))))
+            for module, job in modules.items()]
+    return sorted(jobs, key=lambda job: _size(job.sources), reverse=True)
 
 
-def _weight(job: _Job) -> int:
-    file = importlib.import_module(job[0].module).__file__
-    return sum(path.stat().st_size for path in dependencies(Path(file))) if file else 0
+def _size(files: Iterable[Path]) -> int:
+    return sum(_bytes(path) for path in files)
+
+
+@functools.cache
+def _bytes(path: Path) -> int:
+    return path.stat().st_size
 
 
 @contextlib.contextmanager
@@ -96,7 +142,7 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _compile_job(keys: list[tuple[str, str]]) -> list[tuple[tuple[str, str], float]]:
+def _compile_job(keys: list[tuple[str, str]]) -> list[_Compiled]:
     """In a helper, which does nothing else: it need not look for garbage after every 700 objects that numba makes."""
     gc.freeze()
     gc.set_threshold(10_000, 20, 50)
@@ -107,5 +153,15 @@ def _compile_job(keys: list[tuple[str, str]]) -> list[tuple[tuple[str, str], flo
 
 def _compile(item: Entry) -> float:
     begin = time.perf_counter()
-    item.compile()
+    _roomy(item.compile)
     return time.perf_counter() - begin
+
+
+def _call(work: Callable[[], Any]) -> Any:
+    return work()
+
+
+# CPython from 3.11 on gets memory for the frames of functions in blocks of 16 kB, and gives a block back as soon as it
+# is empty: a loop whose calls cross the end of a block asks the system for memory each time. A frame that claims so
+# many places gets a block of 1 MB, half of which is left for the deep calls of numba: a tenth less time.
+_roomy = FunctionType(_call.__code__.replace(co_stacksize=70_000), {})

@@ -128,8 +128,8 @@ sys.exit(main.main(["compile", "--quiet"]))
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_so_it_does_where_the_signal_comes_in_code_made_of_a_string(number, tmp_path):
     (tmp_path / "interrupted.py").write_text(IN_A_STRING)
-    found = subprocess.run([sys.executable, "-m", "interrupted", str(int(number))], cwd=tmp_path, text=True, check=False,
-                           stderr=subprocess.PIPE)
+    found = subprocess.run([sys.executable, "-m", "interrupted", str(int(number))], cwd=tmp_path, check=False,
+                           text=True, stderr=subprocess.PIPE)
     assert (found.returncode, found.stderr) == (128 + number, "\nrbd compile: interrupted\n")
 
 
