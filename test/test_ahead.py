@@ -110,14 +110,14 @@ def test_callees_of_a_numba_that_is_not_known(known, monkeypatch):
     """Another version may lack what is changed inside: then it compiles in its own way."""
     import numba
 
-    from rbd_ros.core import numba_inside
+    from rbd_ros.core import numba_linking
 
-    monkeypatch.setattr(numba_inside, "KNOWN", known)
+    monkeypatch.setattr(numba_linking, "KNOWN", known)
 
     def twice(x):
         return 2.0 * x
 
-    called = numba_inside.Callee(twice, {})
+    called = numba_linking.Callee(twice, {})
     assert numba.njit(lambda x: called(x) + 1.0)(3.0) == 7.0
     assert (called._linked is called._called) is not known
 
@@ -142,9 +142,9 @@ def test_callers_that_name_a_place_share_what_is_compiled_for_any(function, vers
     """In short functions, and numbers but 0, are constants: they make faster code."""
     import numba
 
-    from rbd_ros.core import numba_inside
+    from rbd_ros.core import numba_linking
 
-    called = numba_inside.Callee(function, {})
+    called = numba_linking.Callee(function, {})
     x = np.arange(1.0, 9.0)
     first, any_place, second = (numba.njit(caller) for caller in (
         lambda x, k: called(x, 0), lambda x, k: called(x, k), lambda x, k: called(x, 1)))
@@ -156,13 +156,13 @@ def test_callers_that_name_a_place_share_what_is_compiled_for_any(function, vers
 def test_where_types_depend_on_a_number_it_stays_one():
     import numba
 
-    from rbd_ros.core import numba_inside
+    from rbd_ros.core import numba_linking
 
     code = "\n".join(f"    x = x * {k}.5 + 1.0 / (1.0 + x * x)" for k in range(20))
     scope: dict = {}
     exec(f"def chosen(pair, k, x):\n{code}\n    return pair[k] * x\n", scope)
-    assert len(scope["chosen"].__code__.co_code) > numba_inside._LONG
-    called = numba_inside.Callee(scope["chosen"], {})
+    assert len(scope["chosen"].__code__.co_code) > numba_linking._LONG
+    called = numba_linking.Callee(scope["chosen"], {})
     mixed = numba.njit(lambda x: called((2.0, 3), 0, x))
     assert mixed(0.5) == pytest.approx(scope["chosen"]((2.0, 3), 0, 0.5), rel=1e-14)
 
@@ -171,11 +171,11 @@ def test_a_routine_is_optimised_once_and_is_in_the_machine_code_of_all_that_call
     """Whoever calls it, and whatever it calls: a symbol that is missing would end the process."""
     import numba
 
-    from rbd_ros.core import numba_inside
+    from rbd_ros.core import numba_linking
 
     optimised = []
-    optimise = numba_inside._Joined._optimize_final_module
-    monkeypatch.setattr(numba_inside._Joined, "_optimize_final_module", lambda self: optimised.append(
+    optimise = numba_linking._Joined._optimize_final_module
+    monkeypatch.setattr(numba_linking._Joined, "_optimize_final_module", lambda self: optimised.append(
         (self.name, [function.name for function in self._final_module.functions
                      if not function.is_declaration])) or optimise(self))
 
@@ -189,9 +189,9 @@ def test_a_routine_is_optimised_once_and_is_in_the_machine_code_of_all_that_call
         return 3.0 * outer(x) + inner(x)
 
     expected = short(2.0)
-    inner, outer = (numba_inside.Callee(function, {"forceinline": False}) for function in (inner, outer))
-    short = numba_inside.Callee(short, {"forceinline": True})
-    callers = [numba.njit(**options)(lambda x: short(x)) for options in (numba_inside.ENTRY, numba_inside.ENTRY, {})]
+    inner, outer = (numba_linking.Callee(function, {"forceinline": False}) for function in (inner, outer))
+    short = numba_linking.Callee(short, {"forceinline": True})
+    callers = [numba.njit(**options)(lambda x: short(x)) for options in (numba_linking.ENTRY, numba_linking.ENTRY, {})]
     assert [caller(2.0) for caller in callers] == [short(2.0)] * 3 == [expected] * 3
     assert outer(2.0) == 6.0
     names = [name.rpartition(".")[2] for name, _ in optimised]

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import re
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,15 +28,16 @@ VALUES = {"COMPILED": "Whether numba compiles the kernels here; without it they 
 REFERS = re.compile(r"\b(?:as|law|example) above\b")
 
 
-class Lines(Directive):
+class Lines(Directive, ABC):
     """A directive whose content is reStructuredText that `text` makes of its arguments."""
 
     required_arguments = 1
     optional_arguments = 200
     final_argument_whitespace = False
 
+    @abstractmethod
     def text(self) -> list[str]:
-        raise NotImplementedError
+        """The lines."""
 
     def run(self) -> list[nodes.Node]:
         made = nodes.section()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from docutils.parsers.rst import Directive
 from docutils.utils import new_document
 
 from .api import Lines
@@ -34,10 +35,10 @@ def linked(text: str, folder: str) -> str:
     return LINK.sub(moved, text)
 
 
-class RepositoryPage(Lines):
+class RepositoryPage(Directive):
     """`.. repository-page:: FILE`, a path below the checkout."""
 
-    optional_arguments = 0
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         file = CHECKOUT / self.arguments[0]

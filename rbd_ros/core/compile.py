@@ -19,7 +19,7 @@ from .kernel_cache import folder_of
 try:
     if os.environ.get("RBD_DISABLE_COMPILE"):
         raise ImportError("RBD_DISABLE_COMPILE is set")
-    from . import numba_inside
+    from . import numba_inside, numba_linking
     from .numba_import import numba
 except ImportError as reason:
     numba = None
@@ -41,17 +41,17 @@ def kernel(function: Callable[..., Any]) -> Any:
 
     Optimised once more in each caller: right for what is short or hot, not for what is long, or called at one place.
     """
-    return numba_inside.Callee(function, {"forceinline": True, **_BARE, **_OPTIONS}) if COMPILED else function
+    return numba_linking.Callee(function, {"forceinline": True, **_BARE, **_OPTIONS}) if COMPILED else function
 
 
 def routine(function: Callable[..., Any]) -> Any:
     """A larger part of kernels, compiled once and called (some 10 ns): inlined, several of these cost minutes."""
-    return numba_inside.Callee(function, _OPTIONS) if COMPILED else function
+    return numba_linking.Callee(function, _OPTIONS) if COMPILED else function
 
 
 def sweep(function: Callable[..., Any]) -> Any:
     """A routine that, like a kernel, neither allocates nor returns an array."""
-    return numba_inside.Callee(function, {**_BARE, **_OPTIONS}) if COMPILED else function
+    return numba_linking.Callee(function, {**_BARE, **_OPTIONS}) if COMPILED else function
 
 
 ENTRIES: list[Entry] = []    # all that are known
@@ -92,7 +92,7 @@ class Entry:
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
-            dispatcher = numba.njit(**numba_inside.ENTRY, **self._options)(self.python)
+            dispatcher = numba.njit(**numba_linking.ENTRY, **self._options)(self.python)
             with contextlib.suppress(RuntimeError):    # no writable cache: compile in each process
                 numba_inside.keep(dispatcher, folder_of(self.module))
             dispatcher.compile(self._signature)

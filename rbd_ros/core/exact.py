@@ -11,11 +11,11 @@ from typing import Any
 from .compile import COMPILED
 
 if COMPILED:
-    from . import numba_inside
+    from . import numba_inside, numba_linking
 
 
 def exact(function: Callable[..., Any]) -> Any:
     """A `kernel` without fused products."""
     if not COMPILED:
         return function
-    return numba_inside.Callee(function, {"forceinline": True, "error_model": "numpy", **numba_inside.BARE})
+    return numba_linking.Callee(function, {"forceinline": True, "error_model": "numpy", **numba_inside.BARE})

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from harness import RELIABLE, NodeProcess, Peer
-from parameters.node_cases import Nodes
+from parameters.node_maker import Nodes
 from service_messages import Client
 from support.arm import TILT
 

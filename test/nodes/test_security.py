@@ -9,7 +9,8 @@ from collections import Counter
 
 import pytest
 from harness import ROOT, rclpy
-from parameters.node_cases import DRIVES, ROBOT, Nodes
+from parameters.node_cases import DRIVES, ROBOT
+from parameters.node_maker import Nodes
 from rclpy.executors import SingleThreadedExecutor
 from support.arm import NAMES
 from support.tables import TABLES

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import time
 from contextlib import contextmanager
 
 import pytest
@@ -47,12 +46,24 @@ def browser(width=1280, height=860):
 
 
 def wait(condition, what, patience=PATIENCE):
-    """The first true value of `condition()`."""
-    deadline = time.monotonic() + patience
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"waited {patience:.0f} s without success for {what}"
-        time.sleep(0.02)
-    return found
+    """The first true value of `condition()`; the page may replace what it just found."""
+    from selenium.common.exceptions import StaleElementReferenceException as Replaced
+    from selenium.webdriver.support.wait import WebDriverWait
+    return WebDriverWait(None, patience, poll_frequency=0.02, ignored_exceptions=[Replaced]).until(
+        lambda _: condition(), f"waited {patience:.0f} s without success for {what}")
+
+
+def clicked(driver, element):
+    """Whether there was one to click."""
+    if element is not None:
+        driver.execute_script("arguments[0].click()", element)
+    return element is not None
+
+
+def press(driver, name):
+    """The button of this name, as soon as it is there."""
+    wait(lambda: clicked(driver, next((button for button in driver.find_elements("css selector", "button")
+                                       if button.text == name), None)), f"button {name}")
 
 
 def visit(driver, server):
@@ -97,7 +108,7 @@ def labelled(driver, label):
 def check(driver, *labels):
     """Click these checkboxes."""
     for label in labels:
-        driver.execute_script("arguments[0].click()", wait(lambda label=label: labelled(driver, label), label))
+        wait(lambda label=label: clicked(driver, labelled(driver, label)), label)
 
 
 def complaints(driver):

@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from support.browser import browser, check, close_notices, complaints, labelled, open_tab, visit, wait, why_not
+from support.browser import (
+    browser, check, close_notices, complaints, labelled, open_tab, press, visit, wait, why_not,
+)
 from support.robots import urdf_paths
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
@@ -134,10 +136,8 @@ def test_a_motion_plays_and_stops(driver, opened, tmp_path):
     file.write_text(yaml.safe_dump({"joint_names": ["shoulder", "elbow"], "points": points}))
     view = opened("--sample", "two_link", "--play", str(file))
     open_tab(driver, "Motion")
-    button = wait(lambda: [item for item in driver.find_elements("css selector", "button") if item.text == "Play"],
-                  "the button")[0]
     close_notices(driver)
-    driver.execute_script("arguments[0].click()", button)
+    press(driver, "Play")
     wait(lambda: view.q[0] == pytest.approx(0.2) and not view.player.playback.playing, "the end of the motion")
     assert view.q[1] == pytest.approx(0.4)
     assert labelled(driver, "time (s)") is not None and complaints(driver) == []
@@ -209,14 +209,10 @@ def test_a_running_robot_is_shown_stopped_and_lost(driver, opened):
                                      ".map(item => item.textContent).join(' ')")
         return all(word in text for word in words)
 
-    def press(label):
-        driver.execute_script("arguments[0].click()", next(
-            item for item in driver.find_elements("css selector", "button") if item.text == label))
-
     wait(lambda: says("running", "7.0 N m"), "the state")
-    press("EMERGENCY STOP")
+    press(driver, "EMERGENCY STOP")
     wait(lambda: says("stopped", "emergency stop sent"), "the stop")
-    press("reset")
+    press(driver, "reset")
     wait(lambda: says("running", "released"), "the reset")
     robot.silent = True
     wait(lambda: says("LOST", "no joint state for") and not says("7.0"), "the loss")

@@ -25,6 +25,7 @@ CUT_JOINTS: dict[str, tuple[str, ...]] = {
     "cylindrical": ("rx", "ry", "x", "y"), "universal": ("rz", "x", "y", "z"), "spherical": ("x", "y", "z"),
     "planar": ("rx", "ry", "z")}
 
+
 @dataclass(frozen=True, eq=False)
 class LoopClosure:
     """A cut joint that closes a loop between the links `predecessor` and `successor` ("world": the world, or the
@@ -229,12 +230,10 @@ class ConstraintSet:
             raise RbdError(f"constraints: expected a list of them, got {type(constraints).__name__}")
         named: dict[str, Constraint] = {}
         for i, constraint in enumerate(constraints):
-            if isinstance(constraint, Contact) and type(constraint) not in _KINDS:
-                raise RbdError(f"constraint {i} is {type(constraint).__name__}, expected a constraint: what "
-                               "lets go is for Simulator(contacts=[…])")
             if type(constraint) not in _KINDS:
-                raise RbdError(f"constraint {i} is {type(constraint).__name__}, expected one of "
-                               + ", ".join(kind.__name__ for kind in _KINDS))
+                wanted = ("a constraint: what lets go is for Simulator(contacts=[…])" if isinstance(constraint, Contact)
+                          else f"one of {', '.join(kind.__name__ for kind in _KINDS)}")
+                raise RbdError(f"constraint {i} is {type(constraint).__name__}, expected {wanted}")
             name = constraint.name or f"{_KINDS[type(constraint)]}_{i}"
             if name in named:
                 raise RbdError(f"duplicate constraint name '{name}'")

@@ -1,6 +1,7 @@
 """What a simulator refuses, and how it names the joint."""
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -36,7 +37,7 @@ def soft_and_hard(contacts: Sequence[UnilateralContact | CompliantContact]) -> t
     return soft, hard, is_soft
 
 
-class Checks:
+class Checks(ABC):
     """Of a simulator: of what the state before a step and its length are."""
 
     model: RobotModel
@@ -45,9 +46,9 @@ class Checks:
     _v: Array
 
     @property
+    @abstractmethod
     def time(self) -> float:
         """s."""
-        raise NotImplementedError
 
     def _check_finite(self, q: Array, v: Array) -> None:
         for kind, array in (("v", v), ("q", q)):

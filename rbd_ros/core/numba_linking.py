@@ -1,0 +1,182 @@
+"""How compiled functions come together: each once, optimised where it is short with its callers, else by itself.
+
+Leans on the inside of numba as `numba_inside` does, whose table goes on here. Seen in numba 0.68.1; with one before
+0.63, or without what `KNOWN` looks for, kernels are compiled as numba does.
+
+| here | in numba | without it |
+|---|---|---|
+| `Callee` | `pipeline_class` of `njit` and `_numba_type_`; `Compiler.define_pipelines`, `JITCodeLibrary` of `numba.core.codegen`; `Dispatcher.get_call_template` | machine code, and two wrappers for Python, are made of every function of every kernel, and thrown away, and functions are compiled twice where one caller names the number 0: compilation takes two to three times as long |
+| `ENTRY` | the same of entries, and `_linking_libraries`, `_get_module_for_linking`, `link_in` | routines are optimised again in each of their callers, callers of callers and entries: compilation takes longer, by a third of one process where all is compiled in it |
+| `_Joined._optimize_…` | `_optimize_functions`, `_optimize_final_module`, `CPUCodegen._module_pass_manager`, `_data_layout` | code is optimised function by function, then cheaply to find references that are not needed, then in full: compilation takes a tenth longer, for kernels that are no faster |
+"""    # noqa: E501
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from .numba_import import numba    # first: it imports numba lightly
+from numba.core import codegen, compiler, errors, types
+from numba.core.types import IntegerLiteral, NamedTuple, Tuple, UniTuple, unliteral    # type: ignore[attr-defined]
+
+# What is changed here is there.
+KNOWN = tuple(map(int, numba.__version__.split(".")[:2])) >= (0, 63) and all(
+    hasattr(there, name) for there, names in (
+        (compiler.Compiler, ("define_pipelines",)),
+        (codegen.CPUCodegen, ("_module_pass_manager",)),
+        (codegen.JITCodeLibrary, (
+            "finalize", "_finalize_final_module", "_finalize_dynamic_globals", "_ensure_finalized",
+            "_get_module_for_linking", "get_pointer_to_function", "_optimize_functions", "_optimize_final_module")),
+    ) for name in names)
+
+
+class Callee:
+    """A function for compiled callers: optimised as numba does, but only what these contain of it becomes machine code.
+
+    Called from Python it is compiled for that, at its first call.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.py_func, self._options = function, options
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._called(*arguments)
+
+    @functools.cached_property
+    def _called(self) -> Any:
+        return numba.njit(**self._options)(self.py_func)
+
+    @functools.cached_property
+    def _linked(self) -> Any:
+        if not KNOWN:
+            return self._called
+        options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **self._options}
+        dispatcher = numba.njit(pipeline_class=_WithoutMachineCode, **options)(self.py_func)
+        _take_any_place(dispatcher)
+        return dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:    # what compiled callers see
+        return types.Dispatcher(self._linked)
+
+
+_LONG = 400    # bytes of Python's code: some ten lines
+
+
+def _take_any_place(dispatcher: Any) -> None:
+    """Let `f(q, 0)` and `f(q, k)` share what is compiled for any k.
+
+    numba compiles for each number that a caller names. In long functions most are 0, the place of the only state, which
+    makes no faster code. Other numbers, strides and orders, do (by a quarter), as does 0 in short functions (the
+    number of nodes is `integer(B, 0)`); and where types depend on one, as of `x[k]` of a tuple of several types, there
+    is no other way.
+    """
+    if len(dispatcher.py_func.__code__.co_code) < _LONG:
+        return
+    original = dispatcher.get_call_template
+    refused: set[Any] = set()
+
+    def get_call_template(arguments: Any, keywords: Any) -> Any:
+        general = tuple(map(_any_place, arguments))
+        if general != tuple(arguments) and general not in refused:
+            try:
+                return original(general, keywords)
+            except errors.NumbaError:
+                refused.add(general)
+        return original(arguments, keywords)
+
+    dispatcher.get_call_template = get_call_template
+
+
+def _any_place(kind: Any) -> Any:
+    """The type of all integers for that of the number 0; of tuples for their items."""
+    if isinstance(kind, NamedTuple):
+        return NamedTuple([_any_place(item) for item in kind.types], kind.instance_class)
+    if isinstance(kind, (Tuple, UniTuple)):
+        return Tuple([_any_place(item) for item in kind.types])    # which is a `UniTuple` where all are alike
+    return unliteral(kind) if isinstance(kind, IntegerLiteral) and kind.literal_value == 0 else kind
+
+
+class _Joined(codegen.JITCodeLibrary):    # type: ignore[misc]
+    """Code into which its kernels are linked before it is optimised, and its routines after, optimised by themselves.
+
+    So each routine is optimised once per process, not once more in each of its callers, callers of callers and entries.
+    """
+
+    _linking_libraries: list[Any]
+    routines: dict[_Linked, None]    # those of its kernels and of routines, too; each after all that it calls
+
+    def finalize(self) -> None:
+        self.routines = {}
+        callees = list(dict.fromkeys(x for x in self._linking_libraries if isinstance(x, _Linked)))
+        self._linking_libraries = [x for x in self._linking_libraries if not isinstance(x, _Linked)]
+        for library in callees:
+            self._reload_init.update(library._reload_init)
+            self.routines.update(library.routines)
+            if library.inlined:
+                self._final_module.link_in(library.without_routines(), preserve=True)
+            else:
+                self.routines[library] = None
+        super().finalize()
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout    # as there: all that remains is for the end
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+    def _finalize_final_module(self) -> None:
+        self._link_routines(self._final_module)
+        super()._finalize_final_module()
+
+    def _link_routines(self, module: Any) -> None:
+        for library in reversed(self.routines):    # callers first: what nobody calls yet is left out
+            module.link_in(library.without_routines(), preserve=True)
+
+
+class _Linked(_Joined):
+    """Optimised code that is there for other libraries to link: the processor never sees it."""
+
+    inlined: bool
+
+    def without_routines(self) -> Any:
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:    # for callers that are not compiled here
+        module = self.without_routines().clone()
+        self._link_routines(module)
+        return module
+
+    @property
+    def codegen(self) -> Any:    # nobody can set the environment of what is nowhere in memory
+        return SimpleNamespace(set_env=lambda name, environment: None)
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+
+class _WithoutMachineCode(compiler.Compiler):    # type: ignore[misc]
+    def define_pipelines(self) -> Any:
+        if self.state.library is None:
+            self.state.library = _Linked(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+            self.state.library.inlined = self.state.flags.forceinline
+        return super().define_pipelines()
+
+
+class _WithMachineCode(compiler.Compiler):    # type: ignore[misc]
+    def define_pipelines(self) -> Any:
+        if self.state.library is None:
+            self.state.library = _Joined(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+            self.state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
+ENTRY: dict[str, Any] = {"pipeline_class": _WithMachineCode, "no_cfunc_wrapper": True} if KNOWN else {}
