@@ -15,7 +15,6 @@ if COMPILED:
 
 ARRAYS = 5    # inputs
 LINE = 8      # numbers of a line of the caches
-PAGE = 512    # numbers of a page of memory
 FAR = 16      # numbers between what one thread writes and another reads: lines are fetched in pairs
 # addresses of `f`, `group`, and what makes rows of whole blocks and of the rest; blocks of a group; rows `f` fills;
 # states, and those of a piece; the result (states, pitch), of which each row has so many numbers; 1 or 0 for each
@@ -29,10 +28,11 @@ FAR = 16      # numbers between what one thread writes and another reads: lines 
 
 @kernel
 def scratch_size(blocks, inputs, rows, outputs):
-    """Numbers that one thread needs: inputs and rows by lane of a group of blocks, and results of the rest; and a page
-    to the next thread's, as processors fetch ahead to the end of one, which takes lines from who writes there.
+    """Numbers that one thread needs: inputs and rows by lane of a group of blocks, and results of the rest; and as many
+    to the next thread's: from block to block processors see strides and fetch what would come next, also past the last,
+    which takes lines from who writes there.
     """
-    return (blocks * (inputs + rows) + -(-outputs // LINE) * LINE) * WIDTH + PAGE
+    return 2 * (blocks * (inputs + rows) + -(-outputs // LINE) * LINE) * WIDTH
 
 
 @routine
