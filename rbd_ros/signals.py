@@ -16,8 +16,8 @@ LONGEST_END = 4.0    # s: the run-down of torque_node; `ros2 launch` sends SIGTE
 class Interrupted(KeyboardInterrupt):
     """A signal, with its number.
 
-    For a plain `KeyboardInterrupt` raised in code that was made of a string, as that of every named tuple, CPython
-    notes that nobody caught it, even if somebody did, and ends the process with SIGINT instead of its exit code.
+    A plain `KeyboardInterrupt` that leaves `exec` or `eval` of a string, as runs while a named tuple is made, CPython
+    notes as uncaught, even if somebody caught it; and it ends a process of `python -m` by SIGINT, not by its exit code.
     """
 
 

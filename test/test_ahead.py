@@ -6,7 +6,9 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from types import FunctionType, SimpleNamespace
 
 import numpy as np
@@ -22,6 +24,26 @@ pytestmark = pytest.mark.skipif(not rbd.COMPILED, reason="numba is not used")
 
 def killed(keys):
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed_once(keys):
+    if keys[0][0] == ENTRIES[0].module:
+        killed(keys)
+    return [(key, 1.0) for key in keys]
+
+
+def long_job(keys):
+    time.sleep(20.0)
+    Path(os.environ["DONE"]).touch()
+
+
+@pytest.fixture
+def linking():
+    """What compiled functions come together by, where this numba is known."""
+    from rbd_ros.core import numba_linking
+    if not numba_linking.KNOWN:
+        pytest.skip("numba compiles in its own way")
+    return numba_linking
 
 
 def compiled_here(monkeypatch):
@@ -47,6 +69,34 @@ def test_what_a_killed_helper_leaves_is_compiled_here(monkeypatch):
     assert names == [item.name for item in ENTRIES[:3]]
 
 
+def test_the_others_go_on_where_one_is_killed(monkeypatch):
+    ahead.know_all()
+    monkeypatch.setattr(ahead, "_compile_job", killed_once)
+    monkeypatch.setattr(ahead, "_cores", lambda: 3)
+    names = compiled_here(monkeypatch)
+    assert {item.name for item, _ in ahead._compiled(ENTRIES)} == {item.name for item in ENTRIES}
+    assert names == [item.name for item in ENTRIES if item.module == ENTRIES[0].module]
+
+
+def test_nobody_waits_for_helpers_that_start_when_the_interrupt_comes(monkeypatch, tmp_path):
+    give, given = ahead._give, []
+
+    def interrupted(*arguments):
+        give(*arguments)
+        given.append(arguments)
+        if len(given) == 2:
+            raise KeyboardInterrupt
+
+    ahead.know_all()
+    monkeypatch.setenv("DONE", str(tmp_path / "done"))
+    monkeypatch.setattr(ahead, "_compile_job", long_job)
+    monkeypatch.setattr(ahead, "_cores", lambda: 2)
+    monkeypatch.setattr(ahead, "_give", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(ahead._by_helpers(ENTRIES))
+    assert not (tmp_path / "done").exists()
+
+
 def test_what_helpers_did_before_one_was_killed_counts(monkeypatch):
     def one_and_no_more(entries):
         yield (entries[0].module, entries[0].name), 1.0
@@ -66,7 +116,7 @@ def test_without_helpers_this_process_does_all(why, monkeypatch):
         raise OSError("no semaphores")
         yield
 
-    monkeypatch.setattr(os, "cpu_count", lambda: 1 if why == "one core" else 2)
+    monkeypatch.setattr(ahead, "_cores", lambda: 1 if why == "one core" else 2)
     monkeypatch.setattr(ahead, "is_writable", lambda: why != "nothing can be kept")
     monkeypatch.setattr(ahead, "_by_helpers", refuse)
     names = compiled_here(monkeypatch)
@@ -87,14 +137,14 @@ def test_a_change_of_how_all_is_compiled_compiles_nothing_anew():
                for path in core.rglob("*.py") if path.name != "ahead.py")
 
 
-def test_callees_have_no_machine_code_of_their_own_until_they_are_called():
+def test_callees_have_no_machine_code_of_their_own_until_they_are_called(linking):
     """What compiled callers take in is never compiled for Python; a call from Python compiles it for that."""
     rbd.mass_matrix(rbd.sample("two_link"), np.zeros(2))
     assert spatial.cross((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)) == (0.0, 0.0, 1.0)
     callee = spatial.cross._linked
     callee.compile("UniTuple(float64, 3)(UniTuple(float64, 3), UniTuple(float64, 3))")
-    library = next(iter(callee.overloads.values())).library
-    assert library.get_pointer_to_function("anything") == 0
+    made = next(iter(callee.overloads.values()))
+    assert made.library.get_pointer_to_function(made.fndesc.llvm_func_name) == 0
 
 
 def test_numba_looks_for_other_packages_without_importing_them():
@@ -106,18 +156,16 @@ def test_numba_looks_for_other_packages_without_importing_them():
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_callees_of_a_numba_that_is_not_known(known, monkeypatch):
+def test_callees_of_a_numba_that_is_not_known(known, linking, monkeypatch):
     """Another version may lack what is changed inside: then it compiles in its own way."""
     import numba
 
-    from rbd_ros.core import numba_linking
-
-    monkeypatch.setattr(numba_linking, "KNOWN", known)
+    monkeypatch.setattr(linking, "KNOWN", known)
 
     def twice(x):
         return 2.0 * x
 
-    called = numba_linking.Callee(twice, {})
+    called = linking.Callee(twice, {})
     assert numba.njit(lambda x: called(x) + 1.0)(3.0) == 7.0
     assert (called._linked is called._called) is not known
 
@@ -138,13 +186,11 @@ def short_function(x, k):
 
 
 @pytest.mark.parametrize(("function", "versions"), [(long_function, 2), (short_function, 3)])
-def test_callers_that_name_a_place_share_what_is_compiled_for_any(function, versions):
+def test_callers_that_name_a_place_share_what_is_compiled_for_any(function, versions, linking):
     """In short functions, and numbers but 0, are constants: they make faster code."""
     import numba
 
-    from rbd_ros.core import numba_linking
-
-    called = numba_linking.Callee(function, {})
+    called = linking.Callee(function, {})
     x = np.arange(1.0, 9.0)
     first, any_place, second = (numba.njit(caller) for caller in (
         lambda x, k: called(x, 0), lambda x, k: called(x, k), lambda x, k: called(x, 1)))
@@ -153,29 +199,25 @@ def test_callers_that_name_a_place_share_what_is_compiled_for_any(function, vers
     assert len(called._linked.overloads) == versions
 
 
-def test_where_types_depend_on_a_number_it_stays_one():
+def test_where_types_depend_on_a_number_it_stays_one(linking):
     import numba
-
-    from rbd_ros.core import numba_linking
 
     code = "\n".join(f"    x = x * {k}.5 + 1.0 / (1.0 + x * x)" for k in range(20))
     scope: dict = {}
     exec(f"def chosen(pair, k, x):\n{code}\n    return pair[k] * x\n", scope)
-    assert len(scope["chosen"].__code__.co_code) > numba_linking._LONG
-    called = numba_linking.Callee(scope["chosen"], {})
+    assert len(scope["chosen"].__code__.co_code) > linking._LONG
+    called = linking.Callee(scope["chosen"], {})
     mixed = numba.njit(lambda x: called((2.0, 3), 0, x))
     assert mixed(0.5) == pytest.approx(scope["chosen"]((2.0, 3), 0, 0.5), rel=1e-14)
 
 
-def test_a_routine_is_optimised_once_and_is_in_the_machine_code_of_all_that_calls_it(monkeypatch):
+def test_a_routine_is_optimised_once_and_is_in_the_machine_code_of_all_that_calls_it(linking, monkeypatch):
     """Whoever calls it, and whatever it calls: a symbol that is missing would end the process."""
     import numba
 
-    from rbd_ros.core import numba_linking
-
     optimised = []
-    optimise = numba_linking._Joined._optimize_final_module
-    monkeypatch.setattr(numba_linking._Joined, "_optimize_final_module", lambda self: optimised.append(
+    optimise = linking._Joined._optimize_final_module
+    monkeypatch.setattr(linking._Joined, "_optimize_final_module", lambda self: optimised.append(
         (self.name, [function.name for function in self._final_module.functions
                      if not function.is_declaration])) or optimise(self))
 
@@ -189,9 +231,9 @@ def test_a_routine_is_optimised_once_and_is_in_the_machine_code_of_all_that_call
         return 3.0 * outer(x) + inner(x)
 
     expected = short(2.0)
-    inner, outer = (numba_linking.Callee(function, {"forceinline": False}) for function in (inner, outer))
-    short = numba_linking.Callee(short, {"forceinline": True})
-    callers = [numba.njit(**options)(lambda x: short(x)) for options in (numba_linking.ENTRY, numba_linking.ENTRY, {})]
+    inner, outer = (linking.Callee(function, {"forceinline": False}) for function in (inner, outer))
+    short = linking.Callee(short, {"forceinline": True})
+    callers = [numba.njit(**options)(lambda x: short(x)) for options in (linking.ENTRY, linking.ENTRY, {})]
     assert [caller(2.0) for caller in callers] == [short(2.0)] * 3 == [expected] * 3
     assert outer(2.0) == 6.0
     names = [name.rpartition(".")[2] for name, _ in optimised]

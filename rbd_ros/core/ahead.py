@@ -8,11 +8,12 @@ import importlib
 import os
 import pkgutil
 import signal
+import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -67,7 +68,7 @@ def know_all() -> None:
 def _compiled(entries: Iterable[Entry]) -> Generator[tuple[Entry, float], None, None]:
     """Each entry when it is compiled, with the seconds that took; closing it ends the processes that do it."""
     left = {(item.module, item.name): item for item in entries}
-    if len(left) > 1 and (os.cpu_count() or 1) > 1 and is_writable():    # otherwise nothing would come back
+    if len(left) > 1 and _cores() > 1 and is_writable():    # otherwise nothing would come back
         with contextlib.suppress(BrokenProcessPool, OSError, ImportError, NotImplementedError):
             for key, seconds in _by_helpers(list(left.values())):
                 yield left.pop(key), seconds
@@ -75,28 +76,47 @@ def _compiled(entries: Iterable[Entry]) -> Generator[tuple[Entry, float], None, 
         yield item, _compile(item)
 
 
+def _cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _by_helpers(entries: list[Entry]) -> Generator[_Compiled, None, None]:
+    """All but what those had to do who ended early."""
     jobs = _jobs(entries)
-    with contextlib.ExitStack() as stack:
-        helpers = [_Helper(stack.enter_context(ProcessPoolExecutor(1, get_context("spawn"))), set())
-                   for _ in range(min(os.cpu_count() or 1, len(jobs)))]
-        at_work: dict[Future[list[_Compiled]], _Helper] = {}
+    helpers = [_Helper(ProcessPoolExecutor(1, get_context("spawn"), _end_with_parent), set())
+               for _ in range(min(_cores(), len(jobs)))]
+    at_work: dict[Future[list[_Compiled]], _Helper] = {}
+    try:
         with _without_interrupts():
             for helper in helpers:
                 _give(helper, helpers, jobs, at_work)
-        processes = [process for helper in helpers    # there is no public way to them
-                     for process in (getattr(helper.pool, "_processes", None) or {}).values()]
-        try:
-            while at_work:
-                for done in wait(at_work, return_when=FIRST_COMPLETED).done:
-                    _give(at_work.pop(done), helpers, jobs, at_work)
-                    yield from done.result()
-        except BaseException:    # an interrupt above all: nobody waits for what they do
-            for helper in helpers:
-                helper.pool.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
+        while at_work:
+            for done in wait(at_work, return_when=FIRST_COMPLETED).done:
+                helper = at_work.pop(done)
+                with contextlib.suppress(BrokenProcessPool):
+                    compiled = done.result()
+                    _give(helper, helpers, jobs, at_work)
+                    yield from compiled
+    except BaseException:    # an interrupt above all: nobody waits for what they do
+        for helper in helpers:    # there is no public way to their processes
+            for process in list((getattr(helper.pool, "_processes", None) or {}).values()):
                 process.terminate()
-            raise
+        raise
+    finally:
+        for helper in helpers:
+            helper.pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """In a helper, which would wait for jobs for ever where its parent was killed."""
+    def watch() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _give(helper: _Helper, helpers: list[_Helper], jobs: list[_Job], at_work: dict[Any, _Helper]) -> None:

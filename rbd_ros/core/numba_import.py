@@ -4,6 +4,7 @@ This saves a fifth of the time to the first result of a process. Seen in numba 0
 """
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import sys
@@ -13,6 +14,8 @@ from typing import Any
 def _import_lightly() -> Any:
     """numba, without coverage and without scipy.linalg."""
     unwanted = "coverage" not in sys.modules    # where it measures this process, numba shall know
+    collects = gc.isenabled()
+    gc.disable()    # all that it makes stays
     if unwanted:
         sys.modules["coverage"] = None    # type: ignore[assignment]
     try:
@@ -20,6 +23,8 @@ def _import_lightly() -> Any:
     finally:
         if unwanted:
             del sys.modules["coverage"]
+        if collects:
+            gc.enable()
     if importlib.util.find_spec("scipy") is not None:
         _skip_linear_algebra()
     return numba

@@ -129,8 +129,36 @@ sys.exit(main.main(["compile", "--quiet"]))
 def test_so_it_does_where_the_signal_comes_in_code_made_of_a_string(number, tmp_path):
     (tmp_path / "interrupted.py").write_text(IN_A_STRING)
     found = subprocess.run([sys.executable, "-m", "interrupted", str(int(number))], cwd=tmp_path, check=False,
-                           text=True, stderr=subprocess.PIPE)
+                           text=True, stderr=subprocess.PIPE, timeout=harness.PATIENCE,
+                           env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
     assert (found.returncode, found.stderr) == (128 + number, "\nrbd compile: interrupted\n")
+
+
+def children(parent):
+    """Numbers of the processes that a process started and that have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        fields = _text(path).rpartition(")")[2].split()
+        if fields and int(fields[1]) == parent and fields[0] != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="with one core nobody helps")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("seed", range(2))
+def test_helpers_end_at_once_with_the_one_that_compiles(number, seed, tmp_path):
+    process = start("rbd", "compile", "--quiet", env=os.environ | {"RBD_CACHE_DIR": str(tmp_path)})
+    while not (helpers := children(process.pid)):
+        assert process.poll() is None
+    signals_after(process, [random.Random(seed).uniform(0.0, 0.5)], [number])
+    helpers += [child for child in children(process.pid) if child not in helpers]
+    code, errors = ended(process)
+    assert code == (-number if number == signal.SIGKILL else 128 + number) and "Traceback" not in errors, errors
+    until = time.monotonic() + harness.PATIENCE
+    while any(_text(Path(f"/proc/{helper}/cmdline")) for helper in helpers):
+        assert time.monotonic() < until
+    assert not [*tmp_path.rglob("*.nbc")]    # nobody waited for what they did: a first job takes many seconds
 
 
 @pytest.mark.parametrize("numbers", [(signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)], ids=["one", "two"])

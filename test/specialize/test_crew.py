@@ -17,7 +17,7 @@ import rbd_ros as rbd
 from rbd_ros.core.compile import COMPILED
 from rbd_ros.core.specialize.batches import lanes
 from rbd_ros.core.specialize.batches.crew import (
-    AT_WORK, AWAY, DONE, OFFERED, RESERVED, STATE, WAITING, WORKER, Crew, crew, worker_entry,
+    AT_WORK, AWAY, DONE, OFFER, OFFERED, RESERVED, STATE, WAITING, WORKER, Crew, crew, worker_entry,
 )
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="needs numba")
@@ -84,9 +84,11 @@ def test_a_call_sleeps_while_a_worker_does_not_come_to_an_end(monkeypatch):
 
     def take():
         state, until = late.workers[:, STATE], time.monotonic() + 60.0
-        while state[0] != OFFERED:
-            pass
-        state[0] = AT_WORK
+        while state[0] != AT_WORK:
+            if state[0] == OFFERED:
+                state[0] = AT_WORK
+                if not late.workers[0, OFFER]:    # which was taken back meanwhile
+                    state[0] = WAITING
         before = switches(caller)
         while switches(caller) < before + 100 and time.monotonic() < until:
             pass

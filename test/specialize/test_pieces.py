@@ -55,6 +55,7 @@ def test_pieces_compute_what_the_whole_does(seed, longest):
     parts, count = pieces(made, longest)
     slots, outputs, guards = [math.nan] * count, {}, []
     for part in parts:
+        assert set(part.taken.values()).isdisjoint(part.left.values())    # it leaves some before it has read others
         at = {i: slots[k] for i, k in part.taken.items()}
         at |= {i: node.a if node.op == p.CONSTANT else inputs[node.a] for i, node in enumerate(made.nodes)
                if node.op in p.LEAVES}

@@ -1,6 +1,6 @@
 """Threads that share batches: the calling thread offers its work, computes, and waits for those who took part of it.
 
-To wake a thread takes some 50 µs, an eighth of what 10,000 states of an arm take. So after a batch a worker looks out
+To wake a thread takes some 50 µs, a fifth of what 10,000 states of an arm take. So after a batch a worker looks out
 for the next one for about a millisecond, without the interpreter's lock, and lets other threads of the machine run each
 time it has looked; then it is away. A call waits for nobody who has not begun, so it does not matter who comes late or
 never: the calling thread then does all.
