@@ -17,6 +17,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def _executable(module: str, ended: Callable[[int], int]) -> Callable[[], int]:
     """Run `main` of a module of rbd_ros; ended: exit code for a signal that nobody else handles."""
     def start() -> int:
+        if module.startswith("nodes."):    # threads of BLAS wait for each other by spinning, which stops all others
+            os.environ.setdefault("OMP_NUM_THREADS", "1")
         for number in SIGNALS:
             signal.signal(number, lambda number, _: os._exit(ended(number)))
         try:

@@ -43,6 +43,7 @@ from .motion_conversions import motion_request, planned_motion
 MOST_GOALS = 8           # that wait or are searched for; more are rejected
 FEEDBACK_PERIOD = 0.05   # s
 LONGEST_END = 1.0        # s that searches may take to end
+REST = 0.02              # s between joint states while a search has the interpreter
 CANCELLED = "cancelled"
 
 
@@ -56,6 +57,7 @@ class MotionPlannerNode(ModelNode):
         super().__init__("motion_planner")
         self.planner: Any = None
         self._turns = Turns()
+        self._searching = False
         self._open = 0    # requests and goals that have no answer yet
         self._counting = threading.Condition()
         self._counts: Counter[str] = Counter(dict.fromkeys(
@@ -107,6 +109,8 @@ class MotionPlannerNode(ModelNode):
         if self.planner is not None:
             self.planner.states.latest.accept(time.monotonic(), nanoseconds(message.header.stamp), message.name,
                                               message.position, message.velocity)
+        if self._searching:    # each state takes the interpreter from it; the newest is there afterwards
+            time.sleep(REST)
 
     # ---- requests
 
@@ -183,7 +187,11 @@ class MotionPlannerNode(ModelNode):
                     planner = self.planner
                     task = planner.prepare(motion_request(request), time.monotonic())
                 begin = time.perf_counter()
-                plan = planner.search(task, progress)
+                self._searching = True
+                try:
+                    plan = planner.search(task, progress)
+                finally:
+                    self._searching = False
                 self._statistics.published(time.perf_counter() - begin)
             self._counts["good" if plan.good else "cancelled" if plan.cancelled else "not_good"] += 1
             response.success, response.message, response.plan = plan.good, plan.reason, planned_motion(plan)

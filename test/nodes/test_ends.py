@@ -189,6 +189,19 @@ def test_the_executables_are_those_of_the_package():
         assert EntryPoint(name, value, "console_scripts").load() is getattr(rbd_executables, name)
 
 
+@pytest.mark.parametrize(("given", "expected"), [({}, "1"), ({"OMP_NUM_THREADS": "4"}, "4")])
+def test_a_node_has_one_thread_of_blas_unless_another_number_is_asked_for(given, expected):
+    """From before the first import: many small products would wait for threads that other threads keep from running."""
+    code = ("import os, sys, types; import rbd_executables; assert 'numpy' not in sys.modules\n"
+            "node = types.ModuleType('node'); node.main = lambda: print(os.environ['OMP_NUM_THREADS'])\n"
+            "sys.modules.update({name: node for name in ('rbd_ros', 'rbd_ros.nodes', 'rbd_ros.nodes.feedforward')})\n"
+            "rbd_executables.feedforward()")
+    clean = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, check=True, stdout=subprocess.PIPE,
+                           env=clean | given)
+    assert found.stdout.strip() == expected
+
+
 def test_nothing_heavy_is_imported_before_signals_are_handled():
     code = "import sys; before = set(sys.modules); import rbd_executables; print(*set(sys.modules) - before)"
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, text=True, check=True, stdout=subprocess.PIPE)

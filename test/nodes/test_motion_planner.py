@@ -8,11 +8,14 @@ import pytest
 from harness import NodeProcess, Peer
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from parameters.node_maker import Nodes
 from rclpy.action import ActionClient
+from sensor_msgs.msg import JointState
 
 import rbd_ros as rbd
 from rbd_interfaces import action, srv
 from rbd_interfaces.msg import MotionRequest, MotionWaypoint
+from rbd_ros.nodes import motion_planner
 
 IIWA = rbd.sample("iiwa")
 NAMES = list(IIWA.joint_names)
@@ -210,3 +213,24 @@ def test_an_inactive_node_says_so_and_ends_its_search(planner):
     planner.spin_until(lambda: int(planner.diagnostics.get("good", "0")) > 0 and planner.diagnostics["waiting"] == "0",
                        "diagnostics")
     assert planner.diagnostics["defects"] == "0"
+
+
+def test_a_search_shares_the_interpreter_with_few_joint_states(monkeypatch):
+    """Each of them takes it from the search; the newest is there when the next one is taken."""
+    rests: list[float] = []
+    with Nodes("motion_planner").started({"robot_description_file": str(rbd.sample_path("two_link"))}) as node:
+        state = JointState(name=["shoulder", "elbow"], position=[0.3, -0.5], velocity=[0.0, 0.0])
+        request = MotionRequest(name=state.name, goal=[0.1, 0.2], duration=2.0)
+
+        def search(task, progress):
+            node._on_joint_state(state)
+            raise rbd.RbdError("nothing found")
+
+        monkeypatch.setattr(node.planner, "search", search)
+        monkeypatch.setattr(motion_planner.time, "sleep", rests.append)
+        node._on_joint_state(state)
+        assert not rests
+        response = node._plan(request, srv.PlanMotion.Response(), lambda: False, lambda progress: None)
+        assert response.message == "nothing found" and rests == [motion_planner.REST]
+        node._on_joint_state(state)
+        assert len(rests) == 1
