@@ -38,6 +38,8 @@ def test_simulation_moves_the_arm_where_it_is_told(launch, plant, mode):
     from sensor_msgs.msg import JointState
     from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+    from rbd_interfaces.msg import JointEffort
+
     if plant == "mujoco_plant":
         pytest.importorskip("mujoco", reason="MuJoCo is not installed: scripts/setup --peers")
     started = launch("simulation.launch.py", f"plant:={plant}", f"mode:={mode}", "mass_scale:=1.02")
@@ -46,7 +48,9 @@ def test_simulation_moves_the_arm_where_it_is_told(launch, plant, mode):
         slice(1), [message]), 1)
     trajectories = started.node.create_publisher(JointTrajectory, "/feedforward/joint_trajectory", 1)
     started.wait_for_active(f"/{plant}", "/feedforward", "/residual", *(["/lockstep"] if mode == "lockstep" else []))
+    efforts = started.listen(JointEffort, "/feedforward/effort")
     started.wait_for("state and subscription", lambda: states and trajectories.get_subscription_count())
+    started.wait_for("torque", lambda: efforts)    # before a joint state comes to feedforward, it refuses motions
     # one way for the torque: past node lockstep, or through it
     assert started.node.count_publishers(f"/{plant}/commands") == 1
     point = JointTrajectoryPoint(positions=GOAL)
