@@ -6,7 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
-import time
+import threading
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
@@ -33,7 +33,7 @@ def killed_once(keys):
 
 
 def long_job(keys):
-    time.sleep(20.0)
+    Path(os.environ["GO"]).read_text()    # until somebody has written
     Path(os.environ["DONE"]).touch()
 
 
@@ -88,12 +88,17 @@ def test_nobody_waits_for_helpers_that_start_when_the_interrupt_comes(monkeypatc
             raise KeyboardInterrupt
 
     ahead.know_all()
+    os.mkfifo(tmp_path / "go")
+    late = threading.Timer(60.0, (tmp_path / "go").write_text, [""])    # lets those end who are waited for
+    late.start()
+    monkeypatch.setenv("GO", str(tmp_path / "go"))
     monkeypatch.setenv("DONE", str(tmp_path / "done"))
     monkeypatch.setattr(ahead, "_compile_job", long_job)
     monkeypatch.setattr(ahead, "_cores", lambda: 2)
     monkeypatch.setattr(ahead, "_give", interrupted)
     with pytest.raises(KeyboardInterrupt):
         list(ahead._by_helpers(ENTRIES))
+    late.cancel()
     assert not (tmp_path / "done").exists()
 
 

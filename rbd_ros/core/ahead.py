@@ -69,6 +69,7 @@ def _compiled(entries: Iterable[Entry]) -> Generator[tuple[Entry, float], None, 
     """Each entry when it is compiled, with the seconds that took; closing it ends the processes that do it."""
     left = {(item.module, item.name): item for item in entries}
     if len(left) > 1 and _cores() > 1 and is_writable():    # otherwise nothing would come back
+        # where no process can be started, or the system has no semaphores, for which Python raises the last two
         with contextlib.suppress(BrokenProcessPool, OSError, ImportError, NotImplementedError):
             for key, seconds in _by_helpers(list(left.values())):
                 yield left.pop(key), seconds

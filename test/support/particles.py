@@ -95,7 +95,7 @@ def joint_motion(spec, q, x):
     if kind == "floating":
         return quaternion_pose(*q[3:], p=q[:3]) @ exponential(x[:, :3], x[:, 3:])
     if kind != "composite":
-        raise NotImplementedError(f"{__name__}.joint_motion has no pose for joints of type {kind}")
+        raise ValueError(f"joint type {kind}: this oracle does not know it; a new type needs its pose here")
     T = np.eye(4)
     for k, part in enumerate(spec.parts):
         angle, slide = {0: (1.0, 0.0), 1: (0.0, 1.0), 2: (1.0, part.pitch)}[part.type]
