@@ -78,7 +78,7 @@ class MotionPlannerNode(ModelNode):
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
         planner = MotionPlanner(model, PlannerSettings.from_values(self.own(values), model))
         planner.warm_up()
-        self.subscribe(JointState, "joint_states", self._on_joint_state, BEST_EFFORT)
+        self.subscribe(JointState, "joint_states", self._on_joint_state, BEST_EFFORT, self._rest)
         self.planner = planner
 
     def tear_down(self) -> None:
@@ -109,7 +109,10 @@ class MotionPlannerNode(ModelNode):
         if self.planner is not None:
             self.planner.states.latest.accept(time.monotonic(), nanoseconds(message.header.stamp), message.name,
                                               message.position, message.velocity)
-        if self._searching:    # each state takes the interpreter from it; the newest is there afterwards
+
+    def _rest(self) -> None:
+        """Each joint state takes the interpreter from a search; the newest is there afterwards."""
+        if self._searching:
             time.sleep(REST)
 
     # ---- requests

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -218,19 +219,28 @@ def test_an_inactive_node_says_so_and_ends_its_search(planner):
 def test_a_search_shares_the_interpreter_with_few_joint_states(monkeypatch):
     """Each of them takes it from the search; the newest is there when the next one is taken."""
     rests: list[float] = []
+
+    def rest(seconds):
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(node.lock.acquire, False).result(), "it rests under the lock"
+            pool.submit(node.lock.release).result()
+        rests.append(seconds)
+
     with Nodes("motion_planner").started({"robot_description_file": str(rbd.sample_path("two_link"))}) as node:
         state = JointState(name=["shoulder", "elbow"], position=[0.3, -0.5], velocity=[0.0, 0.0])
         request = MotionRequest(name=state.name, goal=[0.1, 0.2], duration=2.0)
 
         def search(task, progress):
-            node._on_joint_state(state)
+            take(state)
             raise rbd.RbdError("nothing found")
 
+        [take] = [subscription.callback for subscription in node.subscriptions
+                  if subscription.topic_name == "/joint_states"]
         monkeypatch.setattr(node.planner, "search", search)
-        monkeypatch.setattr(motion_planner.time, "sleep", rests.append)
-        node._on_joint_state(state)
+        monkeypatch.setattr(motion_planner.time, "sleep", rest)
+        take(state)
         assert not rests
         response = node._plan(request, srv.PlanMotion.Response(), lambda: False, lambda progress: None)
         assert response.message == "nothing found" and rests == [motion_planner.REST]
-        node._on_joint_state(state)
+        take(state)
         assert len(rests) == 1

@@ -98,14 +98,16 @@ class ModelNode(LifecycleNode):
         """Deal with an exception in the callback of a subscription; by default it ends the process."""
         raise
 
-    def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile) -> Any:
-        """A subscription under the lock, until cleanup, with QoS that parameters can override."""
+    def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile,
+                  afterwards: Callable[[], None] = lambda: None) -> Any:
+        """A subscription under the lock, until cleanup, with QoS that parameters can override; `afterwards` without."""
         def locked(message: Any) -> None:
             with self.lock:
                 try:
                     callback(message)
                 except Exception:
                     self.on_defect(traceback.format_exc())
+            afterwards()
 
         made = self.create_subscription(kind, topic, locked, qos, qos_overriding_options=(
             QoSOverridingOptions.with_default_policies()))
