@@ -75,9 +75,8 @@ def visit(driver, server):
 
 
 def close_notices(driver):
-    """Those that viser shows where there is no graphics card."""
-    for button in driver.find_elements("css selector", ".mantine-Notification-closeButton"):
-        driver.execute_script("arguments[0].click()", button)
+    """Those that viser shows where there is no graphics card; in one script, as they also go by themselves."""
+    driver.execute_script("document.querySelectorAll('.mantine-Notification-closeButton').forEach(x => x.click())")
 
 
 def open_tab(driver, name):
@@ -87,10 +86,15 @@ def open_tab(driver, name):
             if tab.text.startswith(name):
                 if tab.get_attribute("aria-selected") == "true":
                     return True
-                tab.click()
+                clicked(driver, tab)    # a notice may lie over it
         return False
 
     wait(is_open, f"tab {name}")
+
+
+def texts(driver, selector):
+    """Of all elements that are there now."""
+    return driver.execute_script("return [...document.querySelectorAll(arguments[0])].map(x => x.innerText)", selector)
 
 
 def labelled(driver, label):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from support.browser import (
-    browser, check, close_notices, complaints, labelled, open_tab, press, visit, wait, why_not,
+    browser, check, close_notices, complaints, labelled, open_tab, press, texts, visit, wait, why_not,
 )
 from support.robots import urdf_paths
 
@@ -81,6 +81,12 @@ def opened(driver):
         end(view.server)
 
 
+def nudge(driver, number):
+    """Move this slider, as soon as it is there; milliseconds until bars and pose have followed."""
+    wait(lambda: len(texts(driver, "[role=slider]")) > number, "the slider")
+    return driver.execute_async_script(NUDGE, number)
+
+
 def still(driver):
     """Until nothing has moved for a while: the camera settles first."""
     wait(lambda: driver.execute_script("return window.moved.last && performance.now() - window.moved.last > 400"),
@@ -94,8 +100,7 @@ def test_robots_open_without_an_error(driver, opened, name):
     view = opened(str(urdf_paths()[name]))
     still(driver)
     assert complaints(driver) == []
-    names = [bar.text for bar in driver.find_elements("css selector", ".rbd-bars > div:nth-child(4n+1)")]
-    assert names == list(view.model.velocity_names)
+    assert texts(driver, ".rbd-bars > div:nth-child(4n+1)") == list(view.model.velocity_names)
 
 
 def test_a_slider_moves_pose_and_bars_within_a_tenth_of_a_second(driver, opened):
@@ -103,7 +108,7 @@ def test_a_slider_moves_pose_and_bars_within_a_tenth_of_a_second(driver, opened)
     still(driver)
     best = None
     for _ in range(8):    # a machine that is busy with other things may need more than one try
-        times = np.array([driver.execute_async_script(NUDGE, 1) for _ in range(5)])
+        times = np.array([nudge(driver, 1) for _ in range(5)])
         median = np.median(times, axis=0)
         best = median if best is None else np.minimum(best, median)
         if best.max() < 100.0:
@@ -116,14 +121,14 @@ def test_a_slider_moves_pose_and_bars_within_a_tenth_of_a_second(driver, opened)
 def test_switches_findings_and_loops(driver, opened):
     view = opened("--sample", "four_bar", "--actuated", "crank_joint")
     open_tab(driver, "Findings")
-    assert all(finding.subject in driver.find_element("css selector", "body").text for finding in view.findings)
+    wait(lambda: all(finding.subject in "".join(texts(driver, "body")) for finding in view.findings), "the findings")
     open_tab(driver, "Show")
     check(driver, "boxes of inertia", "centres of mass")
     wait(lambda: all(handle.visible for handle in view.drawing._boxes + view.drawing._masses), "boxes of inertia")
     wait(lambda: all(handle.opacity < 1.0 for handle in view.drawing._shapes), "transparent geometry")
     open_tab(driver, "Joints")
     before = view.q.copy()
-    driver.execute_async_script(NUDGE, 0)
+    nudge(driver, 0)
     wait(lambda: not np.array_equal(view.q, before), "the loop to move")
     import rbd_ros as rbd
     assert np.abs(rbd.constraint_values(view.model, view.constraints, view.q)).max() < 1e-9
@@ -162,7 +167,7 @@ def test_runs_side_by_side(driver, tmp_path):
         shown = SideBySide(server, scene, runs)
         visit(driver, server)
         shown.player.seek(0.5)
-        text = wait(lambda: [panel for panel in [driver.find_element("css selector", "body").text]
+        text = wait(lambda: [panel for panel in texts(driver, "body")
                              if "error now 0.0100" in panel], "the errors")[0]
         assert text.index("bad run") < text.index("error now 0.1000") < text.index("good run")
         poses = [drawing._poses[-1] for drawing in (*shown._drawings, *shown._ghosts)]
@@ -233,9 +238,8 @@ def test_the_command_serves_a_turning_arm_and_ends_with_ctrl_c(driver):
             lines.append(process.stdout.readline())
             assert lines[-1], "".join(lines)
         driver.get(next(word for word in lines[-1].split() if word.startswith("http://")))
-        where = wait(lambda: driver.execute_script("const e = document.querySelector('.rbd-place'); "
-                                                   "return e && e.innerText"), "the arm")
-        wait(lambda: driver.execute_script("return document.querySelector('.rbd-place').innerText") != where, "a turn")
+        where = wait(lambda: "".join(texts(driver, ".rbd-place")), "the arm")
+        wait(lambda: "".join(texts(driver, ".rbd-place")) not in ("", where), "a turn")
         driver.get("about:blank")
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0 and "ended" in process.stdout.read()
