@@ -90,15 +90,18 @@ def test_nobody_waits_for_helpers_that_start_when_the_interrupt_comes(monkeypatc
     ahead.know_all()
     os.mkfifo(tmp_path / "go")
     late = threading.Timer(60.0, (tmp_path / "go").write_text, [""])    # lets those end who are waited for
+    late.daemon = True
     late.start()
     monkeypatch.setenv("GO", str(tmp_path / "go"))
     monkeypatch.setenv("DONE", str(tmp_path / "done"))
     monkeypatch.setattr(ahead, "_compile_job", long_job)
     monkeypatch.setattr(ahead, "_cores", lambda: 2)
     monkeypatch.setattr(ahead, "_give", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        list(ahead._by_helpers(ENTRIES))
-    late.cancel()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(ahead._by_helpers(ENTRIES))
+    finally:
+        late.cancel()
     assert not (tmp_path / "done").exists()
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from sensor_msgs.msg import JointState
 
 from rbd_interfaces import action, srv
@@ -57,7 +58,10 @@ class MotionPlannerNode(ModelNode):
         super().__init__("motion_planner")
         self.planner: Any = None
         self._turns = Turns()
-        self._searching = False
+        self._quiet = threading.Event()    # not set: a search has the interpreter
+        self._quiet.set()
+        self._taken = False    # whether the last joint state was used
+        self._activation = object()
         self._open = 0    # requests and goals that have no answer yet
         self._counting = threading.Condition()
         self._counts: Counter[str] = Counter(dict.fromkeys(
@@ -72,6 +76,10 @@ class MotionPlannerNode(ModelNode):
     def destroy_node(self) -> None:
         self._action.destroy()
         super().destroy_node()
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self._activation = object()
+        return super().on_activate(state)
 
     # ---- configuration
 
@@ -106,14 +114,14 @@ class MotionPlannerNode(ModelNode):
                 "rejected_total": states.rejections.total}
 
     def _on_joint_state(self, message: JointState) -> None:
-        if self.planner is not None:
-            self.planner.states.latest.accept(time.monotonic(), nanoseconds(message.header.stamp), message.name,
-                                              message.position, message.velocity)
+        planner = self.planner    # another thread may let go of it
+        self._taken = planner is not None and bool(planner.states.latest.accept(
+            time.monotonic(), nanoseconds(message.header.stamp), message.name, message.position, message.velocity))
 
     def _rest(self) -> None:
-        """Each joint state takes the interpreter from a search; the newest is there afterwards."""
-        if self._searching:
-            time.sleep(REST)
+        """Each state of this robot takes the interpreter from a search, so that it takes few of them."""
+        if self._taken:
+            self._quiet.wait(REST)
 
     # ---- requests
 
@@ -121,7 +129,7 @@ class MotionPlannerNode(ModelNode):
         with self._counting:
             self._open += 1
         try:
-            return self._plan(request.motion, response, self._leaving, lambda progress: None)
+            return self._plan(request.motion, response, lambda: False, lambda progress: None)
         finally:
             self._answered()
 
@@ -155,8 +163,7 @@ class MotionPlannerNode(ModelNode):
                     iterations=progress.iterations, cost=progress.cost, violation=progress.violation,
                     planning_time=progress.seconds))
 
-        result = self._plan(goal.request.motion, action.PlanMotion.Result(),
-                            lambda: goal.is_cancel_requested or self._leaving(), tell)
+        result = self._plan(goal.request.motion, action.PlanMotion.Result(), lambda: goal.is_cancel_requested, tell)
         if goal.is_cancel_requested:
             goal.canceled()
             if result.success:    # too late to end the search; who cancels wants no motion
@@ -167,12 +174,19 @@ class MotionPlannerNode(ModelNode):
             goal.abort()
         return result
 
-    def _leaving(self) -> bool:
-        return not self.active or self.ending()
-
-    def _plan(self, request: Any, response: Any, stop: Callable[[], bool], tell: Callable[[Any], None]) -> Any:
-        """The response filled, once it is this request's turn; `stop()`: whether to end the search."""
+    def _plan(self, request: Any, response: Any, cancelled: Callable[[], bool], tell: Callable[[Any], None]) -> Any:
+        """The response filled, once it is this request's turn; `cancelled()`: whether nobody wants it any longer."""
         self._counts["requests"] += 1
+        activation = self._activation
+
+        def lost() -> str:
+            """Why no request of then is answered with a motion now; "" if it is."""
+            why = ("ends" if self.ending() else f"is not active: {self.status}" if not self.active else
+                   "" if self._activation is activation else "was deactivated meanwhile")
+            return why and f"node {self.get_fully_qualified_name()} {why}"
+
+        def stop() -> bool:
+            return cancelled() or bool(lost())
 
         def progress(now: Any) -> bool:
             tell(now)
@@ -181,8 +195,8 @@ class MotionPlannerNode(ModelNode):
         def answer() -> None:
             with self._turns.turn(stop) as come:
                 with self.lock:    # only for as long as the request is read
-                    if not self.active:
-                        raise RbdError(f"node {self.get_fully_qualified_name()} is not active: {self.status}")
+                    if lost():
+                        raise RbdError(lost())
                     if not come:
                         self._counts["cancelled"] += 1
                         response.message = CANCELLED
@@ -190,16 +204,18 @@ class MotionPlannerNode(ModelNode):
                     planner = self.planner
                     task = planner.prepare(motion_request(request), time.monotonic())
                 begin = time.perf_counter()
-                self._searching = True
+                self._quiet.clear()
                 try:
                     plan = planner.search(task, progress)
                 finally:
-                    self._searching = False
+                    self._quiet.set()
                 self._statistics.published(time.perf_counter() - begin)
+            if why := lost():
+                self._counts["cancelled"] += 1
+                response.message = why
+                return
             self._counts["good" if plan.good else "cancelled" if plan.cancelled else "not_good"] += 1
             response.success, response.message, response.plan = plan.good, plan.reason, planned_motion(plan)
-            if plan.cancelled and self._leaving():
-                response.message = f"node {self.get_fully_qualified_name()} is not active any more: {self.status}"
 
         return answered(self.get_logger(), self._counts, "plan_motion", answer, response)
 

@@ -59,7 +59,8 @@ class NodeProcess:
                  **parameters: Any) -> None:
         if control_loop and name in LOOPS:
             parameters = {"control_loop": control_loop, **parameters}
-        environment = os.environ | {"PYTHONFAULTHANDLER": "1"}    # a fault of compiled code says where it was
+        environment = {"OMP_NUM_THREADS": "1",    # as the executables have it
+                       **os.environ, "PYTHONFAULTHANDLER": "1"}    # a fault of compiled code says where it was
         if python_path is not None:    # before everything else
             environment["PYTHONPATH"] = os.pathsep.join([str(python_path), *filter(None, [os.getenv("PYTHONPATH")])])
         self._log = folder / f"{name}.log"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -99,18 +100,23 @@ class ModelNode(LifecycleNode):
         raise
 
     def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile,
-                  afterwards: Callable[[], None] = lambda: None) -> Any:
-        """A subscription under the lock, until cleanup, with QoS that parameters can override; `afterwards` without."""
+                  afterwards: Callable[[], None] | None = None) -> Any:
+        """A subscription under the lock, until cleanup, with QoS that parameters can override.
+
+        afterwards: called without the lock, and may take its time: the subscription has a callback group of its own.
+        """
         def locked(message: Any) -> None:
             with self.lock:
                 try:
                     callback(message)
                 except Exception:
                     self.on_defect(traceback.format_exc())
-            afterwards()
+            if afterwards is not None:
+                afterwards()
 
-        made = self.create_subscription(kind, topic, locked, qos, qos_overriding_options=(
-            QoSOverridingOptions.with_default_policies()))
+        made = self.create_subscription(
+            kind, topic, locked, qos, callback_group=None if afterwards is None else MutuallyExclusiveCallbackGroup(),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self.undo.append(lambda: self.destroy_subscription(made))
         return made
 

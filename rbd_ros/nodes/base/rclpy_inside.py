@@ -30,7 +30,7 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 MULTI_THREADED = "multi_threaded"
-THREADS = 12    # more than callbacks ever run at once: while one waits for a thread, this executor spins without pause
+THREADS = 16    # more than callbacks ever run at once: while one waits for a thread, this executor spins without pause
 
 
 def take(subscription: Any) -> Any:
