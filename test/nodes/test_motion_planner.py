@@ -266,7 +266,7 @@ def searching(monkeypatch):
 
 
 def test_a_search_shares_the_interpreter_with_few_joint_states(searching, monkeypatch):
-    """Each of them takes it from the search. Who waits for lock or default callback group does not wait for the rest."""
+    """Each of them takes it from the search. While it rests, lock and default callback group are free."""
     node, steps, response = searching
     rests: list[float] = []
 
@@ -281,8 +281,9 @@ def test_a_search_shares_the_interpreter_with_few_joint_states(searching, monkey
     [states] = [subscription for subscription in node.subscriptions if subscription.topic_name == "/joint_states"]
     assert states.callback_group is not node.default_callback_group
     state = JointState(name=["shoulder", "elbow"], position=[0.3, -0.5], velocity=[0.0, 0.0])
+    other = JointState(name=["gripper"], position=[0.0])
     states.callback(state)
-    steps.append(lambda: [states.callback(message) for message in (state, JointState(name=["gripper"], position=[0.0]))])
+    steps.append(lambda: [states.callback(message) for message in (state, other)])
     assert response().message == "nothing found" and rests == [motion_planner.REST]    # none for another robot
     states.callback(state)
     assert len(rests) == 1
