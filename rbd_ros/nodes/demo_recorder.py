@@ -120,20 +120,29 @@ class DemoRecorder:
             progress(float(np.clip((self._now - start) / (end - start), 0.0, 1.0)))
             return self._now >= end
 
-        self._wait(done, 60.0 + 20.0 * (points[0][-1] + lead), "the motion to end")
+        self._wait(done, 60.0 + 20.0 * (end - self._now) / SECOND, "the motion to end")
         seen = [len(reports) for reports in self._reports_of.values()]
         self._wait(lambda: all(len(reports) > count for reports, count in
-                               zip(self._reports_of.values(), seen, strict=True)), 5.0, "the diagnostics of the nodes")
+                               zip(self._reports_of.values(), seen, strict=True)), 60.0, "the diagnostics of the nodes")
         return self._recording(start, end)
 
     def _begin(self, points: tuple[Array, Array, Array, Array], lead: float) -> int:
-        """Send the trajectory until the controller follows one before its start; returns its stamp (ns)."""
+        """Send the trajectory until the controller follows one well before its start, and release the brakes then.
+
+        Returns its stamp (ns). The brakes hold while the controller may still be late.
+        """
         for longer in (1.0, 2.0, 4.0):
-            start = self._release(longer * lead)
-            self._trajectory.publish(self._message(start, *points))
-            seen, latest = len(self._reports), start - SECOND // 2    # time to hold the brakes for longer
-            self._wait(lambda: self._following(seen) or self._now >= latest, 60.0, "the controller")  # noqa: B023
+            self._catch_up()
+            start = self._now + int(longer * lead * SECOND)
+            latest = start - int(0.4 * longer * lead * SECOND)    # time for the simulator to hear of it
+            # It begins at rest, where the controller comes back to if it followed one that was too early.
+            self._trajectory.publish(self._message(start, (start - latest) // 2, *points))
+            seen = len(self._reports)
+            self._wait(lambda: self._following(seen) or self._now >= latest,  # noqa: B023
+                       60.0 + 20.0 * longer * lead, "the controller")
+            self._catch_up()
             if self._now < latest:
+                self._release(start)
                 return start
         raise RbdError("this machine is too busy: the controller takes the trajectory too late")
 
@@ -141,25 +150,26 @@ class DemoRecorder:
         """Whether the controller says so in a report after the first `seen`."""
         return any(report.get("mode") in ("ramp_in", "running") for _, report in self._reports[seen:])
 
-    def _release(self, lead: float) -> int:
-        """Tell the simulator when to release the brakes; returns that stamp (ns)."""
-        for _ in range(3):
-            start = self._now + int(lead * SECOND)
-            value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=start / SECOND)
-            future = self._parameters.call_async(SetParameters.Request(
-                parameters=[Parameter(name="brakes_until", value=value)]))
-            self._wait(future.done, 10.0, "the simulator to set its brakes")
-            result = future.result().results[0]
-            if not result.successful:
-                raise RbdError(f"the simulator refuses to release its brakes: {result.reason}")
-            if self._now < start - int(0.6 * lead * SECOND):
-                return start
-        raise RbdError("this machine is too busy: the simulator answers too late")
+    def _release(self, start: int) -> None:
+        """Tell the simulator to release the brakes at this stamp (ns)."""
+        value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=start / SECOND)
+        future = self._parameters.call_async(SetParameters.Request(
+            parameters=[Parameter(name="brakes_until", value=value)]))
+        self._wait(future.done, 60.0, "the simulator to set its brakes")
+        result = future.result().results[0]
+        if not result.successful:
+            raise RbdError(f"the simulator refuses to release its brakes: {result.reason}")
+        self._catch_up()
+        after = next((v for stamp, _, v, _ in self._states if stamp > start + SECOND // 20), None)
+        if after is not None and not np.any(after):    # they held beyond the start
+            raise RbdError("this machine is too busy: the simulator releases its brakes too late")
 
-    def _message(self, start: int, t: Array, q: Array, v: Array, a: Array) -> JointTrajectory:
-        message = JointTrajectory(joint_names=list(self._joints))
-        message.header.stamp = Time(sec=start // SECOND, nanosec=start % SECOND)
-        for i, at in enumerate(np.round(t * SECOND).astype(int).tolist()):
+    def _message(self, start: int, hold: int, t: Array, q: Array, v: Array, a: Array) -> JointTrajectory:
+        """The motion from `start` (ns) on, after `hold` (ns) at its first position."""
+        message, begin, rest = JointTrajectory(joint_names=list(self._joints)), start - hold, np.zeros_like(q[:1])
+        message.header.stamp = Time(sec=begin // SECOND, nanosec=begin % SECOND)
+        q, v, a = np.concatenate([q[:1], q]), np.concatenate([rest, v]), np.concatenate([rest, a])
+        for i, at in enumerate([0, *(np.round(t * SECOND).astype(int) + hold).tolist()]):
             message.points.append(JointTrajectoryPoint(
                 positions=q[i].tolist(), velocities=v[i].tolist(), accelerations=a[i].tolist(),
                 time_from_start=Duration(sec=at // SECOND, nanosec=at % SECOND)))
@@ -194,6 +204,14 @@ class DemoRecorder:
         for status in message.status:
             if status.name in self._reports_of and status.values:
                 self._reports_of[status.name].append((self._now, {item.key: item.value for item in status.values}))
+
+    def _catch_up(self) -> None:
+        """Read the states that wait: after a standstill of this process the last one that was read is old."""
+        until, idle = time.monotonic() + 60.0, 0
+        while idle < 5 and time.monotonic() < until:    # others of its messages come between two states
+            count = len(self._states)
+            self._executor.spin_once(timeout_sec=0.0)
+            idle = 0 if len(self._states) > count else idle + 1
 
     def _wait(self, condition: Callable[[], bool], timeout: float, what: str) -> None:
         deadline = time.monotonic() + timeout
