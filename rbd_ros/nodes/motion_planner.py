@@ -195,8 +195,8 @@ class MotionPlannerNode(ModelNode):
         def answer() -> None:
             with self._turns.turn(stop) as come:
                 with self.lock:    # only for as long as the request is read
-                    if lost():
-                        raise RbdError(lost())
+                    if why := lost():
+                        raise RbdError(why)
                     if not come:
                         self._counts["cancelled"] += 1
                         response.message = CANCELLED
