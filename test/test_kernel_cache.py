@@ -18,9 +18,11 @@ CORE = Path(__file__).parents[1] / "rbd_ros" / "core"
 ASK = """
 from rbd_ros.core.dynamics import energy
 entry = energy.totals_entry
-print(entry.cached(), energy.__file__)
+print(entry.cached())
+print(energy.__file__)
 entry.compile()
-print(sum(entry.call.stats.cache_hits.values()), sum(entry.call.stats.cache_misses.values()))
+print(sum(entry.call.stats.cache_hits.values()))
+print(sum(entry.call.stats.cache_misses.values()))
 """
 pytestmark = pytest.mark.skipif(not rbd.COMPILED, reason="numba is not used")
 
@@ -29,7 +31,7 @@ def ask(checkout, cache):
     """Whether the entry was cached, the folder it was imported from, hits and misses of numba."""
     environment = dict(os.environ, PYTHONPATH=str(checkout), RBD_CACHE_DIR=str(cache))
     lines = subprocess.run([sys.executable, "-c", ASK], cwd=checkout, env=environment, check=True, text=True,
-                           stdout=subprocess.PIPE).stdout.split()
+                           stdout=subprocess.PIPE).stdout.splitlines()
     return lines[0] == "True", lines[1], int(lines[2]), int(lines[3])
 
 
@@ -65,11 +67,11 @@ def holds_code(path):
 def test_dependencies_are_all_files_that_an_import_loads():
     """Against Python itself: what importing a module loads of the core is among its dependencies."""
     code = ("import importlib, sys; importlib.import_module('rbd_ros.core.dynamics.constrained.forward'); "
-            "print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('rbd_ros.core.')))")
+            "print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('rbd_ros.core.')), sep='\\n')")
     # `rbd_ros/__init__.py` imports everything: an empty one in its place
     loaded = subprocess.run([sys.executable, "-c", "import types, sys; package = types.ModuleType('rbd_ros'); "
                              f"package.__path__ = [{str(CORE.parent)!r}]; sys.modules['rbd_ros'] = package; {code}"],
-                            check=True, text=True, stdout=subprocess.PIPE).stdout.split()
+                            check=True, text=True, stdout=subprocess.PIPE).stdout.splitlines()
     known = {str(path) for path in kernel_cache.dependencies(CORE / "dynamics" / "constrained" / "forward.py")}
     assert len(loaded) > 20
     # the front door of `lie` names all that lies behind it, what is no kernel, too, which no kernel uses

@@ -9,6 +9,7 @@ import sys
 import threading
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,8 @@ def alone():
     return rbd.batch(drawn, range(CASES))
 
 
-@pytest.mark.parametrize("executor", [1, 2, 3, partial(ProcessPoolExecutor, 2), partial(ThreadPoolExecutor, 4)])
+@pytest.mark.parametrize("executor", [1, 2, 3, partial(ProcessPoolExecutor, 2, get_context("spawn")),
+                                      partial(ThreadPoolExecutor, 4)])
 def test_results_are_the_same_to_the_bit_and_in_order(executor, alone):
     assert rbd.batch(drawn, range(CASES), executor) == alone
     assert sorted(alone) != alone and abs(np.mean(np.subtract(alone, range(CASES)))) < 0.2
@@ -95,7 +97,8 @@ def test_a_case_that_kills_every_worker_is_named():
 
 
 def test_a_broken_pool_that_was_given_says_what_helps():
-    with ProcessPoolExecutor(1) as pool, pytest.raises(rbd.RbdError, match=r"takes no work.*a number of processes"):
+    pool = ProcessPoolExecutor(1, get_context("spawn"))
+    with pool, pytest.raises(rbd.RbdError, match=r"takes no work.*a number of processes"):
         rbd.batch(killed_always, range(8), pool)
 
 
@@ -218,7 +221,7 @@ def test_a_dask_cluster_one_of_whose_workers_is_killed(tmp_path):
     pytest.importorskip("distributed")
     script = tmp_path / "cluster.py"
     script.write_text(DASK.format(folder=os.path.dirname(__file__), tmp=str(tmp_path)))
-    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=120,
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=600,
                             cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == "True" and (tmp_path / "killed").exists()

@@ -144,9 +144,9 @@ def test_says_what_is_broken_and_where(case):
 
 def test_a_billion_laughs_are_refused_at_once():
     entities = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
-    start = time.perf_counter()
+    start = time.process_time()
     refused(f'<!DOCTYPE lolz [<!ENTITY l0 "lol">{entities}]><robot name="r">&l11;</robot>', "DOCTYPE", "line 1")
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
 
 
 ATTRIBUTES = {    # attribute: the text that holds it, the name that the message must give

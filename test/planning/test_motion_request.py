@@ -19,7 +19,7 @@ POINT = (0.0, 0.0, 0.0)
 
 def planner(extra="", **values):
     model = rbd.load_urdf(arm_urdf(extra=extra))
-    return MotionPlanner(model, PlannerSettings.from_values(values, model))
+    return MotionPlanner(model, PlannerSettings.from_values({"time_limit": 60.0} | values, model))
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -206,7 +207,7 @@ def test_a_floating_base():
     model = load_server_model(values, text)[0]
     with pytest.raises(rbd.RbdError, match=r"'mounting\.rpy' is for a root link that does not move"):
         load_server_model(values | {"mounting.rpy": (0.1, 0.0, 0.0)}, text)
-    made = service(model, root="floating")
+    made = service(model, root="floating", state_timeout=60.0)
     rng = np.random.default_rng(5)
     quaternion = rng.normal(size=4)
     quaternion /= np.linalg.norm(quaternion)
@@ -258,9 +259,10 @@ def test_the_present_state_of_a_floating_base_is_that_of_odometry():
 
 # ---- the robot as it is now
 
-def test_the_latest_joint_state_counts_until_it_is_old():
+def test_the_latest_joint_state_counts_until_it_is_old(monkeypatch):
     made = service(state_timeout=0.2)
     latest, now = made.states.latest, time.monotonic()
+    monkeypatch.setattr("rbd_ros.runtime.service.dynamics.time", SimpleNamespace(monotonic=lambda: now + 0.19))
     assert latest.accept(now, 1, [*SHUFFLED, "gripper"], [*mixed(Q), 9.0], [*mixed(V), 9.0])
     close(made.inverse(StateRequest(), NAMES, A).effort, rbd.inverse_dynamics(FIVE_BAR, Q, V, A))
     q, v = made.states.read(StateRequest(), now + 0.19)

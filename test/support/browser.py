@@ -46,10 +46,11 @@ def browser(width=1280, height=860):
 
 
 def wait(condition, what, patience=PATIENCE):
-    """The first true value of `condition()`; the page may replace what it just found."""
+    """The first true value of `condition()`; the page may replace what it just found, or lay a notice over it."""
+    from selenium.common.exceptions import ElementClickInterceptedException as Covered
     from selenium.common.exceptions import StaleElementReferenceException as Replaced
     from selenium.webdriver.support.wait import WebDriverWait
-    return WebDriverWait(None, patience, poll_frequency=0.02, ignored_exceptions=[Replaced]).until(
+    return WebDriverWait(None, patience, poll_frequency=0.02, ignored_exceptions=[Replaced, Covered]).until(
         lambda _: condition(), f"waited {patience:.0f} s without success for {what}")
 
 
@@ -86,7 +87,7 @@ def open_tab(driver, name):
             if tab.text.startswith(name):
                 if tab.get_attribute("aria-selected") == "true":
                     return True
-                clicked(driver, tab)    # a notice may lie over it
+                tab.click()    # a tab listens to more than the event of a click
         return False
 
     wait(is_open, f"tab {name}")

@@ -6,15 +6,20 @@ import functools
 import tempfile
 from pathlib import Path
 
-_FIRST, _COUNT = 103, 98
+# Above the ports that Linux gives to any program (32768 to 60999); where these are taken, those among them. Those below
+# belong to whoever works on this machine.
+_DOMAINS = [*range(215, 233), *range(103, 201)]
 _held = []    # locks, which end with the process
 
 
 @functools.cache
 def private_domain_id(use: str = "") -> str:
     """One for each use of this process."""
-    for number in range(_FIRST, _FIRST + _COUNT):
-        lock = Path(tempfile.gettempdir(), f"rbd_ros_domain_{number}.lock").open("a")    # noqa: SIM115
+    for number in _DOMAINS:
+        try:
+            lock = Path(tempfile.gettempdir(), f"rbd_ros_domain_{number}.lock").open("a")    # noqa: SIM115
+        except PermissionError:    # it is another user's
+            continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -22,4 +27,4 @@ def private_domain_id(use: str = "") -> str:
             continue
         _held.append(lock)
         return str(number)
-    raise RuntimeError(f"all domains from {_FIRST} to {_FIRST + _COUNT - 1} are in use")
+    raise RuntimeError(f"all domains from {min(_DOMAINS)} to {max(_DOMAINS)} are in use")

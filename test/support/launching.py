@@ -33,7 +33,8 @@ class Launch:
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
                 ["env", "--default-signal=INT", "ros2", "launch", "--noninteractive", CHECKOUT / "launch" / file,
-                 *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                 "sigterm_timeout:=60", "sigkill_timeout:=60", *arguments], stdin=subprocess.DEVNULL, stdout=log,
+                stderr=subprocess.STDOUT, start_new_session=True,
                 env=os.environ | {"ROS_LOG_DIR": str(folder / "ros")})
         self.context = Context()
         rclpy.init(context=self.context, domain_id=int(os.environ["ROS_DOMAIN_ID"]))
@@ -63,6 +64,13 @@ class Launch:
         future = client.call_async(request)
         self.wait_for(f"answer of {service}", future.done, repeat)
         return future.result()
+
+    def ask(self, kind: Any, service: str, request: Any, repeat: Any) -> Any:
+        """A good answer about the robot as it is: asked again where it stood still, so that its last state is old."""
+        deadline = time.monotonic() + PATIENCE
+        while not (answer := self.call(kind, service, request, repeat)).success:
+            assert " s old" in answer.message and time.monotonic() < deadline, answer.message
+        return answer
 
     def wait_for_active(self, *nodes: str, repeat: Any = lambda: None) -> None:
         from lifecycle_msgs.srv import GetState
