@@ -147,6 +147,17 @@ def test_a_search_that_is_stopped(made):
     assert [now.iterations for now in seen] == [0, 1, 2, 3] and plan.motion.ended == "stopped"
 
 
+def test_a_search_that_is_stopped_at_a_later_guess(made):
+    """What is left is the motion of a guess before, or that of least jerk, which ended by itself."""
+    task = made.prepare(MotionRequest(**GOOD | {"duration": 0.38}), 0.0)    # as the velocity limit is a bit too low
+    whole = made.search(task)
+    assert not whole.good and not whole.cancelled
+    plans = [made.search(task, lambda now, part=part: now.iterations > part * whole.motion.iterations)
+             for part in (0.2, 0.4, 0.6, 0.8)]
+    assert all(plan.cancelled and plan.points is None and plan.reason == "cancelled" for plan in plans)
+    assert any(plan.motion.ended != "stopped" for plan in plans)
+
+
 def test_joints_without_motors_get_no_effort():
     """A cart carries a hanging pole from rest to rest."""
     cart = """<joint name="cart" type="prismatic"><parent link="rail"/><child link="cart"/><axis xyz="1 0 0"/>

@@ -11,7 +11,6 @@ from ...core.dynamics.friction import friction_effort
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
-from ...core.motion.interior_point.search import STOPPED
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.optimization import OptimalMotion, Progress, optimize_motion
 from ...core.motion.places.body_goal import BodyGoal
@@ -67,10 +66,17 @@ class MotionPlanner:
     @staticmethod
     def search(task: PlanningTask, progress: Callable[[Progress], Any] | None = None) -> Plan:
         """The optimal motion; where `progress` answers something true, the search ends, and the plan is `cancelled`."""
+        stopped = False
+
+        def asked(now: Progress) -> bool:
+            nonlocal stopped
+            stopped = progress is not None and bool(progress(now))
+            return stopped
+
         motion = optimize_motion(task.model, task.start, task.goal, task.duration, task.objective, limits=task.limits,
                                  waypoints=task.waypoints, external_wrenches=task.wrenches, smoothing=task.smoothing,
-                                 time_limit=task.time_limit, progress=progress, actuated=task.actuated)
-        if motion.ended == STOPPED and not motion.good:
+                                 time_limit=task.time_limit, progress=asked, actuated=task.actuated)
+        if stopped and not motion.good:    # `motion` may come from a guess before, which ended by itself
             return Plan(False, "cancelled", True, task.names, None, motion)
         if not motion.good:
             return Plan(False, f"no optimal motion within the limits was found: {motion.reason}", False, task.names,
