@@ -4,6 +4,7 @@ Meanwhile its timeouts are long, so that a machine that is busy with other thing
 """
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -21,7 +22,7 @@ from .verdict import NOTHING
 PERIOD = 5_000_000      # ns
 SAFE, PROBES = 5, 20    # states without a reference, after activation; compared states of stream and trajectory each
 QUIET = 120             # cycles before: longer than all timeouts and ramps of the attacked node together
-PATIENT = {"state_timeout": 5.0, "reference_timeout": 5.0}    # s
+PATIENT = {"state_timeout": 5.0, "reference_timeout": 5.0, "feedback.max_age": math.inf, "feedback.min_rate": 0.0}
 GAP = 8                 # cycles between the last reference and the trajectory, as topics have no order among them
 PASSED = 40             # cycles of the trajectory before its probes: longer than `ramp_in`
 TRIES = 5               # as a busy machine may let states come late
@@ -48,23 +49,28 @@ class Exam:
             self.expected = self._safe() | self._following()
             self._activate_anew()
             if not (difference := self._difference(self._safe() | self._following())):
+                self._restore()
                 return
         self._peer.offend(f"a fresh node answers the same differently: {difference}")
 
     def compare(self, anew: bool) -> None:
         """Offend if the answers are others now. `anew`: after another activation."""
-        difference, usual = "", {name: self._peer.target.parameters[name] for name in PATIENT}
+        difference = ""
         for attempt in range(1, TRIES + 1):
-            self._peer.set(usual)
+            self._restore()
             self._peer.reset()
             if anew:
                 self._activate_anew()
             difference = self._difference((self._safe() if anew else {}) | self._following())
             if not difference:
+                self._restore()
                 self.tries.append(attempt)
                 return
         self._peer.offend(f"answers differ from those of a fresh node after the storm, "
                           f"{'after' if anew else 'without'} another activation: {difference}")
+
+    def _restore(self) -> None:
+        self._peer.set({name: self._peer.target.parameters[name] for name in PATIENT})
 
     def _activate_anew(self) -> None:
         peer = self._peer

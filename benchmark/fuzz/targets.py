@@ -48,7 +48,8 @@ COMMON = {
     "safe_output.hold": RAMP, "safe_output.fallback_ramp": RAMP, "safe_output.fallback": [0.5],
     "safe_output.damping": 5.0, "velocity_cutoff": 30.0, "effort_limits.maximum": [math.inf],
     "effort_limits.rate": [math.inf], "gravity_check": True, "friction.damping": True, "friction.coulomb": True,
-    "plausible_velocity": [2.0], "payload.body": "", "payload.mass": 0.0, "payload.com": [0.0, 0.0, 0.0]}
+    "feedback.max_age": 5.0, "feedback.min_rate": 0.25, "plausible_velocity": [2.0], "payload.body": "",
+    "payload.mass": 0.0, "payload.com": [0.0, 0.0, 0.0]}
 VALID = (
     ("state_timeout", 0.02), ("state_timeout", LONGEST), ("reference_timeout", 0.0), ("reference_timeout", LONGEST),
     ("wrench_timeout", 0.0), ("wrench_timeout", 1e6), ("ramp_in", 0.0), ("ramp_in", LONGEST), ("ramp_out", 0.0),

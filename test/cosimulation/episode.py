@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from nodes.harness import RELIABLE, NodeProcess, Peer, QoSProfile
+from rclpy.duration import Duration
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -65,6 +66,7 @@ def perform(folder: Path, plant: str, duration: float, *, period: float = 0.002,
             residual: bool = False, lockstep: dict[str, Any] | None = None, **parameters: Any) -> Episode:
     """The iiwa follows M's trajectory for `duration` s; `plant`: the node that simulates it, with `parameters`."""
     from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import GetState
 
     model = rbd.sample("iiwa")
     scenario = demo_motion.scenario(model, demo_motion.published_motion(), 5.0)
@@ -81,7 +83,8 @@ def perform(folder: Path, plant: str, duration: float, *, period: float = 0.002,
     try:
         start(plant, **(common | friction | {
             "initial_position": scenario.motion.position(0.0).tolist(), "paused": True, "publish_clock": True,
-            "publish_rate": 1.0 / period, "step": step, "command_timeout": 0.0} | parameters))
+            "publish_rate": 1.0 / period, "step": step, "command_timeout": 0.0,
+            "qos_overrides./joint_states.publisher.depth": DEEP.depth} | parameters))
         start("feedforward", **common, gains__kp=scenario.kp.tolist(), gains__kd=scenario.kd.tolist(),
               feedback__max_age=float("inf"), state_timeout=10, ramp_in=0, ramp_out=0, **QOS)
         start("lockstep", autostart=False, plant=plant, step=step, steps=round(period / step),
@@ -96,6 +99,9 @@ def perform(folder: Path, plant: str, duration: float, *, period: float = 0.002,
             director.spin_until(director.trajectories.get_subscription_count, "subscription")
             t = np.linspace(0.0, duration, round(100.0 * duration) + 1)
             director.trajectories.publish(_message(model.joint_names, t, scenario.motion))
+            assert director.trajectories.wait_for_all_acked(Duration(seconds=60))
+            # an executor has taken the messages that are there before it answers a request
+            director.call(GetState, "feedforward/get_state", GetState.Request())
             director.change("lockstep", Transition.TRANSITION_CONFIGURE)
             director.change("lockstep", Transition.TRANSITION_ACTIVATE)
             director.spin_until(lambda: director.states and _stamp(director.states[-1]) >= duration * SECOND - 500,

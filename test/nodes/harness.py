@@ -108,6 +108,9 @@ class Peer:
         self.efforts: list[JointEffort] = []
         self.diagnostics: dict[str, str] = {}
         self.status = self.level = ""
+        # kept: a request of a new client may be lost, while both sides still find each other
+        self._clients: dict[tuple[Any, str], Any] = {}
+        self._parameters: dict[str, AsyncParameterClient] = {}
         self._stamps = itertools.count(1_000_000_000_000, 1_000_000)
         self._states = self.node.create_publisher(JointState, "joint_states", RELIABLE)
         self._references = self.node.create_publisher(JointReference, f"{target}/reference", RELIABLE)
@@ -212,11 +215,12 @@ class Peer:
         return found
 
     def call(self, kind: Any, service: str, request: Any) -> Any:
-        client = self.node.create_client(kind, service)
+        if (kind, service) not in self._clients:
+            self._clients[kind, service] = self.node.create_client(kind, service)
+        client = self._clients[kind, service]
         self.spin_until(client.service_is_ready, f"service {service}")
         future = client.call_async(request)
         self.spin_until(future.done, f"answer of {service}")
-        self.node.destroy_client(client)
         return future.result()
 
     def set_parameter(self, name: str, value: Any) -> Any:
@@ -231,7 +235,9 @@ class Peer:
         return self._ask_parameters("get_parameters", list(names)).values
 
     def _ask_parameters(self, what: str, content: Any) -> Any:
-        client = AsyncParameterClient(self.node, self.target)
+        if self.target not in self._parameters:
+            self._parameters[self.target] = AsyncParameterClient(self.node, self.target)
+        client = self._parameters[self.target]
         self.spin_until(client.services_are_ready, "parameter services")
         future = getattr(client, what)(content)
         self.spin_until(future.done, f"answer about parameters {content}")

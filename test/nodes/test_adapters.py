@@ -174,9 +174,11 @@ def test_joint_command(stand_ins):
 
 
 @pytest.fixture
-def lbr(stand_ins):
-    """An iiwa's node and output; `.say(session_state, measured)` and `.send()`."""
+def lbr(stand_ins, monkeypatch):
+    """An iiwa's node and output; `.say(session_state, measured)` and `.send()`, in one instant."""
     from lbr_fri_idl.msg import LBRState
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     model = rbd.sample("iiwa")
     node, output = make("lbr", model, lbr__joints=list(model.joint_names), ramp_in=0.0)
 

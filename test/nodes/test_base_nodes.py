@@ -176,7 +176,7 @@ def test_the_way_out_knows_how_the_base_turns(tmp_path, private_domain):
     """A ramp that takes longer than odometry counts: it ends in the safe effort of the base as it is turned then."""
     pytest.importorskip("nav_msgs.msg", reason="nav_msgs is not installed: no odometry")
     process = NodeProcess(tmp_path, "feedforward", robot_description_file=URDF, odometry="odom", feedforward="gravity",
-                          odometry_timeout=0.3, state_timeout=2.0, ramp_in=0.0, ramp_out=1.0, gains__kp=20.0,
+                          odometry_timeout=1.0, state_timeout=2.0, ramp_in=0.0, ramp_out=3.0, gains__kp=20.0,
                           reference_timeout=0, gravity_check=False, feedback__max_age=".inf", feedback__min_rate=0.0,
                           safe_output__damping=0.0)
     ahead = np.array([0.05, 0.1])
@@ -206,7 +206,7 @@ def test_the_way_out_knows_how_the_base_turns(tmp_path, private_domain):
 def test_the_present_state_of_the_server_includes_the_base(tmp_path, private_domain):
     pytest.importorskip("nav_msgs.msg", reason="nav_msgs is not installed: no odometry")
     process = NodeProcess(tmp_path, "dynamics_server", robot_description_file=FIVE_BAR, root="floating",
-                          odometry="odom", odometry_timeout=1.0)
+                          odometry="odom", odometry_timeout=1.0, state_timeout=1000.0)
     model = rbd.load_urdf(FIVE_BAR, root="floating")
     names, twist = list(model.joint_names[1:]), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
     joints, v = 0.1 * np.arange(5), np.array([*twist, 0.5, -0.5, 0.4, 0.3, 0.2])

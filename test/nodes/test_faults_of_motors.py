@@ -24,8 +24,8 @@ Q, Z, KP = np.array([0.3, -0.5]), np.array([0.31, -0.48, 320.0]), np.array([10.0
 REFERENCE = np.random.default_rng(5).normal(size=(5, 2))
 LOOPS = ["direct", "executor"]
 # long timeouts, so that a busy machine that lets this process wait does not look like a fault
-PATIENT = {"ramp_in": 0.0, "ramp_out": 0.0, "state_timeout": 1.0, "reference_timeout": 0.0, "gravity_check": False,
-           "feedback__max_age": ".inf", "feedback__min_rate": 0.0}
+PATIENT = {"ramp_in": 0.0, "ramp_out": 0.0, "state_timeout": 3.0, "safe_output__hold": 1.0, "reference_timeout": 0.0,
+           "gravity_check": False, "feedback__max_age": ".inf", "feedback__min_rate": 0.0}
 
 
 class Arm(Peer):

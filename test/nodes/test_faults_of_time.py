@@ -8,6 +8,7 @@ import itertools
 import os
 import signal
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -164,6 +165,7 @@ def test_a_state_that_is_answered_late(robot):
     """The node is stopped meanwhile, as by a machine that has no time: no feedback in its answer."""
     assert robot.set_parameter("feedback.max_age", 5.0).successful
     robot.follow()
+    robot.stays(robot.command, count=100)    # period and pace of the states are known
     [before] = robot.counts("old_states")
     node = robot.process.process.pid
 
@@ -174,6 +176,8 @@ def test_a_state_that_is_answered_late(robot):
         end = time.monotonic() + 0.4
         Peer.spin_until(robot, lambda: time.monotonic() > end, "time")
         os.kill(node, signal.SIGCONT)
+        heard, end = len(robot.efforts), time.monotonic() + 1.0    # before the next stop it answers, and reports
+        Peer.spin_until(robot, lambda: len(robot.efforts) > heard or time.monotonic() > end, "time")
 
     robot.efforts.clear()
     robot.spin_until(lambda: robot.counts("old_states")[0] > before, "count", stop)
@@ -195,14 +199,20 @@ def test_the_reference_stream_stops(robot):
 def test_stamps_of_references_go_backwards(robot):
     references = itertools.cycle([lambda: robot.send_reference(NAMES, REFERENCE, stamp=robot.stamp()),
                                   lambda: robot.send_reference(NAMES, Q, stamp=Time(sec=1))])
-    robot.until(robot.command, "following", lambda: robot.send_reference(NAMES, REFERENCE, stamp=robot.stamp()))
-    counted(robot, "rejected_stamp_backwards", lambda: next(references)(), "rejections")
+    for left in reversed(range(5)):
+        robot.until(robot.command, "following", lambda: robot.send_reference(NAMES, REFERENCE, stamp=robot.stamp()))
+        try:
+            counted(robot, "rejected_stamp_backwards", lambda: next(references)(), "rejections")
+            break
+        except AssertionError:    # after a pause of the machine the stream begins anew, with any stamp
+            if not left:
+                raise
 
 
 def test_lower_limits_act_at_once(robot):
     limit = 0.5 * np.abs(robot.command).max()
     assert robot.set_parameter("effort_limits.maximum", float(limit)).successful
-    robot.until(np.clip(robot.command, -limit, limit), "lower limits")
+    robot.until(np.clip(robot.command, -limit, limit), "lower limits", partial(robot.send_reference, NAMES, REFERENCE))
     robot.spin_until(lambda: robot.counts("saturated")[0] > 0, "count")
     assert robot.set_parameter("effort_limits.maximum", PARAMETERS["effort_limits__maximum"]).successful
 

@@ -34,7 +34,7 @@ def peer(private_domain):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_leaves_a_safe_effort_and_exit_code_0(start, peer, model, number):
-    process = start(ramp_out=0.05, state_timeout=0.1)
+    process = start(ramp_out=0.05, state_timeout=0.1, safe_output__hold=60.0)
     follow(peer, full(model))
     peer.efforts.clear()
     assert process.end(number) == 0
@@ -56,7 +56,7 @@ def change_state(peer, transition):
 
 
 def test_life_cycle_by_services(start, peer, model):
-    process = start(autostart=False, ramp_out=0.05, state_timeout=0.2)
+    process = start(autostart=False, ramp_out=0.05, state_timeout=0.2, safe_output__hold=60.0)
     for _ in range(2):
         assert change_state(peer, Transition.TRANSITION_CONFIGURE)
         assert change_state(peer, Transition.TRANSITION_ACTIVATE)

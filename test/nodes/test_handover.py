@@ -23,10 +23,11 @@ NAMES = ["shoulder", "elbow"]
 Q, REFERENCE = [0.1, 0.2], [0.4, 0.0]
 KP = 20.0
 PARAMETERS = {"robot_description_file": rbd.sample_path("two_link"), "feedforward": "gravity", "gains__kp": KP,
-              "gravity_check": False, "reference_timeout": 0.0, "ramp_in": 0.0, "ramp_out": 0.2, "state_timeout": 0.5,
-              "adapters": ["forward_command"], "handover__controller_manager": "/controller_manager",
+              "gravity_check": False, "reference_timeout": 0.0, "ramp_in": 0.0, "ramp_out": 0.2, "state_timeout": 10.0,
+              "feedback__max_age": ".inf", "feedback__min_rate": 0.0, "adapters": ["forward_command"],
+              "handover__controller_manager": "/controller_manager",
               "handover__activate": ["holding_controller"], "handover__deactivate": ["effort_controller"],
-              "handover__timeout": 1.0}
+              "handover__timeout": 3.0}
 MODEL = rbd.sample("two_link")
 GRAVITY = rbd.gravity_effort(MODEL, Q)
 COMMAND = GRAVITY + KP * (np.array(REFERENCE) - Q)
@@ -92,7 +93,7 @@ def test_the_other_controller_has_the_arm_before_the_torque_changes(robot, start
     node, manager = started()
     end(robot, node, number)
     assert manager.requests == [{"activate": ["holding_controller"], "deactivate": ["effort_controller"],
-                                 "strictness": 2, "asap": True, "timeout": pytest.approx(0.8)}]
+                                 "strictness": 2, "asap": True, "timeout": pytest.approx(2.4)}]
     assert manager.states == {"effort_controller": "inactive", "holding_controller": "active"}
     reached = [close(effort, COMMAND) for effort in manager.written]
     assert all(reached[reached.index(True):])    # full torque until the switch: nothing of the ramp reached the arm
@@ -127,7 +128,7 @@ def test_deactivation(robot, started):
     (None, "nobody offers /controller_manager/switch_controller for 1.0 s")])
 def test_a_manager_that_does_not_switch_is_not_waited_for_for_ever(robot, started, mode, words):
     """Full torque while it is waited for, then the ramp as ever."""
-    node, _ = started(mode)
+    node, _ = started(mode, handover__timeout=3.0 if mode == "refuse" else 1.0)
     efforts = end(robot, node)
     assert words in node.output() and "Ramping out all the same" in node.output()
     share = (efforts - GRAVITY) @ (COMMAND - GRAVITY) / np.sum((COMMAND - GRAVITY) ** 2)

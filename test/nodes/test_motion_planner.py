@@ -28,7 +28,11 @@ NAMES = list(IIWA.joint_names)
 START = [0.0, 0.5, 0.0, -1.2, 0.0, 0.8, 0.0]
 GOAL = [1.2, -0.3, 0.5, -0.5, 0.6, -0.4, 1.0]
 GOOD = {"name": NAMES, "start": START, "goal": GOAL, "duration": 1.5}
-IMPOSSIBLE = GOOD | {"duration": 0.82}    # the search for it takes more than a second
+IMPOSSIBLE = GOOD | {"duration": 0.82}
+# So, too, and on a straight line; effort rates make each of a thousand iterations take 10 ms
+LONG = GOOD | {"duration": 0.9, "max_effort_rate": [1e6] * 7, "waypoints": [MotionWaypoint(
+    fraction=s, position=(1.0 - s) * np.array(START) + s * np.array(GOAL)) for s in np.arange(1, 11) / 11]}
+FIELDS = ("positions", "velocities", "accelerations", "effort")
 ACCEPTED, SUCCEEDED, CANCELED, ABORTED = 1, 4, 5, 6
 # a process of its own that sends joint states of this arm, and of a gripper, every 2 ms
 FAST_STATES = f"""
@@ -58,11 +62,14 @@ class Planner(Peer):
     def done(self, future, what="answer"):
         return self.spin_until(future.done, what) and future.result()
 
-    def goal(self, feedback=None, **fields):
+    def send(self, feedback=None, **fields):
         self.spin_until(self.action.server_is_ready, "action server")
-        return self.done(self.action.send_goal_async(
+        return self.action.send_goal_async(
             action.PlanMotion.Goal(motion=MotionRequest(**fields)),
-            None if feedback is None else lambda message: feedback.append(message.feedback)), "goal to be accepted")
+            None if feedback is None else lambda message: feedback.append(message.feedback))
+
+    def goal(self, feedback=None, **fields):
+        return self.done(self.send(feedback, **fields), "goal to be accepted")
 
     def change(self, transition):
         return self.call(ChangeState, "motion_planner/change_state", ChangeState.Request(
@@ -74,13 +81,13 @@ def planner(tmp_path_factory, private_domain):
     """It must end cleanly after all tests, in the middle of a search."""
     process = NodeProcess(tmp_path_factory.mktemp("planner"), "motion_planner",
                           ["--params-file", "config/motion_planner.yaml"],
-                          robot_description_file=str(rbd.sample_path("iiwa")))
+                          robot_description_file=str(rbd.sample_path("iiwa")), time_limit=60.0)
     try:
         with Planner() as peer:
             peer.spin_until(lambda: peer.status == "active", "active node")
             yield peer
             feedback = []
-            peer.goal(feedback, **IMPOSSIBLE)
+            peer.goal(feedback, **LONG)
             peer.spin_until(lambda: feedback, "feedback")
             assert process.end() == 0
         assert "Traceback" not in process.output()
@@ -107,8 +114,7 @@ def test_a_motion_in_the_order_of_the_asker(planner):
     plan, trajectory = answer.plan, answer.plan.trajectory
     assert list(trajectory.joint_names) == [NAMES[i] for i in order]
     back = np.argsort(order)
-    q, v, a, tau = (arrays(trajectory, field)[:, back] for field in (
-        "positions", "velocities", "accelerations", "effort"))
+    q, v, a, tau = (arrays(trajectory, field)[:, back] for field in FIELDS)
     np.testing.assert_allclose(q[[0, -1]], [START, GOAL], atol=1e-9)
     np.testing.assert_allclose(q[len(q) // 2], via, atol=1e-6)
     np.testing.assert_allclose(tau, rbd.inverse_dynamics(IIWA, q, v, a) + rbd.friction_effort(IIWA, v), atol=1e-9)
@@ -136,8 +142,7 @@ def test_free_durations_and_loads(planner):
     answer = planner.call(srv.PlanMotion, "motion_planner/plan_motion", srv.PlanMotion.Request(motion=request))
     from rbd_ros.core.model.payload import payload, with_payloads
     loaded = with_payloads(IIWA, {"link_7": payload(5.0, [0.0, 0.0, 0.1], np.zeros((3, 3)))})
-    q, v, a, tau = (arrays(answer.plan.trajectory, field) for field in (
-        "positions", "velocities", "accelerations", "effort"))
+    q, v, a, tau = (arrays(answer.plan.trajectory, field) for field in FIELDS)
     np.testing.assert_allclose(tau, rbd.inverse_dynamics(loaded, q, v, a) + rbd.friction_effort(loaded, v), atol=1e-9)
 
 
@@ -164,8 +169,7 @@ def test_what_is_not_good_has_no_trajectory(planner):
     assert not answer.success and "goal: the effort of joint 'joint_3' is -1.35" in answer.message
     answer = planner.ask(**GOOD | {"goal": GOAL[:3]})
     assert not answer.success and answer.message.startswith("goal has 3 numbers for 7 names")
-    handle = planner.goal(**GOOD | {"goal": GOAL[:3]})
-    result = planner.done(handle.get_result_async())
+    result = planner.done(planner.goal(**GOOD | {"goal": GOAL[:3]}).get_result_async())
     assert result.status == ABORTED and result.result.message.startswith("goal has 3 numbers for 7 names")
 
 
@@ -182,7 +186,7 @@ def test_an_action_tells_how_far_it_is(planner):
 def test_cancel(planner):
     """Also while another one is searched for; and the service answers meanwhile, in its turn."""
     feedback = []
-    first, second = planner.goal(feedback, **IMPOSSIBLE), planner.goal(**GOOD)
+    first, second = planner.goal(feedback, **LONG), planner.goal(**GOOD)
     planner.spin_until(lambda: feedback, "feedback")
     for handle in (second, first):
         result = handle.get_result_async()
@@ -196,23 +200,20 @@ def test_cancel(planner):
 def test_requests_take_turns(planner):
     handles = [planner.goal(**GOOD) for _ in range(3)]
     assert planner.ask(**GOOD).success
-    for handle in handles:
-        assert planner.done(handle.get_result_async()).result.success
-    busy = [planner.goal(**IMPOSSIBLE) for _ in range(9)]
+    assert all(planner.done(handle.get_result_async()).result.success for handle in handles)
+    busy = [planner.done(sent) for sent in [planner.send(**LONG) for _ in range(9)]]
     assert [handle.accepted for handle in busy] == [True] * 8 + [False]
     results = [handle.get_result_async() for handle in busy[:8]]
     for handle in busy[:8]:
         handle.cancel_goal_async()
-    for result in results:
-        assert planner.done(result).status == CANCELED
+    assert [planner.done(result).status for result in results] == [CANCELED] * 8
 
 
 def test_parameters_act_from_the_next_request_on(planner):
     assert planner.set_parameter("effort_limits.scaling", 0.5).successful
     halved = planner.ask(**GOOD)
     assert planner.set_parameter("effort_limits.scaling", 1.0).successful
-    assert halved.success
-    assert np.all(np.abs(arrays(halved.plan.trajectory, "effort")) <= 0.5 * IIWA.effort_limit)
+    assert halved.success and np.all(np.abs(arrays(halved.plan.trajectory, "effort")) <= 0.5 * IIWA.effort_limit)
     assert "payload.body" in planner.set_parameter("payload.body", "no_such_link").reason
 
 
@@ -233,7 +234,7 @@ def driver(request, planner):
 
 def test_an_inactive_node_says_so_and_ends_its_search(planner, driver):
     feedback = []
-    handle = planner.goal(feedback, **IMPOSSIBLE)
+    handle = planner.goal(feedback, **LONG)
     planner.spin_until(lambda: feedback, "feedback")
     assert planner.change(Transition.TRANSITION_DEACTIVATE)
     result = planner.done(handle.get_result_async())

@@ -25,7 +25,8 @@ def arm(tmp_path_factory, private_domain):
     """Both nodes; a busy machine may pause between states."""
     processes = []
     try:
-        for line, more in ((SIMULATOR, ()), (FEEDFORWARD, ("-p", "state_timeout:=10.0"))):
+        for line, more in ((SIMULATOR, ("-p", "wait_for_command:=5.0")),
+                           (FEEDFORWARD, ("-p", "state_timeout:=10.0"))):
             name, *arguments = line.replace("$URDF", URDF.removeprefix("URDF=")).split()[1:]
             assert arguments[0] == "--ros-args"
             processes.append(NodeProcess(tmp_path_factory.mktemp(name), name, [*arguments[1:], *more]))

@@ -110,7 +110,7 @@ def test_a_sensor_that_fails_takes_no_torque_off_the_robot(tmp_path, private_dom
     (tmp_path / "sitecustomize.py").write_text(BROKEN)
     process = NodeProcess(tmp_path, "feedforward", python_path=tmp_path, ramp_in=0.0, state_timeout=10.0,
                           robot_description_file=str(rbd.sample_path("two_link")), gains__kp=20.0, reference_timeout=0,
-                          wrench_joints=["elbow"])
+                          wrench_joints=["elbow"], feedback__max_age=".inf", feedback__min_rate=0.0)
     try:
         with Peer() as peer:
             peer.spin_until(lambda: peer.diagnostics.get("mode") == "running", "motion",

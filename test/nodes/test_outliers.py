@@ -14,7 +14,9 @@ pytestmark = pytest.mark.usefixtures("each_control_loop")
 NAMES, Q = ["shoulder", "elbow"], np.array([0.3, -0.7])
 REST = [0.0, 0.0]
 PARAMETERS = {"ramp_in": 0.0, "state_timeout": 2.0, "reference_timeout": 0, "feedforward": "gravity",
-              "gains__kp": 100.0, "gains__kd": 10.0, "gravity_check": False}
+              "gains__kp": 100.0, "gains__kd": 10.0, "gravity_check": False,
+              "feedback__max_age": ".inf", "feedback__min_rate": 0.0}    # however long a machine lets a state wait
+FAR = np.array([100.0, 0.0])    # farther than the arm moves while a starved machine answers nothing
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def ahead(peer, seconds):
 
 DISTURBANCES = {
     "velocity": (lambda peer: peer.send_state(NAMES, Q, [400.0, 0.0]), "rejected_implausible"),
-    "position": (lambda peer: peer.send_state(NAMES, Q + np.array([2.0, 0.0]), REST), "rejected_implausible"),
+    "position": (lambda peer: peer.send_state(NAMES, Q + 2.0 * FAR, REST), "rejected_implausible"),
     "stamp": (lambda peer: peer.send_state(NAMES, Q, REST, stamp=ahead(peer, 0.9)), "rejected_stamp_leap"),
     "malformed, stamp ahead": (lambda peer: peer.send_state(NAMES, Q, REST, [1.0], stamp=ahead(peer, 5.0)),
                                "rejected_wrong_size"),
@@ -90,7 +92,7 @@ def test_a_robot_that_is_elsewhere(peer):
     """As after the reset of a simulation: gravity there, and the reference of before is forgotten."""
     for _ in range(20):
         peer.answer(NAMES, Q, REST)
-    away = Q + np.array([3.0, 0.0])
+    away = Q + FAR
     peer.answer_close_to(rbd.gravity_effort(rbd.sample("two_link"), away), NAMES, away, REST)
     peer.spin_until(lambda: peer.diagnostics.get("position_restarts") == "1", "count",
                     lambda: peer.send_state(NAMES, away, REST))

@@ -76,7 +76,7 @@ def test_a_node_has_what_its_policy_grants_and_nothing_else(program, values, wat
     robot = {} if program == "lockstep" else ROBOT
     with Nodes(program).started({**robot, **values}) as node:
         assert program == "lockstep" or node.active, node.status
-        expected, deadline, found = expanded(node, rights_of(program, values)), time.monotonic() + 20.0, None
+        expected, deadline, found = expanded(node, rights_of(program, values)), time.monotonic() + 60.0, None
 
         def missing():
             nonlocal found

@@ -18,7 +18,7 @@ Q, REFERENCE, GOAL = np.array([0.3, -0.7]), np.array([0.35, -0.6]), np.array([0.
 KP = 20.0
 # Rest at the reference, wherever that comes from: gravity and the PD of its position.
 PARAMETERS = {"feedforward": "gravity", "gains__kp": KP, "gains__kd": 0.0, "ramp_in": 0.0, "reference_timeout": 0.0,
-              "state_timeout": 1.0, "gravity_check": False, "safe_output__damping": 0.0, "feedback__max_age": ".inf"}
+              "state_timeout": 5.0, "gravity_check": False, "safe_output__damping": 0.0, "feedback__max_age": ".inf"}
 ZERO = Time()
 
 

@@ -18,7 +18,8 @@ from rbd_ros.nodes.base.rclpy_inside import Stop
 ENDS_LATE = """
 import os, signal, subprocess, sys
 from rclpy.node import Node
-from rbd_ros.nodes.base.spin import run
+from rbd_ros.nodes.base import spin
+spin.LONGEST_IDLE = 60.0    # s: a slow machine stops to the end
 
 class Ending(Node):
     def start(self):
@@ -35,7 +36,7 @@ class Late:
         kill(pid, number)
 
 sys.late = Late()
-run(lambda: Ending("ending"))
+spin.run(lambda: Ending("ending"))
 """
 
 

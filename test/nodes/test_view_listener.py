@@ -7,13 +7,15 @@ from harness import NodeProcess, Peer
 
 import rbd_ros as rbd
 from rbd_ros.core.errors import RbdError
+from rbd_ros.nodes.watching import view_listener
 from rbd_ros.nodes.watching.view_listener import ViewListener
 from rbd_ros.runtime.observed_robot import ObservedRobot
 
 NAMES, Q = ["shoulder", "elbow"], [0.3, -0.7]
 
 
-def test_a_node_is_seen_stopped_reset_and_lost(tmp_path):
+def test_a_node_is_seen_stopped_reset_and_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr(view_listener, "PATIENCE", 60.0)
     model = rbd.sample("two_link")
     process = NodeProcess(tmp_path, "feedforward", robot_description_file=rbd.sample_path("two_link"))
     listener = ViewListener("/feedforward")
@@ -35,7 +37,7 @@ def test_a_node_is_seen_stopped_reset_and_lost(tmp_path):
             assert "nobody" not in listener.emergency_stop()
             until(lambda now: now.mode == "stopped", "stop")
             listener.reset(said.append)
-            until(lambda now: now.mode == "waiting", "reset")
+            until(lambda now: now.mode == "waiting" and said, "reset")
             assert said == ["released, ramping in while active"]
             before = time.monotonic()
             until(lambda now: now.mode == "waiting" and time.monotonic() - before > 1.0, "no stop from before")

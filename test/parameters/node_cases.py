@@ -195,7 +195,7 @@ def torque(program: str) -> dict[str, Case]:
             "arm", topics, renamed("/effort_controller/commands", "/arm/commands"),
             {**ROBOT, "adapters": ["forward_command"]}),
         "forward_command.joints": Case(NAMES[::-1], partial(forwarded, program), lambda was: was[::-1],
-                                       {**ROBOT, "adapters": ["forward_command"]}),
+                                       {**ROBOT, "adapters": ["forward_command"], "state_timeout": 10.0}),
         "joint_state.topic": Case("efforts", topics, renamed(f"/{program}/effort_commands", "/efforts"),
                                   {**ROBOT, "adapters": ["joint_state"]}),
     }
