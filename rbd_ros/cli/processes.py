@@ -22,7 +22,7 @@ class NodeProcesses:
     Within it the first signal raises `Interrupted`, and further ones do not keep it from ending the nodes.
     """
 
-    def __init__(self, folder: Path, namespace: str, patience: float = 60.0) -> None:
+    def __init__(self, folder: Path, namespace: str, patience: float = 30.0) -> None:
         self._folder, self._namespace, self._patience = folder, namespace, patience
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 

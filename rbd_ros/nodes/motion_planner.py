@@ -9,8 +9,8 @@ Topics (relative names):
 Service and action (rbd_interfaces/PlanMotion): ~/plan_motion
 
 They exist as long as the node does. Searches take from some 10 ms to `time_limit`, so they have threads of their own,
-one search at a time, while another thread takes joint states, changes of parameters, and wishes to cancel; and a node
-of their own, as dynamics_server answers within a millisecond.
+one search at a time, while others take joint states, changes of parameters, and wishes to cancel; and a node of their
+own, as dynamics_server answers within a millisecond.
 """
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from rbd_interfaces import action, srv
 
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
+from ..runtime.inputs.rejections import IGNORED
 from ..runtime.planning.motion_planner import MotionPlanner
 from ..runtime.planning.planner_settings import PLANNER_TABLE, PlannerSettings
 from ..runtime.planning.turns import Turns
@@ -60,7 +61,7 @@ class MotionPlannerNode(ModelNode):
         self._turns = Turns()
         self._quiet = threading.Event()    # not set: a search has the interpreter
         self._quiet.set()
-        self._taken = False    # whether the last joint state was used
+        self._ours = False    # whether the last joint state was of this robot
         self._activation = object()
         self._open = 0    # requests and goals that have no answer yet
         self._counting = threading.Condition()
@@ -115,12 +116,13 @@ class MotionPlannerNode(ModelNode):
 
     def _on_joint_state(self, message: JointState) -> None:
         planner = self.planner    # another thread may let go of it
-        self._taken = planner is not None and bool(planner.states.latest.accept(
-            time.monotonic(), nanoseconds(message.header.stamp), message.name, message.position, message.velocity))
+        self._ours = planner is not None and planner.states.latest.accept(
+            time.monotonic(), nanoseconds(message.header.stamp), message.name, message.position,
+            message.velocity) is not IGNORED
 
     def _rest(self) -> None:
-        """Each state of this robot takes the interpreter from a search, so that it takes few of them."""
-        if self._taken:
+        """While a search runs, wait after each state of this robot, so that few take the interpreter from it."""
+        if self._ours:
             self._quiet.wait(REST)
 
     # ---- requests
@@ -182,7 +184,7 @@ class MotionPlannerNode(ModelNode):
         def lost() -> str:
             """Why no request of then is answered with a motion now; "" if it is."""
             why = ("ends" if self.ending() else f"is not active: {self.status}" if not self.active else
-                   "" if self._activation is activation else "was deactivated meanwhile")
+                   "" if self._activation is activation else "was not active all the time")
             return why and f"node {self.get_fully_qualified_name()} {why}"
 
         def stop() -> bool:

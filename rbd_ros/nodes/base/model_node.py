@@ -103,7 +103,8 @@ class ModelNode(LifecycleNode):
                   afterwards: Callable[[], None] | None = None) -> Any:
         """A subscription under the lock, until cleanup, with QoS that parameters can override.
 
-        afterwards: called without the lock, and may take its time: the subscription has a callback group of its own.
+        afterwards: called without the lock; in a node of several threads it may take its time, as the subscription then
+        has a callback group of its own.
         """
         def locked(message: Any) -> None:
             with self.lock:
