@@ -1,6 +1,7 @@
 """Whether a node is as good as new: its answers to a fixed motion, to the last bit.
 
-Meanwhile its timeouts are long, so that a machine that is busy with other things does not look like a fault.
+Meanwhile its timeouts are long, and the age of states counts for nothing, so that a machine that is busy with other
+things does not look like a fault.
 """
 from __future__ import annotations
 

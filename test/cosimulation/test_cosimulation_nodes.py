@@ -144,7 +144,7 @@ def test_in_real_time_it_keeps_to_the_clock(start):
             return ((end.sec - begin.sec) * SECOND + end.nanosec - begin.nanosec) / (now - since)
 
         # a busy machine may take the processor from the plant, or from who listens to it, for most of a second
-        assert any(0.5 < pace() < 1.5 for _ in range(10))
+        assert 0.5 < sorted(pace() for _ in range(5))[2] < 1.5
     assert process.end() == 0
 
 
@@ -169,14 +169,18 @@ def test_a_missing_package_is_named(start):
 
 
 def test_a_controller_with_a_long_timeout_ends_soon_after_the_states_ceased(start):
-    process = start("feedforward", robot_description_file=str(URDF), state_timeout=10, ramp_in=0, ramp_out=0,
-                    reference_timeout=0)
-    with Peer("feedforward") as peer:
-        peer.spin_until(lambda: peer.diagnostics.get("mode") == "running", "running", lambda: (
-            peer.send_reference(NAMES, Q0), peer.send_state(NAMES, Q0, [0.0, 0.0])))
-        begin = time.monotonic()
-        assert process.end() == 0
-        assert time.monotonic() - begin < 14.0    # and not the timeout: `ros2 launch` kills after 15 s
+    def duration():
+        process = start("feedforward", robot_description_file=str(URDF), state_timeout=10, ramp_in=0, ramp_out=0,
+                        reference_timeout=0)
+        with Peer("feedforward") as peer:
+            peer.spin_until(lambda: peer.diagnostics.get("mode") == "running", "running", lambda: (
+                peer.send_reference(NAMES, Q0), peer.send_state(NAMES, Q0, [0.0, 0.0])))
+            begin = time.monotonic()
+            assert process.end() == 0
+            return time.monotonic() - begin
+
+    # and not the timeout: `ros2 launch` kills after 15 s; a busy machine may need more than one try
+    assert any(duration() < 8.0 for _ in range(3))
 
 
 @pytest.mark.parametrize("control_loop", ["direct", "executor"])

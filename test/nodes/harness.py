@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -35,15 +35,19 @@ PATIENCE = 60.0    # s: a deadline against hanging for ever, not an expectation
 RELIABLE = QoSProfile(depth=50)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 BEST_EFFORT = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
-# a process of its own that sends joint states of the sample two_link
-DRIVER = """
-import rclpy
+
+
+def driver_of(period: float, *robots: Mapping[str, float]) -> str:
+    """Code for a process of its own that sends joint states, without a stamp: positions of these robots in turn."""
+    return f"""
+import itertools, rclpy
 from sensor_msgs.msg import JointState
 rclpy.init()
 node = rclpy.create_node("driver")
 publisher = node.create_publisher(JointState, "joint_states", 1)
-message = JointState(name=["shoulder", "elbow"], position=[0.3, -0.7], velocity=[0.0, 0.0])    # without a stamp
-node.create_timer(0.01, lambda: publisher.publish(message))
+messages = itertools.cycle([JointState(name=list(robot), position=list(robot.values()), velocity=[0.0] * len(robot))
+                            for robot in {robots}])
+node.create_timer({period}, lambda: publisher.publish(next(messages)))
 rclpy.spin(node)
 """
 
@@ -74,6 +78,11 @@ class NodeProcess:
 
     def output(self) -> str:
         return self._log.read_text()
+
+    def processor_time(self) -> float:
+        """s."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
         """Send a signal, wait, return the exit code."""

@@ -216,10 +216,18 @@ def test_nothing_heavy_is_imported_before_signals_are_handled():
     assert not {name.split(".")[0] for name in found.stdout.split()} - sys.stdlib_module_names - {"rbd_executables"}
 
 
-def processor_time(process):
-    """Of a node, s."""
-    fields = Path(f"/proc/{process.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+@pytest.mark.parametrize("node", ["feedforward", "flatness", "simulator", "dynamics_server", "motion_planner"])
+def test_a_node_ends_before_ros2_launch_loses_patience(private_domain, start_node, node):
+    """After 5 s; where the machine takes most of them for other things, the next one has to."""
+    def duration():
+        process = start_node(node, robot_description_file=URDF)
+        with harness.Peer(node) as peer:
+            peer.spin_until(lambda: peer.status.startswith("active"), "active node")
+            begin = time.monotonic()
+            assert process.end() == 0
+            return time.monotonic() - begin
+
+    assert any(duration() < 4.0 for _ in range(3))
 
 
 @pytest.mark.parametrize("node", ["simulator", "mujoco_plant"])
@@ -238,8 +246,8 @@ def test_endless_steps_end_with_the_node(private_domain, start_node, node):
                 asked.append((time.monotonic(), client.call_async(Step.Request(steps=2**32 - 1))))
 
         peer.spin_until(lambda: peer.node.count_publishers("joint_states"), "publisher")
-        begin = processor_time(process)
-        peer.spin_until(lambda: processor_time(process) > begin + 0.5, "that it steps", ask)
+        begin = process.processor_time()
+        peer.spin_until(lambda: process.processor_time() > begin + 0.5, "that it steps", ask)
         assert process.end(signal.SIGTERM) == 0    # within the patience of a test, not after 4e9 steps
         assert "Traceback" not in process.output()
         def answers():

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
-from harness import DRIVER, PATIENCE, RELIABLE, NodeProcess, Peer
+from harness import PATIENCE, RELIABLE, NodeProcess, Peer, driver_of
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from std_msgs.msg import Bool
@@ -137,7 +137,7 @@ def test_joint_states_stop(robot):
 
 def test_publisher_of_the_states_is_killed(robot):
     robot.silent = True
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER])
+    driver = subprocess.Popen([sys.executable, "-c", driver_of(0.01, dict(zip(NAMES, Q.tolist(), strict=True)))])
     try:
         robot.follow()    # with the driver's states
     finally:

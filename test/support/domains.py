@@ -6,8 +6,8 @@ import functools
 import tempfile
 from pathlib import Path
 
-# Above the ports that Linux gives to any program (32768 to 60999); where these are taken, those among them. Those below
-# belong to whoever works on this machine.
+# First domains whose ports lie above those that Linux gives to any program (32768 to 60999), then some whose ports lie
+# among them; lower domains are left to the users of this machine.
 _DOMAINS = [*range(215, 233), *range(103, 201)]
 _held = []    # locks, which end with the process
 

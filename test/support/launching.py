@@ -42,6 +42,7 @@ class Launch:
         self._executor = SingleThreadedExecutor(context=self.context)
         self._executor.add_node(self.node)
         self.reports: dict[str, Any] = {}
+        self._clients: dict[str, Any] = {}    # kept: a request of a new one may be lost
         from diagnostic_msgs.msg import DiagnosticArray
         self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
 
@@ -59,7 +60,9 @@ class Launch:
         return result
 
     def call(self, kind: Any, service: str, request: Any, repeat: Any = lambda: None) -> Any:
-        client = self.node.create_client(kind, service)
+        if service not in self._clients:
+            self._clients[service] = self.node.create_client(kind, service)
+        client = self._clients[service]
         self.wait_for(service, client.service_is_ready, repeat)
         future = client.call_async(request)
         self.wait_for(f"answer of {service}", future.done, repeat)
