@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,10 +40,10 @@ def ignore_signals() -> None:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible(give_up: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Let the first signal raise `Interrupted` and the next ones not disturb the cleaning up.
 
-    A process that `hangs` then ends. In other threads than the main one this does nothing.
+    A process that `hangs` then ends, after `give_up()`. In other threads than the main one this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -57,6 +57,7 @@ def interruptible() -> Iterator[None]:
             begin = time.monotonic()
             raise Interrupted(number)
         if hangs(count, time.monotonic() - begin):
+            give_up()
             os._exit(128 + number)
 
     before = {number: signal.signal(number, interrupt) for number in SIGNALS}

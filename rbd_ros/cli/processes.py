@@ -19,7 +19,8 @@ from ..signals import interruptible
 class NodeProcesses:
     """Nodes in one namespace; a context manager that interrupts them, by process id, in reverse order.
 
-    Within it the first signal raises `Interrupted`, and further ones do not keep it from ending the nodes.
+    Within it the first signal raises `Interrupted`, and further ones do not keep it from ending the nodes; where these
+    hang, they are killed, and the program ends.
     """
 
     def __init__(self, folder: Path, namespace: str, patience: float = 30.0) -> None:
@@ -27,7 +28,7 @@ class NodeProcesses:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> NodeProcesses:
-        self._signals = interruptible()
+        self._signals = interruptible(self._kill)
         self._signals.__enter__()
         return self
 
@@ -84,6 +85,10 @@ class NodeProcesses:
                 print(f"node {name} did not end within {self._patience:g} s and was killed", file=sys.stderr)
         self._running.clear()
         return codes
+
+    def _kill(self) -> None:
+        for process in self._running.values():
+            process.kill()
 
     def _log(self, name: str) -> Path:
         return self._folder / f"{name}.log"

@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +119,46 @@ def test_a_process_that_ends_by_itself_is_reported(tmp_path):
         with pytest.raises(rbd.RbdError, match=r"node no_such_node ended with code 1: .*no_such_node"):
             processes.check()
     assert not processes._running
+
+
+DEAF = """
+import sys, time
+from pathlib import Path
+from rbd_ros import signals
+from rbd_ros.cli.processes import NodeProcesses
+signals.LONGEST_END, sys.executable = 0.0, sys.argv[2]
+with NodeProcesses(Path(sys.argv[1]), "/nowhere") as nodes:
+    nodes.start("deaf", {})
+    print(nodes._running["deaf"].pid, flush=True)
+    time.sleep(600.0)
+"""
+
+
+def test_who_does_not_want_to_wait_leaves_no_node_behind(tmp_path):
+    node = tmp_path / "node"
+    node.write_text("#!/bin/sh\ntrap '' INT TERM\nexec sleep 600\n")
+    node.chmod(0o755)
+    process = subprocess.Popen([sys.executable, "-c", DEAF, str(tmp_path), str(node)], cwd=ROOT, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pid = process.stdout.readline().strip()
+
+    def name():
+        try:
+            _, name, state = Path(f"/proc/{pid}/stat").read_text().split()[:3]
+        except (FileNotFoundError, ProcessLookupError):
+            return ""
+        return "" if state == "Z" else name
+
+    until = time.monotonic() + 60.0
+    while name() != "(sleep)" and time.monotonic() < until:    # deaf from then on
+        time.sleep(1e-3)
+    while process.poll() is None and time.monotonic() < until:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+    assert process.wait(60.0) == 128 + signal.SIGINT, process.communicate()
+    while name() and time.monotonic() < until:
+        time.sleep(1e-3)
+    assert not name()
 
 
 def test_a_short_run(tmp_path):
