@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+AGAIN = 0.02         # s
 LONGEST_END = 4.0    # s: the run-down of torque_node; `ros2 launch` sends SIGTERM after 5 s
 
 
@@ -44,25 +46,56 @@ def interruptible(give_up: Callable[[], object] = lambda: None) -> Iterator[None
     """Let the first signal raise `Interrupted` and the next ones not disturb the cleaning up.
 
     A process that `hangs` then ends, after `give_up()`. In other threads than the main one this does nothing.
+
+    CPython ignores exceptions that leave a finalizer, or a function that C calls, as LLVM does while it compiles. Where
+    `Interrupted` ends so, it is raised again: a little later, or at the end. Others make another error of it, as C++
+    does while a module is imported: what comes out of an interrupted block is `Interrupted`.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     count, begin = 0, 0.0
+    raised = lost = 0    # numbers of the signals that were raised, and ignored
+    repeats: list[threading.Thread] = []
+
+    def repeat() -> None:
+        time.sleep(AGAIN)
+        if lost:
+            os.kill(os.getpid(), lost)
+
+    def ignored(unraisable: Any) -> None:
+        nonlocal count, lost
+        if not isinstance(unraisable.exc_value, Interrupted):
+            show(unraisable)
+            return
+        count, lost = 0, unraisable.exc_value.args[0]
+        repeats.append(threading.Thread(target=repeat))
+        repeats[-1].start()
 
     def interrupt(number: int, frame: Any) -> None:
-        nonlocal count, begin
+        nonlocal count, begin, raised, lost
         count += 1
         if count == 1:
-            begin = time.monotonic()
+            begin, raised, lost = time.monotonic(), number, 0
             raise Interrupted(number)
         if hangs(count, time.monotonic() - begin):
             give_up()
             os._exit(128 + number)
 
+    show, sys.unraisablehook = sys.unraisablehook, ignored
     before = {number: signal.signal(number, interrupt) for number in SIGNALS}
     try:
         yield
+        if lost:
+            raise Interrupted(lost)
+    except Exception as error:
+        if not raised:
+            raise
+        raise Interrupted(raised) from error
     finally:
+        count, lost = count or 1, 0    # nothing is raised any more
+        for thread in repeats:
+            thread.join()
         for number, handler in before.items():
             signal.signal(number, handler)
+        sys.unraisablehook = show

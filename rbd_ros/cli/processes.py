@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import yaml
@@ -32,11 +33,12 @@ class NodeProcesses:
         self._signals.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
         try:
             self.close()
         finally:
-            self._signals.__exit__(None, None, None)
+            self._signals.__exit__(kind, error, trace)
 
     def start(self, name: str, parameters: Mapping[str, Any]) -> None:
         """Start executable `<name>`; writes `<name>.yaml` and `<name>.log` to the folder."""

@@ -216,6 +216,39 @@ def test_nothing_heavy_is_imported_before_signals_are_handled():
     assert not {name.split(".")[0] for name in found.stdout.split()} - sys.stdlib_module_names - {"rbd_executables"}
 
 
+IGNORED = """
+import ctypes, signal, sys, time
+from rbd_ros.signals import Interrupted, interruptible
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+def imported():
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except BaseException as error:
+        raise ImportError("initialization failed") from error
+for way in (ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGTERM)), Finalized, imported):
+    for seconds in (0.0, 0.0, 60.0):
+        try:
+            with interruptible():
+                way()
+                if seconds:
+                    time.sleep(seconds)
+        except Interrupted as interrupted:
+            print(*interrupted.args)
+    with interruptible():
+        pass
+"""
+
+
+def test_a_signal_is_not_lost_where_exceptions_are_ignored():
+    """As in functions that C calls, and in finalizers; nor where another one is made of them."""
+    begin = time.monotonic()
+    found = subprocess.run([sys.executable, "-c", IGNORED], cwd=ROOT, text=True, check=False, capture_output=True)
+    assert (found.returncode, found.stdout.split(), found.stderr) == (0, [str(int(signal.SIGTERM))] * 9, "")
+    assert time.monotonic() - begin < 60.0    # the sleep is interrupted
+
+
 @pytest.mark.parametrize("node", ["feedforward", "flatness", "simulator", "dynamics_server", "motion_planner"])
 def test_a_node_ends_before_ros2_launch_loses_patience(private_domain, start_node, node):
     """After 5 s; where the machine takes most of them for other things, the next one has to."""
