@@ -1,13 +1,14 @@
 """What SIGINT and SIGTERM do to programs that have something to clean up."""
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -42,10 +43,12 @@ def ignore_signals() -> None:
 
 
 @contextmanager
-def interruptible(give_up: Callable[[], object] = lambda: None) -> Iterator[None]:
+def interruptible(give_up: Callable[[], object] = lambda: None,
+                  first: Callable[[int], object] = lambda number: None) -> Iterator[None]:
     """Let the first signal raise `Interrupted` and the next ones not disturb the cleaning up.
 
-    A process that `hangs` then ends, after `give_up()`. In other threads than the main one this does nothing.
+    A process that `hangs` then ends, after `give_up()`; `first(number)` may end it before. In other threads than the
+    main one this does nothing.
 
     CPython ignores exceptions that leave a finalizer, or a function that C calls, as LLVM does while it compiles. Where
     `Interrupted` ends so, it is raised again: a little later, or at the end. Others make another error of it, as C++
@@ -59,23 +62,27 @@ def interruptible(give_up: Callable[[], object] = lambda: None) -> Iterator[None
     repeats: list[threading.Thread] = []
 
     def repeat() -> None:
-        time.sleep(AGAIN)
-        if lost:
-            os.kill(os.getpid(), lost)
+        while lost:
+            time.sleep(AGAIN)
+            if lost:
+                os.kill(os.getpid(), lost)
 
     def ignored(unraisable: Any) -> None:
         nonlocal count, lost
         if not isinstance(unraisable.exc_value, Interrupted):
             show(unraisable)
             return
-        count, lost = 0, unraisable.exc_value.args[0]
-        repeats.append(threading.Thread(target=repeat))
-        repeats[-1].start()
+        lost = unraisable.exc_value.args[0]
+        thread = threading.Thread(target=repeat)
+        thread.start()
+        repeats.append(thread)
+        count = 0    # last: what is raised in here would be ignored, too
 
     def interrupt(number: int, frame: Any) -> None:
         nonlocal count, begin, raised, lost
         count += 1
         if count == 1:
+            first(number)
             begin, raised, lost = time.monotonic(), number, 0
             raise Interrupted(number)
         if hangs(count, time.monotonic() - begin):
@@ -86,8 +93,8 @@ def interruptible(give_up: Callable[[], object] = lambda: None) -> Iterator[None
     before = {number: signal.signal(number, interrupt) for number in SIGNALS}
     try:
         yield
-        if lost:
-            raise Interrupted(lost)
+        if raised:    # somebody swallowed it
+            raise Interrupted(raised)
     except Exception as error:
         if not raised:
             raise
@@ -99,3 +106,18 @@ def interruptible(give_up: Callable[[], object] = lambda: None) -> Iterator[None
         for number, handler in before.items():
             signal.signal(number, handler)
         sys.unraisablehook = show
+
+
+def ends_at_once(name: str) -> AbstractContextManager[None]:
+    """Let a signal end the process with 128 + its number, and say that `rbd NAME` was interrupted: for compilers.
+
+    LLVM calls Python, and may not survive what a handler raises there. While helpers of `multiprocessing` work, the
+    signal raises `Interrupted`, as this process only waits for them then, and has to end them.
+    """
+    def end(number: int) -> None:
+        if not multiprocessing.active_children():
+            with suppress(OSError):
+                os.write(2, f"\nrbd {name}: interrupted\n".encode())
+            os._exit(128 + number)
+
+    return interruptible(first=end)

@@ -15,7 +15,7 @@ from ..core.model.samples import sample_names, sample_path
 from ..core.specialize.families import FAMILIES, asked
 from ..core.specialize.functions import FUNCTIONS
 from ..core.specialize.specialized import specialize
-from ..signals import interruptible
+from ..signals import ends_at_once
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.urdf is not None:
         _specialize(namespace)
         return 0
-    with interruptible():    # as other processes do the work
+    with ends_at_once("compile"):    # and with it the processes that help
         seconds = compile_all(None if namespace.quiet else lambda line: print(line, flush=True))
     print(f"kernels ready in {cache_directory()} ({seconds:.1f} s)")
     return 0

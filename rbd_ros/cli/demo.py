@@ -24,7 +24,7 @@ from ..core.model.files.urdf import load_urdf
 from ..core.model.robot_model import RobotModel
 from ..core.model.samples import sample_path
 from ..runtime.robot import check_model
-from ..signals import interruptible
+from ..signals import ends_at_once
 from ..view.serving import PORT, has_viser
 from . import demo_elastic, demo_lift, demo_motion, demo_report
 from .identification import demo_identify
@@ -238,7 +238,7 @@ def _compile() -> None:
         know_all()
         if not is_cached():
             print("compiling the kernels, once: this takes some minutes", flush=True)
-            with interruptible():
+            with ends_at_once("demo"):
                 compile_all(print)
             print()
         else:

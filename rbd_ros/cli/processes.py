@@ -36,7 +36,11 @@ class NodeProcesses:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         try:
-            self.close()
+            try:
+                self.close()
+            except KeyboardInterrupt:    # the first signal; further ones raise nothing
+                self.close()
+                raise
         finally:
             self._signals.__exit__(kind, error, trace)
 

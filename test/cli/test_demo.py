@@ -126,39 +126,46 @@ import sys, time
 from pathlib import Path
 from rbd_ros import signals
 from rbd_ros.cli.processes import NodeProcesses
-signals.LONGEST_END, sys.executable = 0.0, sys.argv[2]
-with NodeProcesses(Path(sys.argv[1]), "/nowhere") as nodes:
-    nodes.start("deaf", {})
-    print(nodes._running["deaf"].pid, flush=True)
+signals.LONGEST_END, sys.executable = float(sys.argv[1]), sys.argv[2]
+with NodeProcesses(Path(sys.argv[2]).parent, "/nowhere", float(sys.argv[3])) as nodes:
+    for name in ("first", "second"):
+        nodes.start(name, {})
+    pids = [process.pid for process in nodes._running.values()]
+    while any(Path(f"/proc/{pid}/comm").read_text() != "sleep\\n" for pid in pids):    # deaf from then on
+        time.sleep(1e-3)
+    print(*pids, flush=True)
+    if sys.argv[4:]:
+        raise ValueError
     time.sleep(600.0)
 """
 
 
-def test_who_does_not_want_to_wait_leaves_no_node_behind(tmp_path):
+@pytest.mark.parametrize("arguments", [(0.0, 60.0), (600.0, 0.5, "error")], ids=["pressed often", "after an error"])
+def test_ctrl_c_leaves_no_node_behind(tmp_path, arguments):
+    """Though they do not listen."""
     node = tmp_path / "node"
     node.write_text("#!/bin/sh\ntrap '' INT TERM\nexec sleep 600\n")
     node.chmod(0o755)
-    process = subprocess.Popen([sys.executable, "-c", DEAF, str(tmp_path), str(node)], cwd=ROOT, text=True,
+    longest, *more = map(str, arguments)
+    process = subprocess.Popen([sys.executable, "-c", DEAF, longest, str(node), *more], cwd=ROOT, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    pid = process.stdout.readline().strip()
-
-    def name():
-        try:
-            _, name, state = Path(f"/proc/{pid}/stat").read_text().split()[:3]
-        except (FileNotFoundError, ProcessLookupError):
-            return ""
-        return "" if state == "Z" else name
-
+    pids = process.stdout.readline().split()
     until = time.monotonic() + 60.0
-    while name() != "(sleep)" and time.monotonic() < until:    # deaf from then on
-        time.sleep(1e-3)
     while process.poll() is None and time.monotonic() < until:
         process.send_signal(signal.SIGINT)
         time.sleep(0.05)
-    assert process.wait(60.0) == 128 + signal.SIGINT, process.communicate()
-    while name() and time.monotonic() < until:
+    _, errors = process.communicate()
+    assert len(pids) == 2 and ("Interrupted" in errors or process.returncode == 128 + signal.SIGINT), errors
+
+    def lives(pid):
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+
+    while any(map(lives, pids)) and time.monotonic() < until:
         time.sleep(1e-3)
-    assert not name()
+    assert not any(map(lives, pids))
 
 
 def test_a_short_run(tmp_path):

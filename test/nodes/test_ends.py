@@ -217,7 +217,7 @@ def test_nothing_heavy_is_imported_before_signals_are_handled():
 
 
 IGNORED = """
-import ctypes, signal, sys, time
+import ctypes, os, signal, sys, threading, time
 from rbd_ros.signals import Interrupted, interruptible
 class Finalized:
     def __del__(self):
@@ -227,8 +227,18 @@ def imported():
         signal.raise_signal(signal.SIGTERM)
     except BaseException as error:
         raise ImportError("initialization failed") from error
-for way in (ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGTERM)), Finalized, imported):
-    for seconds in (0.0, 0.0, 60.0):
+def swallowed():
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except BaseException:
+        pass
+class Started(threading.Thread):    # the second of two signals comes while the first one is ignored
+    def start(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        super().start()
+threading.Thread = Started
+for way in (ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGTERM)), Finalized, imported, swallowed):
+    for seconds in (0.0, 0.0, 60.0 * (way is not swallowed)):
         try:
             with interruptible():
                 way()
@@ -242,10 +252,10 @@ for way in (ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGTERM)),
 
 
 def test_a_signal_is_not_lost_where_exceptions_are_ignored():
-    """As in functions that C calls, and in finalizers; nor where another one is made of them."""
+    """As in functions that C calls, and in finalizers; nor where another one is made of them, or they are swallowed."""
     begin = time.monotonic()
     found = subprocess.run([sys.executable, "-c", IGNORED], cwd=ROOT, text=True, check=False, capture_output=True)
-    assert (found.returncode, found.stdout.split(), found.stderr) == (0, [str(int(signal.SIGTERM))] * 9, "")
+    assert (found.returncode, found.stdout.split(), found.stderr) == (0, [str(int(signal.SIGTERM))] * 12, "")
     assert time.monotonic() - begin < 60.0    # the sleep is interrupted
 
 
