@@ -115,6 +115,8 @@ if TYPE_CHECKING:
     from .core.specialize.specialized import SpecializedModel, specialize
     from .runtime.control.elastic_law import ElasticLaw, ElasticLawSettings, ElasticState
 
+__version__: str
+
 __all__ = [
     "COMPILED", "JOINT_TYPES", "Actuation", "AntagonisticExponential", "AntagonisticQuadratic", "ArticulatedBodies",
     "BalafoutisPatel", "BaseParameters", "BodyDerivatives", "BodyGoal", "Chart", "ClosedForm", "CompliantContact",
@@ -249,10 +251,16 @@ _LATER = {
 
 if not TYPE_CHECKING:    # where it would say that there is every name
     def __getattr__(name):
+        if name == "__version__":    # of what is installed, which package.xml says
+            from importlib.metadata import PackageNotFoundError, version
+            try:
+                return version(__name__)
+            except PackageNotFoundError:
+                return "unknown"
         if name not in _LATER:
             raise AttributeError(f"module 'rbd_ros' has no attribute '{name}'")
         value = globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
         return value
 
     def __dir__():
-        return sorted({*globals(), *_LATER})
+        return sorted(["__doc__", "__version__", *__all__])

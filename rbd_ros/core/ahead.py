@@ -1,4 +1,6 @@
-"""Compiling all kernels ahead, on all cores. No kernel imports this file: a change here compiles nothing anew."""
+"""Ahead-of-time compilation of all kernels, on all cores. No kernel imports this file: a change here recompiles
+nothing.
+"""
 from __future__ import annotations
 
 import contextlib
@@ -25,14 +27,14 @@ _Compiled = tuple[tuple[str, str], float]    # module and name of an entry, s it
 
 
 class _Job(NamedTuple):
-    """Entries of one module, which share much of their code, and the files that they stand on."""
+    """Entries of one module, which share much of their code, and the files that they depend on."""
 
     entries: tuple[Entry, ...]
     sources: frozenset[Path]
 
 
 class _Helper(NamedTuple):
-    """A process, and the files of which it has compiled something."""
+    """A worker process, and the files that it has compiled from."""
 
     pool: ProcessPoolExecutor
     sources: set[Path]
@@ -44,6 +46,8 @@ def compile_all(report: Callable[[str], None] | None = None) -> float:
     report: called with a line per entry point. The main module of a program that calls this is imported by its
     helpers, so what it does belongs under `if __name__ == "__main__"`; otherwise, and where helpers cannot be started
     or end early, this process compiles what is left.
+
+        >>> seconds = rbd.compile_all()    # doctest: +SKIP
     """
     start = time.perf_counter()
     know_all()
@@ -78,12 +82,12 @@ def _compiled(entries: Iterable[Entry]) -> Generator[tuple[Entry, float], None, 
 
 
 def _cores() -> int:
-    """Those that this process may use."""
+    """Number of processors available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _by_helpers(entries: list[Entry]) -> Generator[_Compiled, None, None]:
-    """All but what those had to do who ended early."""
+    """Compile in worker processes; entries of processes that ended early are left out."""
     jobs = _jobs(entries)
     helpers = [_Helper(ProcessPoolExecutor(1, get_context("spawn"), _end_with_parent), set())
                for _ in range(min(_cores(), len(jobs)))]
@@ -110,7 +114,7 @@ def _by_helpers(entries: list[Entry]) -> Generator[_Compiled, None, None]:
 
 
 def _end_with_parent() -> None:
-    """In a helper, which would wait for jobs for ever where its parent was killed."""
+    """In a worker: end with the parent process, even if that is killed."""
     def watch() -> None:
         parent = parent_process()
         if parent is not None:
@@ -121,7 +125,7 @@ def _end_with_parent() -> None:
 
 
 def _give(helper: _Helper, helpers: list[_Helper], jobs: list[_Job], at_work: dict[Any, _Helper]) -> None:
-    """Give a job to a helper that has nothing to do, if one is left.
+    """Give a job to an idle worker, if any is left.
 
     Every process compiles for itself all that its jobs call. So it is the one that has most source in common with what
     this helper compiled, and least with what the others did.
@@ -135,7 +139,7 @@ def _give(helper: _Helper, helpers: list[_Helper], jobs: list[_Job], at_work: di
 
 
 def _jobs(entries: Iterable[Entry]) -> list[_Job]:
-    """The entries by module, those first that stand on the most source: they take longest."""
+    """The entries by module, those with the most source first, as they take longest."""
     modules: dict[str, list[Entry]] = {}
     for item in entries:
         modules.setdefault(item.module, []).append(item)
@@ -155,7 +159,7 @@ def _bytes(path: Path) -> int:
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Processes that are started meanwhile leave Ctrl-C to the one that started them."""
+    """Let processes started within this context ignore SIGINT."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -164,7 +168,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _compile_job(keys: list[tuple[str, str]]) -> list[_Compiled]:
-    """In a helper, which does nothing else: it need not look for garbage after every 700 objects that numba makes."""
+    """Compile one job, in a worker, with less frequent garbage collection."""
     gc.freeze()
     gc.set_threshold(10_000, 20, 50)
     importlib.import_module(keys[0][0])

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .errors import RbdWarning
-from .kernel_cache import folder_of
+from .kernel_cache import folder_of, is_own, prepare
 
 try:
     if os.environ.get("RBD_DISABLE_COMPILE"):
@@ -84,7 +84,7 @@ class Entry:
 
     def cached(self) -> bool:
         """Whether machine code for this entry lies in the cache."""
-        return COMPILED and numba_inside.is_kept(self.name, folder_of(self.module))
+        return COMPILED and numba_inside.is_kept(self.name, folder := folder_of(self.module)) and is_own(folder)
 
     def compile(self) -> None:
         """Compile, or load from the cache."""
@@ -93,8 +93,9 @@ class Entry:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
             dispatcher = numba.njit(**numba_linking.ENTRY, **self._options)(self.python)
-            with contextlib.suppress(RuntimeError):    # no writable cache: compile in each process
-                numba_inside.keep(dispatcher, folder_of(self.module))
+            with contextlib.suppress(RuntimeError, OSError):    # no writable cache: compile in each process
+                if prepare(folder := folder_of(self.module)):
+                    numba_inside.keep(dispatcher, folder)
             dispatcher.compile(self._signature)
         dispatcher.disable_compile()
         numba_inside.refuse_at_once(dispatcher, _no_match)
@@ -103,7 +104,7 @@ class Entry:
 
 
 def _strict(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
-    """The plain function, refusing arrays that the compiled one would refuse: other types, other dimensions."""
+    """The plain function, rejecting arrays of other types or dimensions, as the compiled one does."""
     kinds = re.findall(r"(\w+)(\[[^]]*\])?", signature.partition("(")[2])
     arrays = [(i, kind.replace("boolean", "bool"), axes.count(",") + 1) for i, (kind, axes) in enumerate(kinds) if axes]
 
@@ -134,5 +135,5 @@ def quick_entry(signature: str) -> Callable[[Callable[..., Any]], Entry]:
 
 
 def is_cached() -> bool:
-    """Whether nothing is left to compile: all that is known lies in the cache, for these sources and this machine."""
+    """Whether all known entries are in the cache, for these sources and this machine."""
     return all(item.cached() for item in ENTRIES)

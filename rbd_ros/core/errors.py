@@ -1,18 +1,27 @@
-"""The one root of every error that this package raises on purpose."""
+"""Exceptions and warnings of this package."""
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 from reprlib import Repr
+from typing import Any
 
 LONGEST = 500    # characters of a message: what is longer nobody reads, and it may come from a hostile file
-_REPR = Repr()
+
+
+class _Words(Repr):
+    def repr_array(self, value: Any, level: int) -> str:
+        """As a list: messages of ROS and its parameters have arrays, of which users do not know."""
+        return self.repr_list(value.tolist(), level)
+
+
+_REPR = _Words()
 _REPR.maxlevel, _REPR.maxstring, _REPR.maxother, _REPR.maxlong = 3, 60, 120, 60
 _REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = 12
 
 
 class RbdError(ValueError):
-    """Wrong input: the message says what was given, what was expected and, where possible, the fix.
+    """Invalid input; the message states the value, the expectation and, where possible, the fix.
 
     Messages of more than 500 characters are shortened in the middle.
     """
@@ -22,7 +31,7 @@ class RbdError(ValueError):
 
 
 class BeyondNumbers(RbdError):
-    """A result that floating point numbers do not hold."""
+    """A result beyond the range of floating-point numbers."""
 
 
 class RbdWarning(UserWarning):
@@ -43,7 +52,7 @@ def shown(value: object) -> str:
 
 
 def unknown_name(kind: str, name: object, valid: Iterable[str], where: str = "") -> RbdError:
-    """Error for a `name` that is none of the `valid` names of this `kind` (joint, body, …), found `where`."""
+    """Error for an unknown `name` of this `kind` (joint, body, …), listing the `valid` ones; `where` it was found."""
     valid = list(valid)
     text = shortened(name, 80) if isinstance(name, str) else shown(name)
     near = get_close_matches(text, [name for name in valid if len(name) <= 80], n=1)

@@ -1,12 +1,15 @@
-"""Where compiled kernels are kept: one cache per content and machine, whichever checkout or installation asks.
+"""Cache of compiled kernels, by content and machine, shared by all checkouts and installations.
 
 numba keys its own cache by the path of the source file, and does not notice a change in a callee of another file.
 Here the machine code of an entry lies in a folder named after its module and keyed by a hash of the sources that the
 module imports, itself included, of Python, of numba and of the processor. So two checkouts with the same sources share
 it, another processor that mounts the same home does not, and a change reaches what it must and nothing else.
+
+Who can write machine code into the cache runs code as its user: `is_own` is asked before anything is loaded or kept.
 """
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -14,8 +17,11 @@ import re
 import shutil
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
+
+from .errors import RbdWarning
 
 _CORE = Path(__file__).parent
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+(\.+)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)", re.MULTILINE)
@@ -32,14 +38,14 @@ def cache_directory() -> Path:
 
 
 def folder_of(module: str) -> Path:
-    """Where the machine code of a module of the core lies, `rbd_ros.core.dynamics.inverse` for example."""
+    """Folder of the machine code of a module of the core, `rbd_ros.core.dynamics.inverse` for example."""
     name = module.partition(".core.")[2]
     return cache_directory() / name / _key(_file(_CORE, name.split(".")))
 
 
 @functools.cache
 def key_of_core() -> str:
-    """Of all sources of the core, and of the machine."""
+    """Hash of all sources of the core and of the machine."""
     digest = hashlib.sha256(_machine().encode())
     for file in sorted(_CORE.rglob("*.py")):
         digest.update(_text(file).encode())
@@ -97,18 +103,87 @@ def _file(base: Path, parts: list[str]) -> Any:
 
 def is_writable() -> bool:
     """Whether anything can be kept, and so come back from another process."""
+    root = cache_directory()
     try:
-        cache_directory().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=cache_directory()):
+        if not prepare(root):
+            return False
+        with tempfile.TemporaryFile(dir=root):
             return True
     except OSError:
         return False
 
 
-def prune() -> None:
-    """Delete what older versions left, all but the newest few of each module."""
+def prepare(folder: Path) -> bool:
+    """Make a folder of the cache, for its user alone, if there is none; whether it is his. Raises `OSError`."""
     root = cache_directory()
-    if not root.is_dir():
+    root.parent.mkdir(parents=True, exist_ok=True)
+    for each in _down_to(folder):
+        each.mkdir(mode=0o700, exist_ok=True)
+    return is_own(folder)
+
+
+_OWN: dict[Path, bool] = {}    # folders that have been looked at; whoever can change them now is this user, or root
+
+
+def is_own(folder: Path) -> bool:
+    """Whether nobody but this user and root can have written a folder of the cache, and what is in it; warns if not."""
+    root = cache_directory()
+    if folder != root and not is_own(root):    # which has been said
+        return False
+    if folder not in _OWN:
+        within: list[Path] = []
+        with contextlib.suppress(OSError):
+            within = list(folder.iterdir())
+        open_to = folder.stat().st_mode if within else 0    # who does not get in writes nothing in it
+        why = next(filter(None, [*map(_written_by_others, _down_to(folder)),
+                                 *(_written_by_others(file, open_to) for file in within)]), "")
+        if why:
+            warnings.warn(f"the cache of machine code is not used: {why}, so that it may hold code of others, which "
+                          "would run as you. Delete it, or `chmod -R go-w` it if you trust what is there, or set "
+                          "RBD_CACHE_DIR to a folder of your own", RbdWarning, stacklevel=2)
+        elif not folder.is_dir():    # still to be made, perhaps by somebody else
+            return True
+        _OWN[folder] = not why
+    return _OWN[folder]
+
+
+def _down_to(folder: Path) -> list[Path]:
+    """The folders of the cache on the way to one of them, itself included; one elsewhere is on its own."""
+    root = cache_directory()
+    return [each for each in reversed((folder, *folder.parents)) if each.is_relative_to(root)] or [folder]
+
+
+def _written_by_others(path: Path, open_to: int = 0o011) -> str:
+    """Who else may write it, "" if nobody. open_to: mode of its folder, whose x lets group and others in."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ""    # nothing that could be loaded
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"'{path}' belongs to another user ({status.st_uid})"
+    if status.st_mode & 0o002 and open_to & 0o001:
+        return f"all users may write '{path}'"
+    if status.st_mode & 0o020 and open_to & 0o010 and not _is_private(status.st_gid):
+        return f"group {status.st_gid} may write '{path}'"
+    return ""
+
+
+@functools.cache
+def _is_private(group: int) -> bool:
+    """Whether it is the group of this user alone, as distributions make one per user, of the same name."""
+    try:
+        import grp
+        import pwd
+        user, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+    except (ImportError, KeyError):
+        return False
+    return group == user.pw_gid and found.gr_name == user.pw_name and not set(found.gr_mem) - {user.pw_name}
+
+
+def prune() -> None:
+    """Delete cached code of older versions, except the newest few of each module."""
+    root = cache_directory()
+    if not root.is_dir() or not is_own(root):
         return
     for folder in root.iterdir():
         if not folder.is_dir():

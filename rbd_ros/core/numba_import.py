@@ -1,4 +1,4 @@
-"""numba, imported without packages that it only looks for: what needs them imports them later, as ever.
+"""Import of numba without its optional packages, which are imported later where used.
 
 This saves a fifth of the time to the first result of a process. Seen in numba 0.68.1.
 """
@@ -31,7 +31,7 @@ def _import_lightly() -> Any:
 
 
 def _skip_linear_algebra() -> None:
-    """Let `numba.np.arraymath` believe in scipy.linalg, which it imports to see whether it is there."""
+    """Keep `numba.np.arraymath` from importing scipy.linalg to detect it."""
     try:
         linalg: Any = importlib.import_module("numba.np.linalg")
         ensure = linalg.ensure_blas

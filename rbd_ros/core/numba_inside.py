@@ -1,4 +1,4 @@
-"""What leans on the inside of numba, where it has no public way: what, why, and what happens without it.
+"""Uses of numba internals without a public interface: each with its reason and its fallback.
 
 Here calls, types and the cache; in `numba_linking` how compiled functions come together. Seen in numba 0.68.1 and
 0.61.2; `keep` in 0.59 and later. Another version has to be looked at.
@@ -109,7 +109,7 @@ def keep(dispatcher: Any, folder: Path) -> None:
         _impl_class = Implementation
 
         def load_overload(self, signature: Any, context: Any) -> Any:
-            """Machine code needs the counting of references, and nothing else that compiling needs."""
+            """Initialise numba's reference counting, which cached machine code needs."""
             if not known:
                 return super().load_overload(signature, context)
             rtsys.initialize(context)

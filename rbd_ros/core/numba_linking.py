@@ -1,4 +1,4 @@
-"""How compiled functions come together: each once, optimised where it is short with its callers, else by itself.
+"""Linking of compiled functions: each once, short ones optimised with their callers, others separately.
 
 Leans on the inside of numba as `numba_inside` does, whose table goes on here. Seen in numba 0.68.1; with one before
 0.63, or without what `KNOWN` looks for, kernels are compiled as numba does.
@@ -138,7 +138,7 @@ class _Joined(codegen.JITCodeLibrary):    # type: ignore[misc]
 
 
 class _Linked(_Joined):
-    """Optimised code that is there for other libraries to link: the processor never sees it."""
+    """Optimised code for other libraries to link, never executed itself."""
 
     inlined: bool
 

@@ -1,4 +1,4 @@
-"""`@trying(at_once)`: a public function of states hands what it was given to a compiled entry before it looks at it.
+"""`@trying(at_once)`: a public function of states passes its unvalidated inputs to a compiled entry first.
 
 An entry takes float64 arrays of one state and checks them itself: to look at types and shapes in Python takes several
 times as long as inverse dynamics does. What decides between the two is written here, once:
@@ -42,7 +42,7 @@ AT_ONCE: dict[str, Callable[..., Any]] = {}    # what is tried first, by the nam
 
 
 def by_own_code(name: str, model: Any, *inputs: Any) -> Any:
-    """What a specialised model makes of a batch, or of a state that its code is not for; None where that is nothing."""
+    """Result of a specialised model for a batch, or for a state outside its code's domain; None if unsupported."""
     own = getattr(model, "_specialized", None)
     if own is None:
         return None
@@ -51,7 +51,7 @@ def by_own_code(name: str, model: Any, *inputs: Any) -> Any:
 
 
 def where_suited(call: Callable[..., Any], *inputs: Any) -> Any:
-    """What `call` makes with an entry of inputs that nobody has looked at; None where these are nothing for it."""
+    """Result of `call` for unvalidated inputs; None if it does not support them."""
     try:
         return call(*inputs)
     except UNSUITED:
@@ -59,7 +59,7 @@ def where_suited(call: Callable[..., Any], *inputs: Any) -> Any:
 
 
 def trying(at_once: Callable[..., Any]) -> Callable[[F], F]:
-    """Decorator for a public function that `at_once` answers where it can; signature and docstring stay."""
+    """Decorator for a public function: try `at_once` first; signature and docstring stay."""
 
     def decorate(function: F) -> F:
         AT_ONCE[function.__name__] = at_once

@@ -19,13 +19,13 @@ class Workspace:
         self._made = False
 
     def takes(self, need: Callable[..., int]) -> None:
-        """Say how many numbers a function needs, given the counts by name."""
+        """Register the size that a function needs, given the counts by name."""
         if self._made:
             raise RuntimeError("a function that uses the workspace was imported after a workspace had been made")
         self._needs.append(need)
 
     def size(self, **counts: int) -> int:
-        """How many numbers suffice for all."""
+        """Size that suffices for all functions."""
         self._made = True
         return max((need(*(counts[name] for name in self._counts)) for need in self._needs), default=0)
 

@@ -1,4 +1,4 @@
-"""`Actuation`: which joint of a robot is rigid, series elastic or of variable stiffness, with springs and motors.
+"""`Actuation`: the drive of each joint (rigid, series elastic, variable stiffness), with springs and motors.
 
 The reduced model of Spong (1987), with the inertia of the rotors only about their own axes, and De Luca's mixed case
 (1998): `M(q)q̈ + h(q, q̇) = τ`; behind a spring `τ = f(θ − q, σ) + D(θ̇ − q̇)`, `Bθ̈ + τ + τ_f(θ̇) = τ_m`, and for
@@ -26,14 +26,23 @@ TOLERANCE = 1e-9    # relative, of ranges of springs: what rounding makes of the
 
 @dataclass(frozen=True)
 class RigidDrive:
-    """A joint driven directly by its motor; without a motor, it has the rotor inertia of the model."""
+    """A joint driven directly by its motor; without a motor, it has the rotor inertia of the model.
+
+        >>> rbd.RigidDrive(motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0)).motor.gear_ratio
+        100.0
+    """
 
     motor: Motor | None = None
 
 
 @dataclass(frozen=True)
 class SeriesDrive:
-    """A spring between motor and link, with viscous damping (N m s/rad) beside it."""
+    """A spring between motor and link, with viscous damping (N m s/rad) beside it.
+
+        >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), damping=2.0, motor=rbd.Motor(1e-4, 100.0))
+        >>> drive.spring.torque(np.array([0.01]))
+        array([5.])
+    """
 
     spring: SeriesSpring
     damping: float = 0.0
@@ -46,6 +55,10 @@ class VariableDrive:
 
     The motors of an antagonistic spring are equivalent: `motor` turns z₁ = θ + σ, `stiffness_motor` (by default the
     same) z₂ = θ − σ.
+
+        >>> spring = rbd.AntagonisticQuadratic(lower=10.0, upper=200.0, max_deflection=0.5, quadratic=100.0)
+        >>> rbd.VariableDrive(spring, motor=rbd.Motor(1e-4, 100.0), stiffness=50.0).stiffness
+        50.0
     """
 
     spring: VariableSpring
@@ -66,6 +79,12 @@ class Actuation:
 
     Motor arrays are (nm,): one motor per joint in the order of the joints, then the second motors of the joints with
     variable stiffness; `motor_names` are their names. At a rigid joint, motor position = joint position.
+
+        >>> model = rbd.sample("two_link")
+        >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
+        >>> arm = rbd.Actuation(model, {"shoulder": drive, "elbow": drive})
+        >>> arm.motor_names
+        ('shoulder', 'elbow')
     """
 
     def __init__(self, model: RobotModel, drives: Mapping[str, Drive]) -> None:
@@ -144,7 +163,7 @@ def _groups(drives: list[VariableDrive]) -> tuple[tuple[Index, VariableSpring], 
 
 
 def _checked(drive: Drive, armature: float) -> Drive:
-    """The drive with the model's rotor inertia where it has none of its own; `RbdError` where it cannot work."""
+    """The validated drive, with the model's rotor inertia by default; raises `RbdError` if it is invalid."""
     if not isinstance(drive, (RigidDrive, SeriesDrive, VariableDrive)):
         raise RbdError(f"expected a RigidDrive, SeriesDrive or VariableDrive, got {type(drive).__name__}")
     motor = drive.motor or Motor(rotor_inertia=armature)

@@ -54,6 +54,10 @@ def load_actuation(source: str | os.PathLike[str] | Mapping[str, Any], model: Ro
     """The drives of a YAML file or text, or of a mapping of joint names, for this model: format as above.
 
     Raises `RbdError` naming the joint, the key and what is wrong with it.
+
+        >>> text = "actuation: {shoulder: {type: rigid}, elbow: {type: rigid}}"
+        >>> rbd.load_actuation(text, rbd.sample("two_link")).motor_names
+        ('shoulder', 'elbow')
     """
     where, entries = ("", source) if isinstance(source, Mapping) else _file(source)
     try:

@@ -30,6 +30,13 @@ class DampedDeflection:
 
     efforts: τ, τ̇, τ̈ (3, nv) of the first instant, from which they begin as in a steady motion unless `start` (nd,)
     says otherwise.
+
+        >>> model = rbd.sample("two_link")
+        >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
+        >>> arm = rbd.Actuation(model, {"shoulder": drive, "elbow": drive})
+        >>> springs = rbd.DampedDeflection(arm, 0.001, rbd.link_efforts(arm, [0.3, 0.5], *np.zeros((4, 2))))
+        >>> springs.value.shape    # of springs with damping: none
+        (0,)
     """
 
     def __init__(self, actuation: Actuation, period: float, efforts: ArrayLike, start: ArrayLike | None = None) -> None:

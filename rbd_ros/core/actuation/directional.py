@@ -1,4 +1,4 @@
-"""Derivatives of the elastic-joint functions by any scalar p, K §2.4 carried on to springs and motors.
+"""Derivatives of the elastic-joint functions by any scalar p: K §2.4 extended to springs and motors.
 
 Links as in `derivatives.directional`; springs and motors by an imaginary step of all that they depend on. O(n) per
 direction for link efforts and motors; feedback linearisation solves for accelerations, O(n³) as without derivatives.
@@ -30,6 +30,12 @@ def link_efforts_directional(actuation: Actuation, q: ArrayLike, v: ArrayLike, a
     tangent: `ElasticTangent` (a `Tangent` will do where jerk and snap do not change), or several, which gives a first
     axis. Of the links all of their parameters count, joint friction included, and the rotors of rigid joints. Other
     arguments and errors as of `link_efforts`.
+
+        >>> model = rbd.sample("two_link")
+        >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
+        >>> arm = rbd.Actuation(model, {"shoulder": drive, "elbow": drive})
+        >>> rbd.link_efforts_directional(arm, [0.3, 0.5], *np.zeros((4, 2)), rbd.ElasticTangent(q=[1, 0])).shape
+        (3, 2)
     """
     tangents, alone = each(tangent)
     given = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a, "jerk": jerk, "snap": snap})
@@ -54,6 +60,14 @@ def motor_reference_directional(actuation: Actuation, q: ArrayLike, v: ArrayLike
 
     tangent: `ElasticTangent`, or several, which gives a first axis; ∂ of the efforts by the links' parameters is
     `link_efforts_directional`. Other arguments and errors as of `motor_reference`.
+
+        >>> model = rbd.sample("two_link")
+        >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
+        >>> arm = rbd.Actuation(model, {"shoulder": drive, "elbow": drive})
+        >>> efforts = rbd.link_efforts(arm, [0.3, 0.5], *np.zeros((4, 2)))
+        >>> turned = rbd.ElasticTangent(q=[1, 0])
+        >>> rbd.motor_reference_directional(arm, [0.3, 0.5], [0, 0], [0, 0], efforts, turned).position
+        array([1., 0.])
     """
     tangents, alone = each(tangent)
     motor_reference(actuation, q, v, a, efforts, stiffness, deflection)    # says what is wrong
@@ -87,6 +101,14 @@ def feedback_linearization_directional(actuation: Actuation, gains: FeedbackGain
 
     tangent: `ElasticTangent`, or several, which gives a first axis. Other arguments and errors as of
     `feedback_linearization`. `acceleration` is that of the links in this state under these efforts.
+
+        >>> model = rbd.sample("two_link")
+        >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
+        >>> arm = rbd.Actuation(model, {"shoulder": drive, "elbow": drive})
+        >>> gains, rest = rbd.FeedbackGains.placed(arm, 20.0), np.zeros((5, 2))
+        >>> further = rbd.ElasticTangent(q=[1, 0])
+        >>> rbd.feedback_linearization_directional(arm, gains, *np.zeros((4, 2)), rest, further).effort.shape
+        (2,)
     """
     tangents, alone = each(tangent)
     feedback_linearization(actuation, gains, q, v, motor_position, motor_velocity, reference, stiffness)

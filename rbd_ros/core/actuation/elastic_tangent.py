@@ -1,4 +1,4 @@
-"""`ElasticTangent`: what elastic joints depend on beside their links, and an `Actuation` varied along it.
+"""`ElasticTangent`: derivatives of the inputs of elastic joints, and an `Actuation` varied along them.
 
 Everything that computes springs and motors takes complex numbers, so an imaginary step of 1e-30 of all constants gives
 derivatives exact to rounding.
@@ -31,13 +31,21 @@ RANGE = ("lower", "upper", "max_deflection")    # of springs: what nothing depen
 
 @dataclass(frozen=True, eq=False)
 class ElasticTangent(Tangent):
-    """A `Tangent` for robots with elastic joints: ∂/∂p of what their functions take in addition, as they take it.
+    """A `Tangent` for robots with elastic joints: ∂/∂p of the additional inputs of their functions, in the same form.
 
     springs {joint: {constant: number}}: of a series spring `coefficients` (m,) and `damping`; of a spring of variable
     stiffness the fields of its class (`offset`, `gain`, `hardening`; `linear`, `quadratic`; `scale`, `rate`). motors
     {name in `Actuation.motor_names`: {field of `Motor`: number}}; `coulomb` of a motor without Stribeck's effect takes
     `breakaway` along. jerk, snap (nv,); efforts (3, nv); stiffness (n,) or (3, n); deflection (nd,);
     motor_position, motor_velocity (nm,); reference (5, nv).
+
+        >>> model = rbd.sample("two_link")
+        >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
+        >>> arm = rbd.Actuation(model, {"shoulder": drive, "elbow": drive})
+        >>> softer = rbd.ElasticTangent(springs={"elbow": {"coefficients": [-1.0]}})
+        >>> efforts = rbd.link_efforts(arm, [0.3, 0.5], *np.zeros((4, 2)))
+        >>> rbd.motor_reference_directional(arm, [0.3, 0.5], [0, 0], [0, 0], efforts, softer).position.round(6)
+        array([0.e+00, 7.e-06])
     """
 
     jerk: ArrayLike | None = None
@@ -67,7 +75,7 @@ def moved(value: Array, tangent: Tangent, name: str, batch: bool = False) -> Any
 
 
 def each(tangent: Tangent | Iterable[Tangent]) -> tuple[tuple[Tangent, ...], bool]:
-    """The directions, and whether it is one alone."""
+    """The directions, and whether there is a single one."""
     alone = isinstance(tangent, Tangent)
     found: Any = (tangent,) if alone else tuple(tangent) if isinstance(tangent, Iterable) else (tangent,)
     for one in found:
@@ -77,7 +85,9 @@ def each(tangent: Tangent | Iterable[Tangent]) -> tuple[tuple[Tangent, ...], boo
 
 
 def varied_actuation(actuation: Actuation, tangent: Tangent) -> Actuation:
-    """The actuation on complex numbers, springs and motors moved by an imaginary step. Only for functions that know."""
+    """The actuation on complex numbers, springs and motors with an imaginary step; for functions that accept complex
+    numbers.
+    """
     springs: Any = getattr(tangent, "springs", {})
     out = copy.copy(actuation)
     for name in springs:
@@ -147,7 +157,7 @@ def varied_motors(actuation: Actuation, tangent: Tangent) -> tuple[Any, Friction
 
 
 class VariedLinks:
-    """What `feedback_linearization` asks of the links, on complex numbers: friction of the joints included."""
+    """The link dynamics for `feedback_linearization`, on complex numbers, with joint friction."""
 
     def __init__(self, actuation: Actuation, tangent: Tangent) -> None:
         model = actuation.model
@@ -185,7 +195,7 @@ class VariedLinks:
 
 
 def _raw_spring(coefficients: Any, limit: Any) -> SeriesSpring:
-    """A spring whose constants are not looked at, because they are complex."""
+    """A spring without validation of its constants, which are complex."""
     spring = object.__new__(SeriesSpring)
     object.__setattr__(spring, "coefficients", coefficients)
     object.__setattr__(spring, "max_deflection", limit)

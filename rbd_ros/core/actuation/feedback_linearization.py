@@ -51,12 +51,19 @@ class FeedbackLinearization(NamedTuple):
 def feedback_linearization(actuation: Actuation, gains: FeedbackGains, q: ArrayLike, v: ArrayLike,
                            motor_position: ArrayLike, motor_velocity: ArrayLike, reference: ArrayLike,
                            stiffness: ArrayLike | None = None) -> FeedbackLinearization:
-    """Motor efforts that give the error dynamics of `gains`, in one measured state.
+    """Motor efforts for the error dynamics of `gains`, in one measured state.
 
     q, v (nv,): links; motor_position, motor_velocity (nm,): motors behind the gears (those of rigid joints are
     ignored). reference (5, nv): q, v, a, jerk, snap. stiffness (n,) or (3, n): k, k̇, k̈ of the joints in
     `actuation.variable`, by default that of their drives. Raises `RbdError` naming the input, or the joint whose
     torque and stiffness cannot be set independently in this state.
+
+        >>> model = rbd.sample("two_link")
+        >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
+        >>> arm = rbd.Actuation(model, {"shoulder": drive, "elbow": drive})
+        >>> gains, rest = rbd.FeedbackGains.placed(arm, 20.0), np.zeros((5, 2))
+        >>> rbd.feedback_linearization(arm, gains, [0, 0], [0, 0], [0, 0], [0, 0], rest).effort.round(1)
+        array([0., 0.])
     """
     nv, nm = actuation.nv, actuation.nm
     given = states(actuation.model, positions={"q": q}, rates={"v": v})
@@ -73,7 +80,7 @@ def feedback_linearization(actuation: Actuation, gains: FeedbackGains, q: ArrayL
 
 
 class Links:
-    """What the law asks of the links: their dynamics with the friction of the joints."""
+    """Link dynamics of the law, with joint friction."""
 
     def __init__(self, actuation: Actuation) -> None:
         self.actuation, self.model = actuation, actuation.model

@@ -7,6 +7,8 @@ import numpy as np
 
 from ..errors import RbdError, shown
 from ..dynamics.friction import SMOOTHING, STRIBECK_VELOCITY, Friction
+from ..model.files.rotors import LARGEST_RATIO
+from ..model.files.urdf_parts import LARGEST
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,9 @@ class Motor:
     Friction is given behind the gear: damping (N m s/rad), coulomb (N m), breakaway (N m, by default `coulomb`)
     with stribeck_velocity (rad/s), smoothing (rad/s); m and N for prismatic joints. Raises `RbdError` for numbers
     that no motor can have.
+
+        >>> rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0).inertia    # behind the gears, kg m²
+        1.0
     """
 
     rotor_inertia: float = 0.0
@@ -32,8 +37,11 @@ class Motor:
         for name in ("rotor_inertia", "damping", "coulomb", "breakaway", "gear_ratio", "stribeck_velocity",
                      "smoothing"):
             value = getattr(self, name)
-            if not np.isfinite(value):
+            most = LARGEST_RATIO if name == "gear_ratio" else LARGEST
+            if not value < np.inf or not value > -np.inf:
                 raise RbdError(f"motor: {name} must be finite, got {shown(value)}")
+            if value > most:
+                raise RbdError(f"motor: {name} must be at most {most:g}, got {shown(value)}")
             if name in ("gear_ratio", "stribeck_velocity", "smoothing"):
                 if not value > 0.0:
                     raise RbdError(f"motor: {name} must be positive, got {value:g}")

@@ -1,4 +1,4 @@
-"""Flatness of robots with elastic joints: from the motion of the links to that of the motors.
+"""Flatness of robots with elastic joints: motor motion from link motion.
 
 The flat output is q, and the stiffness k of joints with variable stiffness (De Luca & Lucibello 1998; Palli, Melchiorri
 & De Luca 2008; Buondonno & De Luca 2015, 2016). With the link-side torques τ, τ̇, τ̈ of the motion:
@@ -51,6 +51,13 @@ def motor_reference(actuation: Actuation, q: ArrayLike, v: ArrayLike, a: ArrayLi
     the `stiffness` of their drives. deflection (nd,) or (N, nd): of the springs with damping, see `DampedDeflection`;
     by default that of the steady motion. Raises `RbdError` naming the input, or the joint whose spring cannot
     produce it.
+
+        >>> model = rbd.sample("two_link")
+        >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
+        >>> arm = rbd.Actuation(model, {"shoulder": drive, "elbow": drive})
+        >>> efforts = rbd.link_efforts(arm, [0.3, 0.5], *np.zeros((4, 2)))
+        >>> rbd.motor_reference(arm, [0.3, 0.5], [0, 0], [0, 0], efforts).position.round(4)
+        array([0.3079, 0.5035])
     """
     given = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a})
     lead = () if given.batch is None else (given.batch,)
@@ -70,6 +77,14 @@ def link_efforts(actuation: Actuation, q: ArrayLike, v: ArrayLike, a: ArrayLike,
 
     q, v, a, jerk, snap (nv,) or (N, nv); external_wrenches: a sequence W, Ẇ, Ẅ as in
     `inverse_dynamics_time_derivatives`. Raises `RbdError` naming the input.
+
+        >>> model = rbd.sample("two_link")
+        >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
+        >>> arm = rbd.Actuation(model, {"shoulder": drive, "elbow": drive})
+        >>> rbd.link_efforts(arm, [0.3, 0.5], *np.zeros((4, 2))).round(3)
+        array([[3.934, 1.759],
+               [0.   , 0.   ],
+               [0.   , 0.   ]])
     """
     model = actuation.model
     tau = inverse_dynamics_time_derivatives(model, q, v, a, jerk, snap, external_wrenches=external_wrenches)

@@ -42,6 +42,12 @@ def gains_of(poles: Poles, order: int) -> Array:
 class FeedbackGains:
     """links (nv, 4): g₀ … of each joint's error dynamics, zero beyond its order; stiffness (n, 2): likewise for
     the stiffness of the joints in `Actuation.variable`.
+
+        >>> model = rbd.sample("two_link")
+        >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
+        >>> arm = rbd.Actuation(model, {"shoulder": drive, "elbow": drive})
+        >>> rbd.FeedbackGains.placed(arm, 20.0).links[0]    # all poles at -20/s
+        array([1.6e+05, 3.2e+04, 2.4e+03, 8.0e+01])
     """
 
     links: Array

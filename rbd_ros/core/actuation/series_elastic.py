@@ -22,6 +22,9 @@ class SeriesSpring:
 
     coefficients (m,) of one joint, or (n, m) of n joints; max_deflection a number or (n,), inf for none.
     Raises `RbdError` where the torque does not increase over the whole range: the spring could not be inverted.
+
+        >>> rbd.SeriesSpring([500.0]).torque(np.array([0.01]))    # N m
+        array([5.])
     """
 
     coefficients: Array

@@ -26,7 +26,7 @@ def spring(c, i, phi):
 
 @kernel
 def deflection(c, i, limit, tau):
-    """φ of a torque within what the spring bears up to the deflection `limit` (inf: none), to rounding."""
+    """φ of a torque within the range of the spring, up to the deflection `limit` (inf: none), to rounding."""
     if c.shape[1] == 1:
         return tau / c[i, 0]
     size = abs(tau)
@@ -66,8 +66,8 @@ def deflections_entry(c, limit, tau, out):
 @quick_entry("boolean(float64[:, ::1], float64[::1], float64[::1], int64[::1], float64[::1], float64[::1], "
              "float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
 def series_motion_entry(c, limit, reach, joints, tau, tau_rate, tau_acceleration, x, rate, acceleration, stiffness):
-    """x, rate, acceleration of the `joints` += φ, φ̇, φ̈ under τ, τ̇, τ̈ (nv,); their stiffness. Whether each τ is within
-    the reach of its spring; nothing is done for one that is not.
+    """x, rate, acceleration of the `joints` += φ, φ̇, φ̈ under τ, τ̇, τ̈ (nv,); their stiffness. Returns whether each τ
+    is within the range of its spring; joints out of range are skipped.
     """
     within = True
     for i in range(len(joints)):

@@ -114,7 +114,7 @@ def solve(actuation: Actuation, P: Partials, tau: Array, k: Array) -> tuple[Arra
 
 
 def check_stiffness(actuation: Actuation, tau: Array, k: Array) -> None:
-    """Raise `RbdError` naming the joint whose spring does not reach stiffness k (…, n) under τ (…, n)."""
+    """Raise `RbdError` naming the joint whose spring cannot have stiffness k (…, n) under τ (…, n)."""
     tau, k = np.broadcast_arrays(np.real(tau), np.real(k))
     low, high = stiffness_range(actuation, tau)
     wrong = ~((k >= low * (1.0 - TOLERANCE)) & (k <= high * (1.0 + TOLERANCE)))

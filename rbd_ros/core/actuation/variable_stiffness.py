@@ -28,7 +28,7 @@ from ..model.inertia import Array
 
 
 class Partials(NamedTuple):
-    """f and its partial derivatives, as many as two time derivatives of (τ, k) need: index p is ∂/∂φ, s is ∂/∂σ."""
+    """f and the partial derivatives required for two time derivatives of (τ, k): index p is ∂/∂φ, s is ∂/∂σ."""
 
     f: Array
     p: Array     # the stiffness k
@@ -46,7 +46,7 @@ Spring = TypeVar("Spring", bound="VariableSpring")
 
 @dataclass(frozen=True, eq=False)
 class VariableSpring(ABC):
-    """What the springs share: σ between `lower` and `upper`, |φ| ≤ `max_deflection` (inf: no limit), in rad."""
+    """Base class of springs: σ between `lower` and `upper`, |φ| ≤ `max_deflection` (inf: no limit), in rad."""
 
     lower: Array | float
     upper: Array | float
@@ -98,7 +98,7 @@ class VariableSpring(ABC):
         return (0.5 * (first + second), 0.5 * (first - second)) if self.antagonistic else (first, second)
 
     def loads(self, torque: Array, reaction: Array) -> tuple[Array, Array]:
-        """What the spring takes from each motor, ∂U/∂z₁ and ∂U/∂z₂, N m."""
+        """Load of the spring on each motor, ∂U/∂z₁ and ∂U/∂z₂, N m."""
         if self.antagonistic:
             return 0.5 * (torque + reaction), 0.5 * (torque - reaction)
         return torque, reaction
@@ -111,6 +111,9 @@ class StiffnessInput(VariableSpring):
 
     With c > 0 a torque stiffens the spring. Of the two states with the same (τ, k) this uses the one that unloads to
     the smaller deflection, k₀ + k₁σ ≥ 3 c φ².
+
+        >>> rbd.StiffnessInput(lower=10.0, upper=200.0, max_deflection=0.5).gain
+        1.0
     """
 
     offset: Array | float = 0.0
@@ -172,8 +175,8 @@ class StiffnessInput(VariableSpring):
 
 @dataclass(frozen=True, eq=False)
 class AntagonisticSpring(VariableSpring):
-    """Two tendons, of which a slack one does not pull: T(x) = 0 for x < 0. Nothing is refused for it here, so that a
-    simulated joint may go slack; `stiffness_range` has taut tendons only.
+    """Two tendons with T(x) = 0 for x < 0 (slack). Slack states are accepted, for simulation; `stiffness_range` has
+    taut tendons only.
     """
 
     antagonistic: ClassVar[bool] = True
@@ -214,6 +217,10 @@ class AntagonisticSpring(VariableSpring):
 class AntagonisticQuadratic(AntagonisticSpring):
     """Two tendons with `T(x) = c₁ x + c₂ x²` (N m, of the torque that each gives): `τ = 2 (c₁ + 2 c₂ σ) φ`,
     `k = 2 c₁ + 4 c₂ σ`: the stiffness does not depend on the torque. c₁ ≥ 0, c₂ > 0.
+
+        >>> spring = rbd.AntagonisticQuadratic(lower=10.0, upper=200.0, max_deflection=0.5, quadratic=100.0)
+        >>> spring.stiffness_range(np.array([0.5]))[1].round(3)
+        array([80000.])
     """
 
     linear: Array | float = 0.0
@@ -244,6 +251,10 @@ class AntagonisticQuadratic(AntagonisticSpring):
 class AntagonisticExponential(AntagonisticSpring):
     """Two tendons with `T(x) = T₀ (exp(a x) − 1)` (N m, of the torque that each gives):
     `τ = 2 T₀ exp(aσ) sinh(aφ)`, `k = 2 T₀ a exp(aσ) cosh(aφ)`. T₀ (N m) and a (1/rad) positive.
+
+        >>> spring = rbd.AntagonisticExponential(lower=10.0, upper=200.0, max_deflection=0.5)
+        >>> spring.stiffness_range(np.array([0.5]))[1].round(3)
+        array([1.44519475e+87])
     """
 
     scale: Array | float = 1.0
@@ -277,7 +288,7 @@ class AntagonisticExponential(AntagonisticSpring):
 
 
 def check_spring(spring: VariableSpring) -> None:
-    """Raise `RbdError` for numbers that no spring has (a single joint's spring)."""
+    """Raise `RbdError` for invalid constants of a single joint's spring."""
     values = {field.name: float(getattr(spring, field.name)) for field in fields(spring)}
     for name, value in values.items():
         if not (np.isfinite(value) or (name == "max_deflection" and value > 0.0)):

@@ -55,6 +55,10 @@ def balafoutis_patel(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
 
     Joints of all kinds, fixed ones too; one state or a batch. Arguments and errors as of `inverse_dynamics`; rotors
     count in tau alone.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.balafoutis_patel(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0]).omega_dot.value.shape
+        (4, 3)
     """
     d = body_derivatives(model, q, v, a, external_wrenches)
     V, V_dot = body_velocities(model, q, v), body_accelerations(model, q, v, a)

@@ -1,4 +1,4 @@
-"""Partials of what the recursion knows of each link, V, V̇ and F, by all coordinates: K Table 5, and G's partials.
+"""Partial derivatives of V, V̇ and F of each link by all coordinates: K Table 5, and G's partials.
 
 G differentiates each quantity of the recursion in turn; here the columns of `columns` are used, of which one is right
 for all links behind a joint. In link axes `∂V/∂q = Ψ̇`, `∂V̇/∂q = Ψ̈ − ad_V Ψ̇`, `∂V/∂q̇ = s`, `∂V̇/∂q̇ = Ξ − ad_V s`,
@@ -85,7 +85,9 @@ def wrench_change(m, c, J, motion, change):
 
 @sweep
 def link_columns(B, k, nv, r, work, links, out, at):
-    """A link's own share: ∂V, ∂V̇ in link axes, ∂F in world axes about O. k: its record; r: its row of `links`."""
+    """Contribution of the link itself: ∂V, ∂V̇ in link axes, ∂F in world axes about O. k: its record; r: its row of
+    `links`.
+    """
     W, L, T = work
     h = integer(B, k + LINK_NODE)
     z = zero(B, W, NODE_SIZE * h)
@@ -143,7 +145,7 @@ def link_columns(B, k, nv, r, work, links, out, at):
 
 @sweep
 def own_wrench(B, k, r, work, links, wrench, e):
-    """What accelerates a link, less what acts on it from outside: in world axes about O."""
+    """Inertial minus external wrench of a link, in world axes about O."""
     W = work[0]
     h = integer(B, k + LINK_NODE)
     w = NODE_SIZE * h
@@ -254,6 +256,10 @@ def body_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
     By q on the tangent space of `integrate`. Arguments and errors as of `inverse_dynamics`; external wrenches stay what
     they are in the frames of their links. `Sᵀ ∂F`, with the joint's rotor, is the derivative of its effort. G's own
     quantities: ω = V[:3], ω̇ = V̇[:3], s̈ = V̇[3:] + ω × V[3:] − g, η = F[:3], f = F[3:].
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.body_derivatives(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0]).velocity.q.shape
+        (4, 6, 2)
     """
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     out = given.empty(RESULTS, len(model.body_names), 6, model.nv)

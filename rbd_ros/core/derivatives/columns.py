@@ -1,4 +1,4 @@
-"""What all first derivatives share: per column of S how the motion of everything behind it changes (K eq. 87–91).
+"""Common part of all first derivatives: per column of S the change of motion of the subtree (K eq. 87–91).
 
 All vectors are in world axes about one point O (the first node with mass, so that nothing is lost far from the
 world's origin): twists (ω, u), u the velocity of the body's point at O. Turning the bodies behind a joint along column

@@ -151,6 +151,11 @@ def constrained_forward_dynamics_derivatives(
     `[M −Aᵀ; A 0] (∂a, ∂λ) = (∂τ − ∂ID + ∂(Aᵀ)λ, −∂(A a + Ȧq̇))`. By q on the tangent space, off the manifold too: the
     constraints are asked of the accelerations only. Not for a `UserConstraint` or
     `NonholonomicConstraint`.
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> rbd.constrained_forward_dynamics_derivatives(model, loop, *np.zeros((3, 5))).acceleration_tau.shape
+        (5, 5)
     """
     given = states(model, positions={"q": q}, rates={"v": v, "tau": tau})
     result = constrained_forward_dynamics(model, constraints, *given.arrays, external_wrenches=external_wrenches,
@@ -195,6 +200,12 @@ def constrained_inverse_dynamics_derivatives(
 
     `A_pᵀ ∂λ = ∂ID_p − ∂(A_pᵀ)λ`, `∂τ_a = ∂ID_a − ∂(A_aᵀ)λ − A_aᵀ ∂λ`, with q, v and a independent of each other; along
     motions of the mechanism, that keeps A a + Ȧq̇ = 0, it is the derivative of the efforts.
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> motors = ["left_shoulder", "right_shoulder"]
+        >>> rbd.constrained_inverse_dynamics_derivatives(model, loop, *np.zeros((3, 5)), motors).effort_q.shape
+        (5, 5)
     """
     mask = prescribed_mask(model, actuated)
     given = states(model, positions={"q": q}, rates={"v": v, "a": a})

@@ -1,4 +1,4 @@
-"""Derivatives of forward and hybrid dynamics from those of inverse dynamics: `∂q̈ = −M⁻¹ ∂ID` (K eq. 33, 34 derived).
+"""Derivatives of forward and hybrid dynamics (ABA) from those of RNEA: `∂q̈ = −M⁻¹ ∂ID` (K eq. 33, 34 derived).
 
 One pass gives composite bodies, the mass matrix and the bias; with its factors the accelerations follow, of which
 only Ψ̈ and the composite wrenches depend; then ∂ID, and the solution for all its columns.
@@ -269,6 +269,10 @@ def forward_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     `−M⁻¹ ∂ID` at the accelerations that tau gives, M factored along the branches: what K Table 6 gives for every
     coordinate. Arguments, friction too, and errors as of `forward_dynamics`; external wrenches stay what they are
     in their links.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.forward_dynamics_derivatives(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]).q.shape
+        (2, 2)
     """
     if friction is not None:
         slope, less = friction_slope(model, friction, v)[..., None, :], left_over(model, friction, v, tau)

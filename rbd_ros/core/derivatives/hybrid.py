@@ -19,7 +19,8 @@ from .forward import hybrid_derivatives_batch, hybrid_derivatives_entry, work_si
 
 
 class HybridDerivatives(NamedTuple):
-    """∂ of the unknowns by `q` (along the tangent of `integrate`), `v` and the `given` inputs: (nv, nv) each or batch.
+    """∂ of the unknowns by `q` (along the tangent of `integrate`), `v` and the `given` inputs: (nv, nv) each, or (N,
+    nv, nv).
 
     Row i belongs to the effort where the acceleration of coordinate i is prescribed, else to its acceleration. Column
     j of `given` belongs to the acceleration of coordinate j where it is prescribed, else to its effort.
@@ -48,6 +49,10 @@ def hybrid_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, a
                                 friction: Friction | None = None) -> HybridDerivatives:
     """Derivatives (nv, nv) or (N, nv, nv) of `hybrid_dynamics`, with its arguments and errors; by q on the tangent
     space. With nothing prescribed they are those of forward dynamics, with everything those of inverse dynamics.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.hybrid_dynamics_derivatives(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0], [0.0, 2.0], ["shoulder"]).q.shape
+        (2, 2)
     """
     mask = prescribed_mask(model, prescribed)
     if friction is not None:

@@ -206,6 +206,11 @@ def inverse_dynamics_derivatives(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     By q on the tangent space: column j is the derivative of τ(integrate(q, δ e_j), v, a) at δ = 0 (N m/rad, N/m, …).
     Arguments, friction too, and errors as of `inverse_dynamics`; external wrenches stay what they are in the frames of
     their links.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.inverse_dynamics_derivatives(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]).a.round(3)    # the mass matrix
+        array([[0.667, 0.208],
+               [0.208, 0.083]])
     """
     if friction is not None:
         bare = inverse_dynamics_derivatives(model, q, v, a, external_wrenches)

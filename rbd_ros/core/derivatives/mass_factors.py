@@ -1,4 +1,4 @@
-"""The mass matrix as `Lᵀ D L` along the branches of the tree, and its inverse applied to many columns.
+"""LTDL factorisation of the mass matrix, `Lᵀ D L` along the branches of the tree (Featherstone 2005), and solves.
 
 Row k of L has entries at the ancestors of coordinate k only, so that neither the factors nor the first half of a
 solution fill in what branches keep apart. Prescribed coordinates are left out, as in K eq. 33, 34.
@@ -185,7 +185,8 @@ def solve_rows(nv, mask, branch, H, X):
 
 @sweep
 def given_columns(nv, mask, H, X):
-    """What `solve_rows` makes of the given efforts and accelerations: −1 at the former, M_vu at the latter; M_uu."""
+    """Right-hand side of `solve_rows` for given efforts and accelerations: −1 at the former, M_vu at the latter; M_uu.
+    """
     p = pitch(nv)
     hybrid = mask.shape[0] > 0
     for y in range(nv):

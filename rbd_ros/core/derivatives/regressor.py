@@ -108,6 +108,10 @@ def inertial_regressor(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
     xx, xy, yy, xz, yz, zz about the origin of the link's frame, in its axes (K Table 5 with ∂I/∂p; Pinocchio's order).
     Bodies fixed to the world have columns of zeros. q (nq,) or (N, nq), v, a (nv,) or (N, nv); errors as of
     `inverse_dynamics`. Y is the derivative of the efforts by π, and exact: they are linear in it.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.inertial_regressor(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0]).shape
+        (2, 40)
     """
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     out = given.empty(model.nv, PARAMETERS * len(model.body_names))

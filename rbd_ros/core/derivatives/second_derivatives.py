@@ -86,6 +86,10 @@ def inverse_dynamics_second_derivatives(model: RobotModel, q: ArrayLike, v: Arra
     coordinate. It is symmetric in its last two indices, but for coordinates of one spherical or floating joint, where
     turns do not commute: there qq[i, j, k] − qq[i, k, j] is ∂τ_i/∂q along the Lie bracket of columns k and j.
     Exact to rounding: an imaginary step of 1e-30 through the analytic first derivatives.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.inverse_dynamics_second_derivatives(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0]).qq.shape
+        (2, 2, 2)
     """
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     nv = model.nv

@@ -155,7 +155,7 @@ def motion_order(B, o, q, iq, v, iv, m, top, W, w, x):
 
 @routine
 def taylor_start(B, q, k, v, top, W):
-    """What order 0 needs of every node: poses at q[k:], angular velocity. v: coefficient after coefficient, nv each."""
+    """Order 0 of every node: poses at q[k:], angular velocity. v: coefficient after coefficient, nv each."""
     n = node_count(B)
     at = series(top)
     U, K, D = at.U, at.UJ, at.d

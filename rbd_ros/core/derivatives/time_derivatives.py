@@ -31,7 +31,7 @@ from .taylor import taylor_order, taylor_start, workspace_size
 
 @kernel
 def has_varying(B):
-    """Whether S of a joint depends on q, which `second_time_derivatives` does not know."""
+    """Whether S of a joint depends on q, which `second_time_derivatives` does not support."""
     found = False
     for i in range(node_count(B)):
         found |= varies(kind(B, node(i)))
@@ -180,7 +180,7 @@ ONE_STATE.takes(lambda nodes, columns, nv: SIZE * nodes)
 
 
 def _one_state(model: RobotModel, q: Any, v: Any, a: Any, higher: tuple[Any, ...]) -> Array | None:
-    """Lower orders are part of τ, τ̇, τ̈; they do not feel what is not given."""
+    """One state by the entry of τ, τ̇, τ̈, whose lower orders do not depend on the higher inputs."""
     if len(higher) == 2:
         jerk, snap = higher
     elif len(higher) < 2:
@@ -203,6 +203,10 @@ def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
     tuple or list W, Ẇ, Ẅ, …, each as in `inverse_dynamics`; the derivatives are those of the components in the link's
     axes, and those not given are zero. A mapping or an array alone is W. friction and `RbdError` as in
     `inverse_dynamics`.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.inverse_dynamics_time_derivatives(model, [0.3, 0.5], *np.ones((4, 2))).shape    # τ, τ̇, τ̈
+        (3, 2)
     """
     if friction is not None:
         bare = inverse_dynamics_time_derivatives(model, q, v, a, *higher, external_wrenches=external_wrenches)
@@ -221,7 +225,7 @@ def inverse_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
 
 
 def _no_state(model: RobotModel, q: Any, v: Any, tau: Any, higher: tuple[Any, ...]) -> Array | None:
-    """There is no entry for one state."""
+    """Placeholder: no entry for one state."""
     return None
 
 
@@ -233,6 +237,10 @@ def forward_dynamics_time_derivatives(model: RobotModel, q: ArrayLike, v: ArrayL
     The inverse of `inverse_dynamics_time_derivatives`, solved order by order through the articulated bodies, or with
     mimic joints through the mass matrix; external_wrenches as there. Raises `RbdError` as `forward_dynamics` does.
     friction as there, too; K solutions instead of one, as each order's friction depends on what the lower ones give.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.forward_dynamics_time_derivatives(model, [0.3, 0.5], *np.ones((3, 2))).shape    # acceleration, jerk
+        (2, 2)
     """
     if friction is not None:
         return _under_friction(model, (q, v, tau, *higher), external_wrenches, fitting(model, friction))

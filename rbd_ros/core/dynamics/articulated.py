@@ -1,4 +1,4 @@
-"""Forward and hybrid dynamics of trees in O(n): K Tables 3 and 4, coordinate by coordinate.
+"""Forward and hybrid dynamics of trees in O(n): K Tables 3 and 4, the articulated-body algorithm (ABA).
 
 A joint of several coordinates is eliminated one column of S at a time (the articulated inertia as seen
 through a chain of massless bodies at the same place), so a single boolean per velocity coordinate says
@@ -59,7 +59,7 @@ def articulated_states(B, q, v, tau, prescribed, wrench, states, W, out, effort)
 
 @kernel
 def articulated_factors(B, q, k, v, tau, j, prescribed, wrenches, W):
-    """The first two sweeps, to W: articulated inertias, their columns U and pivots, and the efforts left over."""
+    """First two sweeps of ABA, to W: articulated inertias, their columns U, pivots, and residual efforts."""
     mask, acc = prescribed
     wrench, e = wrenches
     n = node_count(B)

@@ -200,6 +200,10 @@ def closed_form(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, *hi
     Arguments as in `inverse_dynamics_time_derivatives`, one state or a batch: q, v, a, jerk, snap for order 2; external
     wrenches a tuple or list W, Ẇ, …. Effort of order k is Σ over M⁽ʲ⁾, C⁽ʲ⁾, gravity and wrenches (M eq. 1, 28, 38),
     rotor inertia included. Raises `RbdError` for wrong input.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.closed_form(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0]).mass.shape
+        (1, 2, 2)
     """
     given = states(model, positions={"q": q}, rates={"v": v, "a": a, **numbered(higher)})
     wrenches = external_wrenches if isinstance(external_wrenches, (list, tuple)) else (external_wrenches,)

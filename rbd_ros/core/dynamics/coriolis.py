@@ -192,6 +192,11 @@ def coriolis_matrix(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     M's C̄ (eq. 54), linear in v, for all joint types; Ṁ is the derivative of the mass matrix along the motion. Many
     matrices have both properties; this one need not be that of the Christoffel symbols. q (nq,) or (N, nq), v (nv,) or
     (N, nv). Raises `RbdError` for a wrong shape or non-finite numbers.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.coriolis_matrix(model, [0.0, 1.0], [1.0, 0.0]).round(3)
+        array([[ 0.   , -0.105],
+               [ 0.105,  0.   ]])
     """
     given = shaped(model, positions={"q": q}, rates={"v": v})
     H = given.empty(model.nv, model.nv)

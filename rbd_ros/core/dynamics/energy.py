@@ -91,7 +91,7 @@ def _one_state(model: RobotModel, q: Any, v: Any, part: int | slice) -> Any:
 
 
 def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice, name: str) -> Array:
-    """This part of the results of one state, or of a batch, and how to call it in messages."""
+    """This part of the results of one state or a batch; `name` in messages."""
     given = shaped(model, positions={"q": q}, rates={"v": v})
     out = given.empty(RESULTS)
     if not totals_entry.call(model._block, *given.flat, model._work, out.reshape(-1, RESULTS)):
@@ -101,13 +101,23 @@ def _totals(model: RobotModel, q: ArrayLike, v: ArrayLike, part: int | slice, na
 
 @trying(lambda model, q, v: _one_state(model, q, v, _KINETIC))
 def kinetic_energy(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
-    """Kinetic energy `½ vᵀ M v` (J), rotors included: a number, or (N,)."""
+    """Kinetic energy `½ vᵀ M v` (J), rotors included: a number, or (N,).
+
+        >>> model = rbd.sample("two_link")
+        >>> round(float(rbd.kinetic_energy(model, [0.0, 0.0], [1.0, 0.0])), 3)
+        0.333
+    """
     return _totals(model, q, v, _KINETIC, "kinetic_energy")
 
 
 @trying(lambda model, q: _one_state(model, q, model._zeros, _POTENTIAL))
 def potential_energy(model: RobotModel, q: ArrayLike) -> Array:
-    """Potential energy (J) of the moving bodies: a number or (N,); zero where their centre of mass is at the origin."""
+    """Potential energy (J) of the moving bodies: a number or (N,); zero where their centre of mass is at the origin.
+
+        >>> model = rbd.sample("two_link")
+        >>> round(float(rbd.potential_energy(model, [0.5, 0.0])), 3)
+        -8.609
+    """
     return _totals(model, q, getattr(model, "_zeros", ()), _POTENTIAL, "potential_energy")
 
 
@@ -118,7 +128,12 @@ def _center_of_one(model: RobotModel, q: Any) -> Any:
 
 @trying(_center_of_one)
 def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
-    """Centre of mass of all moving bodies (3,) or (N, 3), m, world axes."""
+    """Centre of mass of all moving bodies (3,) or (N, 3), m, world axes.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.center_of_mass(model, [0.0, 0.0]).round(3)
+        array([ 0. ,  0. , -0.5])
+    """
     out = _totals(model, q, getattr(model, "_zeros", ()), slice(_MASS, _MOMENT + 3), "center_of_mass")
     if np.any(out[..., 0] == 0.0):
         raise RbdError(f"model '{model.name}': nothing that moves has mass, so there is no centre of mass")
@@ -127,5 +142,10 @@ def center_of_mass(model: RobotModel, q: ArrayLike) -> Array:
 
 @trying(lambda model, q, v: _one_state(model, q, v, slice(_ANGULAR, RESULTS)))
 def centroidal_momentum(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
-    """Momentum (6,) or (N, 6) of all moving bodies: angular about the centre of mass, then linear, world axes."""
+    """Momentum (6,) or (N, 6) of all moving bodies: angular about the centre of mass, then linear, world axes.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.centroidal_momentum(model, [0.0, 0.0], [1.0, 0.0]).round(3)
+        array([ 0.   ,  0.167,  0.   , -1.   ,  0.   ,  0.   ])
+    """
     return _totals(model, q, v, slice(_ANGULAR, RESULTS), "centroidal_momentum")

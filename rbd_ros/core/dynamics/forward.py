@@ -1,4 +1,4 @@
-"""Forward dynamics of trees in O(n): K Table 3, by the articulated-body recursion of `articulated`."""
+"""Forward dynamics of trees in O(n): K Table 3, the articulated-body algorithm (ABA) of `articulated`."""
 from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, overload
@@ -72,10 +72,14 @@ def forward_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: ArrayLi
                      joint_wrenches: bool | None = None) -> Array | Forward:
     """Accelerations a (nv,) or (N, nv) under joint efforts tau at (q, v): K Table 3, O(n).
 
-    Shapes, units, external_wrenches and friction as in `inverse_dynamics`. Mimic joints (projected) couple distant
-    bodies: such models are solved through the mass matrix. Raises `RbdError` for wrong input, and
-    `SingularMassMatrix`, naming joint and row, with the results of all other rows. With joint_wrenches=True returns
-    `Forward`, with what the joints carry.
+    The articulated-body algorithm (ABA; Featherstone 1983). Shapes, units, external_wrenches and friction as in
+    `inverse_dynamics`. Mimic joints (projected) couple distant bodies: such models are solved through the mass matrix.
+    Raises `RbdError` for wrong input, and `SingularMassMatrix`, naming joint and row, with the results of all other
+    rows. With joint_wrenches=True returns `Forward`, with what the joints carry.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.forward_dynamics(model, [0.3, 0.5], [0.0, 0.0], rbd.gravity_effort(model, [0.3, 0.5])).round(9)
+        array([-0.,  0.])
     """
     if friction is not None:
         tau = left_over(model, friction, v, tau)

@@ -27,6 +27,10 @@ STRIBECK_VELOCITY = 0.1  # rad/s or m/s
 class Friction:
     """The law above; every field a number or (n,), of as many joints or motors. Values are taken as given;
     `joint_friction` makes that of a model's joints, which `dynamics` take as `friction=`.
+
+        >>> rubs = rbd.Friction(damping=0.5, coulomb=2.0)
+        >>> rubs.effort(np.array([1.0, -1.0]))
+        array([ 2.5, -2.5])
     """
 
     damping: Array | float = 0.0
@@ -63,7 +67,7 @@ class Friction:
 
     @kept
     def packed(self) -> Array:
-        """All fields (5, 1) or (5, n); `RbdError` for numbers that no law has."""
+        """All fields (5, 1) or (5, n); `RbdError` for invalid numbers."""
         for field in fields(self):
             given = getattr(self, field.name)
             try:
@@ -112,6 +116,10 @@ def friction_effort(model: RobotModel, v: ArrayLike, smoothing: float = SMOOTHIN
     which 76 % of the Coulomb friction acts. breakaway: friction near rest, a number or (nv,), at least `friction`;
     without it `g = friction`. Inverse dynamics with `friction=joint_friction(model, …)` has it added, forward dynamics
     subtracted.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.friction_effort(model.with_(damping=[0.5, 0.1], friction=[1.0, 0.2]), [1.0, -1.0]).round(3)
+        array([ 1.5, -0.3])
     """
     given = shaped(model, rates={"v": v})
     effort = joint_friction(model, smoothing, breakaway, stribeck_velocity).effort(given.arrays[0])
@@ -126,6 +134,11 @@ def friction_effort_derivatives(model: RobotModel, v: ArrayLike, a: ArrayLike, j
     """First and second time derivative of `friction_effort` along a motion: each (nv,) or (N, nv), N m/s and N m/s².
 
     v, a, jerk: velocity, acceleration and jerk of the joints, (nv,) or (N, nv).
+
+        >>> model = rbd.sample("two_link")
+        >>> model = model.with_(damping=[0.5, 0.1])
+        >>> rbd.friction_effort_derivatives(model, [1.0, 1.0], [2.0, 0.0], [0.0, 0.0])[0].round(3)
+        array([1., 0.])
     """
     given = states(model, rates={"v": v, "a": a, "jerk": jerk})
     speed, rate, rate_dot = given.arrays
@@ -139,6 +152,10 @@ def joint_friction(model: RobotModel, smoothing: float = SMOOTHING, breakaway: A
                 stribeck_velocity: float = STRIBECK_VELOCITY) -> Friction:
     """The law of a model's joints, with parameters as of `friction_effort`: what inverse, forward and hybrid dynamics,
     constrained or not, and their directional derivatives take as `friction=`.
+
+        >>> model = rbd.sample("two_link").with_(damping=[0.5, 0.1])
+        >>> rbd.inverse_dynamics(model, [0.0, 0.0], [1.0, 0.0], [0.0, 0.0], friction=rbd.joint_friction(model)).round(3)
+        array([0.5, 0. ])
     """
     if not hasattr(model, "_block"):
         raise not_a_model(model)
@@ -154,14 +171,14 @@ def joint_friction(model: RobotModel, smoothing: float = SMOOTHING, breakaway: A
 
 
 def overcome(model: RobotModel, friction: Friction, v: ArrayLike) -> Array:
-    """Effort of what a caller gave as `friction=`, at velocities v (…, nv)."""
+    """Effort of the argument `friction=` at velocities v (…, nv)."""
     given = shaped(model, rates={"v": v})
     given.check_values()
     return given.finite(friction=fitting(model, friction).effort(given.arrays[0]))[0]
 
 
 def left_over(model: RobotModel, friction: Friction, v: ArrayLike, tau: ArrayLike) -> Array:
-    """What friction leaves of efforts tau."""
+    """Efforts tau minus friction."""
     given = shaped(model, rates={"v": v, "tau": tau})
     given.check_values()
     speed, effort = given.arrays
@@ -174,7 +191,7 @@ def friction_slope(model: RobotModel, friction: Friction, v: ArrayLike) -> Array
 
 
 def fitting(model: RobotModel, friction: Friction) -> Friction:
-    """The law; `RbdError` where it is none of this model."""
+    """The law; raises `RbdError` if it does not fit this model."""
     if not isinstance(friction, Friction):
         raise RbdError(f"friction: expected a Friction, such as joint_friction(model), got {type(friction).__name__}")
     if friction.packed.shape[1] not in (1, model.nv):

@@ -1,4 +1,4 @@
-"""Hybrid dynamics of trees in O(n): K Table 4, by the articulated-body recursion of `articulated`."""
+"""Hybrid dynamics of trees in O(n): K Table 4, the articulated-body algorithm (ABA) of `articulated`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -79,11 +79,17 @@ def hybrid_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                     friction: Friction | None = None, joint_wrenches: bool | None = None) -> Hybrid:
     """Some accelerations and the other coordinates' efforts given, the rest computed: K Table 4, O(n).
 
-    prescribed: per velocity coordinate whether `a` holds there and `tau` is sought (nv,) bool, or names of joints or
-    coordinates (`model.velocity_names`). Elsewhere `tau` holds and `a` is sought; what is sought may be given as
-    anything finite. All shapes (nv,) or (N, nv); external_wrenches and friction as in `inverse_dynamics`. Raises
-    `RbdError` for wrong input, and `SingularMassMatrix` where the sought accelerations are not determined, as
-    `forward_dynamics`. joint_wrenches=True adds what the joints carry to the result.
+    The articulated-body algorithm (ABA) with prescribed accelerations (Featherstone's hybrid dynamics). prescribed: per
+    velocity coordinate whether `a` holds there and `tau` is sought (nv,) bool, or names of joints or coordinates
+    (`model.velocity_names`). Elsewhere `tau` holds and `a` is sought; what is sought may be given as anything finite.
+    All shapes (nv,) or (N, nv); external_wrenches and friction as in `inverse_dynamics`. Raises `RbdError` for wrong
+    input, and `SingularMassMatrix` where the sought accelerations are not determined, as `forward_dynamics`.
+    joint_wrenches=True adds what the joints carry to the result.
+
+        >>> model = rbd.sample("two_link")
+        >>> found = rbd.hybrid_dynamics(model, [0.3, 0.5], [0.0, 0.0], [1.0, 0.0], [0.0, 2.0], ["shoulder"])
+        >>> found.acceleration.round(3), found.effort.round(3)
+        (array([1.   , 0.572]), array([4.68, 2.  ]))
     """
     if friction is not None:
         mask, rubbed = prescribed_mask(model, prescribed), overcome(model, friction, v)

@@ -1,4 +1,4 @@
-"""Inverse dynamics of trees in O(n): K Table 2, with the Newton–Euler equations about each node's origin.
+"""Inverse dynamics of trees in O(n): K Table 2, the recursive Newton–Euler algorithm (RNEA), about each node's origin.
 
 The forward recursion carries (ω, α, a): angular velocity, angular acceleration and the acceleration of the
 node's origin, all in the node's axes, with gravity as acceleration −g of the world. That is K's (V, V̇) with
@@ -139,11 +139,15 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
                      external_wrenches: Any = None, *, friction: Friction | None = None) -> Array:
     """Joint efforts τ (nv,) or (N, nv) that give accelerations a at (q, v): K Table 2, eq. 42, O(n).
 
-    q (nq,) or (N, nq); v, a (nv,) or (N, nv); rad, m, s. external_wrenches: `{body: (6,)}` or (nb, 6), moment first,
-    acting on the body, in its URDF link frame; a batch adds a leading axis. Rotor inertia of the model is included,
-    joint friction where it is given: friction=joint_friction(model). Raises `RbdError` for wrong shapes, names or
-    non-finite numbers, and, as every function does, for states so large that the result is beyond what floating point
-    numbers hold.
+    The recursive Newton–Euler algorithm (RNEA; Luh, Walker and Paul 1980). q (nq,) or (N, nq); v, a (nv,) or (N, nv);
+    rad, m, s. external_wrenches: `{body: (6,)}` or (nb, 6), moment first, acting on the body, in its URDF link frame; a
+    batch adds a leading axis. Rotor inertia of the model is included, joint friction where it is given:
+    friction=joint_friction(model). Raises `RbdError` for wrong shapes, names or non-finite numbers, and, as every
+    function does, for states so large that the result is beyond what floating point numbers hold.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.inverse_dynamics(model, [0.3, 0.5], [0.0, 0.0], [1.0, 2.0]).round(3)
+        array([4.956, 2.119])
     """
     if friction is not None:
         return inverse_dynamics(model, q, v, a, external_wrenches) + overcome(model, friction, v)
@@ -157,12 +161,22 @@ def inverse_dynamics(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike
 
 @trying(lambda model, q, v: _one_state(model, q, v, model._zeros))
 def bias_effort(model: RobotModel, q: ArrayLike, v: ArrayLike, external_wrenches: Any = None) -> Array:
-    """Efforts of velocity and gravity, `b(q, v)` in `τ = M a + b` (K eq. 32): (nv,) or (N, nv)."""
+    """Bias efforts `b(q, v)` of `τ = M a + b` (K eq. 32): (nv,) or (N, nv); RNEA with a = 0.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.bias_effort(model, [0.0, 0.0], [1.0, 0.0]).round(3)
+        array([0., 0.])
+    """
     return inverse_dynamics(model, q, v, getattr(model, "_zeros", ()), external_wrenches)
 
 
 @trying(lambda model, q: _one_state(model, q, model._zeros, model._zeros))
 def gravity_effort(model: RobotModel, q: ArrayLike) -> Array:
-    """Efforts that hold the robot at rest at q: (nv,) or (N, nv)."""
+    """Gravity efforts, which hold the robot at rest at q: (nv,) or (N, nv); RNEA with v = a = 0.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.gravity_effort(model, [0.0, 0.0]).round(3)
+        array([0., 0.])
+    """
     zeros = getattr(model, "_zeros", ())    # what is no model, inverse_dynamics says
     return inverse_dynamics(model, q, zeros, zeros)

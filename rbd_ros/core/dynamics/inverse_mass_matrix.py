@@ -1,4 +1,4 @@
-"""The inverse of the mass matrix, for what needs all of it, as impulses do."""
+"""Dense inverse of the mass matrix, for impulses."""
 from __future__ import annotations
 
 import numpy as np
@@ -11,7 +11,7 @@ from .mass_matrix import mass_matrix
 
 
 def inverse_mass_matrix(model: RobotModel, q: Array) -> Array:
-    """`M⁻¹` (nv, nv) at one q; `RbdError`, naming the joint, where there is none."""
+    """`M⁻¹` (nv, nv) at one q; raises `RbdError`, naming the joint, if M is singular."""
     try:
         return np.asarray(np.linalg.inv(mass_matrix(model, q)))
     except np.linalg.LinAlgError:

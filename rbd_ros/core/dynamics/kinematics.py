@@ -106,7 +106,7 @@ def poses_entry(B, q, W, poses):
 
 @routine
 def link_motions(B, W, order, out, at):
-    """What `node_motion` left in W, per link to out[at:]."""
+    """Copy the results of `node_motion` in W, per link, to out[at:]."""
     for i in range(integer(B, LINKS)):
         o = integer(B, LINK_START) + LINK * i
         h = integer(B, o + LINK_NODE)
@@ -206,7 +206,12 @@ def _poses_of_one(model: RobotModel, q: Any) -> Array | None:
 
 @trying(_poses_of_one)
 def forward_kinematics(model: RobotModel, q: ArrayLike) -> Array:
-    """Poses (nb, 4, 4) or (N, nb, 4, 4) of all links, world from body, in the order of `model.body_names`."""
+    """Poses (nb, 4, 4) or (N, nb, 4, 4) of all links, world from body, in the order of `model.body_names`.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.forward_kinematics(model, [0.0, 0.0])[-1, :3, 3].round(3)    # where the last link is, m
+        array([ 0.,  0., -1.])
+    """
     given = shaped(model, positions={"q": q})
     out = given.empty(len(model.body_names), 4, 4)
     if not poses_entry.call(model._block, *given.flat, model._work, out.reshape(-1, 4, 4)):
@@ -221,7 +226,12 @@ def _motions_of_one(model: RobotModel, q: Any, v: Any, a: Any, order: int) -> Ar
 
 @trying(lambda model, q, v: _motions_of_one(model, q, v, v, 1))
 def body_velocities(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
-    """Body twists V (nb, 6) or (N, nb, 6): (ω, v) of each link in its own frame, K eq. 37."""
+    """Body twists V (nb, 6) or (N, nb, 6): (ω, v) of each link in its own frame, K eq. 37.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.body_velocities(model, [0.0, 0.0], [1.0, 0.0])[-1].round(3)
+        array([ 0.,  1.,  0., -1.,  0.,  0.])
+    """
     return _motions(model, q, v, v, 1)
 
 
@@ -230,6 +240,10 @@ def body_accelerations(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLi
     """Component derivatives V̇ (nb, 6) or (N, nb, 6) of the body twists, gravity left out, K eq. 41.
 
     The acceleration of a link's origin in link axes is `V̇[3:] + ω × V[3:]`.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.body_accelerations(model, [0.0, 0.0], [1.0, 0.0], [0.0, 0.0])[-1].round(3)
+        array([0., 0., 0., 0., 0., 0.])
     """
     return _motions(model, q, v, a, 2)
 
@@ -256,6 +270,10 @@ def jacobian(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") ->
 
     frame "body": body twist, link axes; "world": spatial twist, world axes, about the world's origin; "aligned":
     velocity of the link's origin in world axes.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.jacobian(model, [0.0, 0.0], "tip", "world").shape
+        (6, 2)
     """
     choice = FRAMES.get(frame)
     if choice is None:

@@ -1,4 +1,4 @@
-"""Mass matrix of trees: composite inertias, K eq. 32 with M_ij = S_iᵀ Ad* Î_composite S_j."""
+"""Mass matrix of trees, the composite-rigid-body algorithm (CRBA): K eq. 32 with M_ij = S_iᵀ Ad* Î_composite S_j."""
 from __future__ import annotations
 
 from typing import Any
@@ -127,7 +127,13 @@ def _one_state(model: RobotModel, q: Any) -> Array | None:
 def mass_matrix(model: RobotModel, q: ArrayLike) -> Array:
     """Mass matrix M(q) (nv, nv) or (N, nv, nv), symmetric, rotor inertia included: K eq. 32.
 
-    q (nq,) or (N, nq). Raises `RbdError` for a wrong shape or non-finite numbers.
+    The composite-rigid-body algorithm (CRBA; Walker and Orin 1982, Featherstone 1983). q (nq,) or (N, nq). Raises
+    `RbdError` for a wrong shape or non-finite numbers.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.mass_matrix(model, [0.0, 0.0]).round(3)
+        array([[0.667, 0.208],
+               [0.208, 0.083]])
     """
     given = shaped(model, positions={"q": q})
     H = given.empty(model.nv, model.nv)

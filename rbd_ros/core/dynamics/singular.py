@@ -1,4 +1,4 @@
-"""The error for states in which the mass matrix is singular; of a batch it has the results of all others."""
+"""Error for states with a singular mass matrix; for a batch it holds the results of all other states."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ class SingularMassMatrix(RbdError):
         return type(self), (self.model, self.joint, self.row, self.rows, self.result)
 
     def of_rows(self, rows: NDArray[np.intp], result: Any) -> SingularMassMatrix:
-        """The same of the batch of which these rows were computed apart, with its result."""
+        """The same error in terms of the whole batch, of which these rows were computed separately, with its result."""
         if self.row is None or self.rows is None:
             raise TypeError("an error of one state")
         return SingularMassMatrix(self.model, self.joint, int(rows[self.row]), rows[self.rows], result)
@@ -56,8 +56,7 @@ def singular_coordinate(model: Model, index: int) -> SingularMassMatrix:
 
 def solved(found: int, given: States, error: Callable[[Model, int], SingularMassMatrix] | None = None,
            rows: tuple[Any, Callable[[int], Any]] | None = None, **results: Array) -> None:
-    """Raise `RbdError` unless the kernel returned 0: the singular node + 1, `INDEFINITE`, or −1 for what it did not
-    take.
+    """Raise `RbdError` unless the kernel returned 0: the singular node + 1, `INDEFINITE`, or −1 for invalid input.
 
     rows: the result, and what gives that of one row, for `by_rows`.
     """
@@ -71,7 +70,7 @@ def solved(found: int, given: States, error: Callable[[Model, int], SingularMass
 
 
 def by_rows(given: States, result: Any, one: Callable[[int], Any]) -> None:
-    """Raise the error of a batch that has a singular state, with all that is to be had of the result, which takes it.
+    """Raise `SingularMassMatrix` for the singular rows of a batch, and fill all other rows of the result.
 
     one(row): the result of that state alone, or its error.
     """
@@ -95,7 +94,7 @@ def by_rows(given: States, result: Any, one: Callable[[int], Any]) -> None:
 
 
 def dense(given: States, result: Any, one: Callable[[int], Any], solve: Callable[[], Any]) -> Any:
-    """What `solve` returns; where it finds a singular state of a batch, as `by_rows`."""
+    """Result of `solve`; for a batch with a singular state, `by_rows`."""
     try:
         return solve()
     except SingularMassMatrix:
@@ -105,7 +104,7 @@ def dense(given: States, result: Any, one: Callable[[int], Any], solve: Callable
 
 
 def completed(compute: Callable[[], Any], complete: Callable[[Any], Any]) -> Any:
-    """`complete(compute())`, of the results that come with an error of a batch, too."""
+    """`complete(compute())`, applied also to the results in the error of a batch."""
     try:
         return complete(compute())
     except SingularMassMatrix as error:

@@ -1,4 +1,4 @@
-"""Rotation rows of constraints: how far two frames are turned against each other, smooth but at half a turn.
+"""Rotation rows of constraints: relative rotation of two frames, smooth except at half a turn.
 
 R is the pose of frame 2 in frame 1, ω and ω̇ the angular velocity of 2 against 1 and its derivative, in axes of 1. All
 three kinds vanish where the constrained axes agree, grow with 2 sin(θ/2) or sin θ, and have f' = ω there.

@@ -62,6 +62,10 @@ def base_parameters(model: RobotModel, *, constraints: ConstraintSet | None = No
     constraints: for motions that keep these, loops closed, for instance; each joint may have a motor. rotors: rotor
     inertias are unknown, too. friction: viscous and Coulomb friction and offsets, too. `RbdError` for a model without
     joints.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.base_parameters(model).rank
+        6
     """
     if not isinstance(model, RobotModel):
         raise not_a_model(model)

@@ -56,6 +56,13 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     (rad/s, m/s): slower joints stick, and their efforts are left out meanwhile, unless `friction` is False; 0 where
     torque is measured at the link. transmission: of a coupled wrist; rotors and friction of its motors on more than one
     joint are unknown, too. progress: called with a line at each step. `RbdError` says what is wrong with data.
+
+        >>> model = rbd.sample("two_link")
+        >>> motion, t = rbd.SplineMotion(np.random.default_rng(0).normal(size=(30, 2)), 10.0), np.linspace(0, 10, 2001)
+        >>> tau = rbd.inverse_dynamics(model, motion(t).q, motion(t).v, motion(t).a) + motion(t).v * [0.5, 0.2]
+        >>> found = rbd.identify(model, rbd.Recording(t, motion(t).q, tau=tau), mode="friction", delay=0.0)
+        >>> found.model.damping.round(1)
+        array([0.5, 0.2])
     """
     task = _Task(model, mode, body, rotors, friction, positive(smoothing, "smoothing", "speed"), robust,
                  positive(prior, "prior", "weight"), _solver(solver), progress or (lambda line: None),

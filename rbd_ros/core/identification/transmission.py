@@ -60,6 +60,11 @@ class Transmission:
     `motors` by `joints`. rotor, viscous, coulomb (m,): of motors on more than one joint, as felt at the joint with the
     largest ratio, kg m², N m s/rad, N m; zero until `identify` found them, and for all other motors, whose rotor and
     friction are the joint's. `RbdError` names the motor whose ratios are none.
+
+        >>> wrist = rbd.Transmission({"joint_5": 45, "joint_6": {"joint_5": 32, "joint_6": 32}})
+        >>> wrist.matrix
+        array([[45.,  0.],
+               [32., 32.]])
     """
 
     joints: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Wrenches and momenta in other frames, and how transformations of both kinds change with the pose.
+"""Coadjoint transformations of wrenches and momenta, and time derivatives of Ad and Ad*.
 
 T is the pose of {b} in {a}; twists go by `V_b = Ad_{T⁻¹} V_a` (K eq. 11), wrenches and momenta by the dual map,
 `F_b = Ad*_T F_a` (K eq. 13, 24), and inertias by `𝓘_b = Ad*_T 𝓘_a Ad_T` (K eq. 21), so that power and energy stay.

@@ -19,7 +19,13 @@ WORLD = "world"
 
 @dataclass(frozen=True)
 class Description:
-    """The parts of a model: links (name → inertia), joints, and how to interpret them."""
+    """The parts of a model: links (name → inertia), joints, and how to interpret them.
+
+        >>> links = {"world": rbd.Inertia.zero(), "ball": rbd.Inertia(1.0, np.zeros(3), np.eye(3))}
+        >>> thrown = rbd.Description("ball", links, (rbd.JointSpec("free", "floating", "world", "ball"),))
+        >>> rbd.RobotModel.from_description(thrown).nv
+        6
+    """
 
     name: str
     links: Mapping[str, Inertia]
@@ -77,7 +83,8 @@ def depth_first(description: Description) -> tuple[str, list[JointSpec]]:
         order.append(joint)
         stack.extend(reversed(below[joint.child]))
     if len(order) != len(description.joints):
-        lost = [joint.name for joint in description.joints if joint not in order]
+        found = {joint.name for joint in order}
+        lost = [joint.name for joint in description.joints if joint.name not in found]
         raise RbdError(f"model '{description.name}': joints in a cycle, not connected to root link '{roots[0]}': "
                        + ", ".join(lost[:8]))
     return roots[0], order

@@ -1,4 +1,4 @@
-"""Positions on the configuration group: `integrate` moves along a velocity, `difference` is its inverse."""
+"""Positions on the configuration group: `integrate` and its inverse, `difference`."""
 from __future__ import annotations
 
 import numpy as np

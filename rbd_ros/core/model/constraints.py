@@ -45,6 +45,10 @@ class LoopClosure:
     force (N) that the successor feels at its frame's origin, in axes of the predecessor's frame (of a universal joint:
     about the normal of both axes). Redundant axes are fine (a planar loop closed in 3-D), if
     they agree to 1e-8: of axes that are parallel to a few digits only, declare those that the mechanism needs.
+
+        >>> held = rbd.ConstraintSet([rbd.LoopClosure("base", "tip", axes=["x", "z"])])
+        >>> rbd.constraint_jacobian(rbd.sample("two_link"), held, [0.3, 0.5]).shape
+        (2, 2)
     """
 
     predecessor: str
@@ -86,6 +90,10 @@ class FixedContact:
 
     frame: on the link; world: where the world holds it (its axes are those of the multipliers, the force of the world
     on the link); each as in `frame_pose`. `anchored` sets `world` to the present pose of `frame`.
+
+        >>> foot = rbd.ConstraintSet([rbd.FixedContact("tip", kind="point")])
+        >>> rbd.constraint_jacobian(rbd.sample("two_link"), foot, [0.3, 0.5]).shape
+        (3, 2)
     """
 
     link: str
@@ -116,6 +124,10 @@ class JointCoupling:
 
     terms: per name the factor of q_i (rad or m), or the coefficients of q_i, q_i², q_i³, … of a polynomial. Mimic
     joints may be named. The multiplier times P_i' is the effort on joint i.
+
+        >>> gears = rbd.ConstraintSet([rbd.JointCoupling({"shoulder": 1.0, "elbow": -2.0}, name="gears")])
+        >>> rbd.constraint_values(rbd.sample("two_link"), gears, [1.0, 0.5])
+        array([0.])
     """
 
     terms: Mapping[str, float | Sequence[float]]
@@ -189,6 +201,10 @@ class _Functions:
 class UserConstraint(_Functions):
     """Any holonomic constraint of `size` rows: `f(q)` (size,), `A(q)` (size, nv) = ∂f/∂q on the velocity space, and
     `gamma(q, v)` (size,) = Ȧq̇. Called with one state; slower than the other constraints, otherwise treated alike.
+
+        >>> same = rbd.UserConstraint(lambda q: [q[0] - q[1]], lambda q: [[1.0, -1.0]], lambda q, v: [0.0])
+        >>> rbd.constraint_values(rbd.sample("two_link"), rbd.ConstraintSet([same]), [0.5, 0.2]).round(3)
+        array([0.3])
     """
 
     f: Callable[[Array], ArrayLike]
@@ -207,6 +223,10 @@ class NonholonomicConstraint(_Functions):
 
     `A(q)` (size, nv), `gamma(q, v)` (size,) = Ȧq̇. No f(q) has A as derivative: its rows of `constraint_values` are 0,
     `project` changes velocities for it, not positions, and `baumgarte` damps A v. Called with one state.
+
+        >>> same = rbd.ConstraintSet([rbd.NonholonomicConstraint(lambda q: [[1.0, -1.0]], lambda q, v: [0.0])])
+        >>> rbd.constraint_jacobian(rbd.sample("two_link"), same, [0.3, 0.5])
+        array([[ 1., -1.]])
     """
 
     A: Callable[[Array], ArrayLike]
@@ -222,8 +242,16 @@ _KINDS = {LoopClosure: "loop", FixedContact: "contact", RollingContact: "rolling
 _CONTACTS = (RollingContact, SlidingContact)
 
 
+LOOKS = 8
+
+
 class ConstraintSet:
-    """Constraints by name, m = `size` rows in the order given; `rows` says which multipliers belong to each."""
+    """Constraints by name, m = `size` rows in the order given; `rows` says which multipliers belong to each.
+
+        >>> gears = rbd.ConstraintSet([rbd.JointCoupling({"shoulder": 1.0, "elbow": -2.0}, name="gears")])
+        >>> gears.size, rbd.constraint_values(rbd.sample("two_link"), gears, [1.0, 0.5])
+        (1, array([0.]))
+    """
 
     def __init__(self, constraints: Iterable[Constraint] = ()) -> None:
         if not isinstance(constraints, Iterable):
@@ -249,6 +277,7 @@ class ConstraintSet:
             held for item in self.constraints for held in getattr(
                 item, "holonomic_rows", [not isinstance(item, NonholonomicConstraint)] * len(item.rows()))], dtype=bool)
         self._bound: Bound | None = None
+        self.unseen = LOOKS    # calls of constrained dynamics whose states are still looked at: see `warn_of_gap`
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import RbdError, shown
-from .inertia import Array, finite, read_only
+from .inertia import Array, finite, numbers, read_only
 from .joints import JointSpec, primitives
 
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """A moving joint of a model: q[idx_q : idx_q + nq], v[idx_v : idx_v + nv]; limits per coordinate."""
+    """A moving joint of a model: q[idx_q : idx_q + nq], v[idx_v : idx_v + nv]; limits per coordinate.
+
+        >>> rbd.sample("iiwa").joint("joint_2").idx_q
+        1
+    """
 
     name: str
     type: str
@@ -36,7 +40,11 @@ class Joint:
 
 @dataclass(frozen=True)
 class Mimic:
-    """A joint that follows another: `q = multiplier · q_source + offset`."""
+    """A joint that follows another: `q = multiplier · q_source + offset`.
+
+        >>> rbd.Mimic("finger_2", "finger_1", -1.0, 0.0).multiplier
+        -1.0
+    """
 
     name: str
     source: str
@@ -50,7 +58,7 @@ def per_coordinate(value: object, count: int, default: float, what: str) -> Arra
         return np.full(count, default)
     limit = what.endswith("limit")
     try:
-        array = np.asarray(value, dtype=float)
+        array = numbers(value)
     except (TypeError, ValueError, OverflowError):
         array = np.full(1, np.nan)
     if array.ndim == 0:
@@ -73,7 +81,7 @@ def dissipation(spec: JointSpec, nv: int) -> tuple[Array, Array]:
 
 
 def check(spec: JointSpec) -> None:
-    """Raise `RbdError` for a placement that is not a pose, or steps that are none."""
+    """Raise `RbdError` for a placement that is not a pose, or an invalid pitch."""
     what = f"joint '{spec.name}'"
     finite(spec.position, (3,), f"{what}: position")
     R = finite(spec.rotation, (3, 3), f"{what}: rotation")

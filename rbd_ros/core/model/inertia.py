@@ -1,4 +1,4 @@
-"""Mass, centre of mass and rotational inertia of a link, and whether a real body could have them."""
+"""Mass, centre of mass and rotational inertia of a link, and their physical consistency."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -11,9 +11,26 @@ from ..errors import RbdError, shown
 Array = NDArray[np.float64]
 
 
+def numbers(value: object) -> Array:
+    """As float64; TypeError for what is none: text, complex numbers, masked entries, whatever `__array__` raises."""
+    parts = value if isinstance(value, list | tuple) else (value,)
+    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
+        raise TypeError("an array with masked entries: fill or drop them")
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufO" or (array.dtype.kind == "O" and any(
+                isinstance(x, str | bytes) for x in array.reshape(-1))):
+            raise TypeError("complex numbers" if array.dtype.kind == "c" else f"no numbers ({array.dtype.name})")
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise
+    except Exception as error:    # of somebody's class
+        raise TypeError(f"{type(error).__name__}: {error}") from None
+
+
 def read_only(array: object) -> Array:
     """A float64 copy that cannot be written to."""
-    copy = np.array(array, dtype=np.float64)
+    copy = np.array(numbers(array))
     copy.flags.writeable = False
     return copy
 
@@ -34,6 +51,10 @@ def finite(value: object, shape: tuple[int, ...], what: str) -> Array:
 class Inertia:
     """Inertia of a link: `mass` (kg), `com` (3,) (m, link frame), `matrix` (3, 3) (kg m², about the centre of mass,
     link axes). Its generalized inertia about the link's origin is K eq. 22.
+
+        >>> rod = rbd.Inertia(2.0, np.array([0.0, 0.0, 0.1]), np.diag([0.02, 0.02, 0.01]))
+        >>> rod.problems()
+        []
     """
 
     mass: float
@@ -73,7 +94,7 @@ class Inertia:
         return Inertia(self.mass, R @ self.com + p, (matrix + matrix.T) / 2)
 
     def problems(self) -> list[str]:
-        """Why no rigid body can have this inertia, in words; empty if it is valid."""
+        """Reasons why no rigid body has this inertia; empty if it is valid."""
         if self.is_zero:
             return []
         found = []

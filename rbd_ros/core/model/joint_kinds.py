@@ -1,11 +1,10 @@
-"""What kernels know of joints: all that one kind of node is stands here, and how users declare joints in `joints.py`.
+"""Joint kinds of the kernels: everything specific to one kind of node. `joints.py` has the joints that users declare.
 
 A node has its pose `T(q)` in its parent, its twist `S(q) q̇` in its own axes, and coordinates that add up, or a
 quaternion (how these are moved: `configuration.py`). The model builder turns nodes of one coordinate to have z as their
 axis, and leaves the others as the joint's frame stands. Kernels elsewhere ask the predicates and the functions below;
-of what is no kind, all of these are not a number, which no entry point returns.
-A new kind: a number here and a branch wherever kinds differ; CONTRIBUTING.md says what else. A test holds all against
-each other (`test/model/test_joint_kinds.py`).
+for an unknown kind they return NaN, which no entry point passes on. A new kind: a number here and a branch wherever
+kinds differ; CONTRIBUTING.md says what else. A test holds all against each other (`test/model/test_joint_kinds.py`).
 """
 from __future__ import annotations
 
@@ -70,7 +69,7 @@ def varies(t):
 
 @kernel
 def dof(t):
-    """Velocity coordinates; of what is no kind one, whose column is not a number."""
+    """Number of velocity coordinates; one, with a NaN column, for unknown kinds."""
     if t in (SPHERICAL, SPHERICAL_EXP):
         return 3
     return 6 if t == FREE else 1

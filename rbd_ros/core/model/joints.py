@@ -76,6 +76,9 @@ def kind_of(number: int) -> Kind:
 class Primitive:
     """One kernel node of a joint: its type (a key of KINDS), its axis in the joint's frame, its advance per radian (m),
     that of a cam as coefficients of a polynomial of the angle.
+
+        >>> rbd.JointSpec("hinge", "revolute", "base", "rod").parts
+        ()
     """
 
     type: int
@@ -125,6 +128,10 @@ class JointSpec:
     rotation (3, 3), position (3,): pose of the joint's frame in the parent link. Limits are scalars or one per
     coordinate. mimic: (joint, multiplier, offset). advance: of a cam, coefficients of the angle's powers 0, 1, 2, …,
     in m, m/rad, m/rad², ….
+
+        >>> hinge = rbd.JointSpec("hinge", "revolute", "base", "rod", axis=(0.0, 1.0, 0.0), effort=10.0)
+        >>> hinge.type, hinge.axis
+        ('revolute', (0.0, 1.0, 0.0))
     """
 
     name: str
@@ -162,24 +169,32 @@ def unit(axis: object, joint: str) -> Axis:
 
 
 def aligning_rotation(axis: Axis) -> Array:
-    """A rotation whose third column is `axis`; exact permutations for the coordinate axes."""
+    """A rotation whose third column is `axis`, smooth while the same component of that is the largest; exact
+    permutations for the coordinate axes.
+    """
     a = np.asarray(axis, dtype=float)
-    k = int(np.argmax(np.abs(a)))
-    if np.count_nonzero(a) == 1:
-        sign = np.sign(a[k])
-        R = np.zeros((3, 3))
-        if k == 2:
-            R[0, 0], R[1, 1], R[2, 2] = 1.0, sign, sign
-            return R
-        R[k, 2] = sign                   # z → ± axis, x → next axis, y completes
-        R[(k + 1) % 3, 0] = 1.0
-        R[:, 1] = np.cross(R[:, 2], R[:, 0])
-        return R
-    helper = np.zeros(3)
-    helper[int(np.argmin(np.abs(a)))] = 1.0
-    x = np.cross(helper, a)
+    x = np.cross(_helper(a), a)
     x /= np.linalg.norm(x)
-    return np.stack([x, np.cross(a, x), a], axis=1)
+    return np.stack([x, np.cross(a, x), a], axis=1) + 0.0    # no zero is negative
+
+
+def aligning_turn(axis: Axis, change: Array) -> Array:
+    """∂E Eᵀ as an angular velocity (3,): how `aligning_rotation`, E, of the unit axis turns with `change` of an axis of
+    any length.
+    """
+    size = float(np.linalg.norm(axis))
+    a = np.asarray(axis, dtype=float) / size
+    rate = (change - a * (a @ change)) / size
+    helper, y = _helper(a), aligning_rotation((a[0], a[1], a[2]))[:, 1]
+    return np.asarray(np.cross(a, rate) + a * (np.cross(helper, rate) @ y) / np.linalg.norm(np.cross(helper, a)))
+
+
+def _helper(a: Array) -> Array:
+    """The coordinate axis before that of the largest component of a, with its sign."""
+    k = int(np.argmax(np.abs(a)))
+    helper = np.zeros(3)
+    helper[(k + 2) % 3] = np.sign(a[k])
+    return helper
 
 
 def _one(kind: int) -> Callable[[JointSpec], tuple[Primitive, ...]]:
@@ -254,7 +269,7 @@ URDF_TYPES = tuple(name for name, joint in TYPES.items() if joint.urdf is not No
 
 
 def primitives(spec: JointSpec) -> tuple[Primitive, ...]:
-    """The chain of kernel nodes that this joint is; empty for a fixed joint. `RbdError` for a type that is none."""
+    """The chain of kernel nodes that this joint is; empty for a fixed joint. `RbdError` for an unknown type."""
     if spec.type not in TYPES:
         raise unknown_name(f"joint type of '{spec.name}'", spec.type, JOINT_TYPES)
     chain = TYPES[spec.type].chain(spec)

@@ -1,4 +1,4 @@
-"""Mimic joints: whom they follow, and what of theirs their source feels."""
+"""Mimic joints: their source joints, and the friction reflected to these."""
 from __future__ import annotations
 
 import dataclasses
@@ -12,7 +12,7 @@ from .joints import JointSpec, primitives
 
 
 def resolve_mimics(joints: Sequence[JointSpec]) -> dict[str, Mimic]:
-    """Every mimic joint in terms of an independent one, chains multiplied out."""
+    """Every mimic joint as a function of an independent joint, with chains multiplied out."""
     by_name = {joint.name: joint for joint in joints}
     found = {}
     for joint in joints:
@@ -41,7 +41,7 @@ def resolve_mimics(joints: Sequence[JointSpec]) -> dict[str, Mimic]:
 
 
 def with_followers(joints: Sequence[Joint], mimics: Iterable[Mimic], specs: Mapping[str, JointSpec]) -> list[Joint]:
-    """The joints with what rubs in their followers: at the rate r q̇ one loses the power r² d q̇² + |r| f |q̇|."""
+    """The joints with the friction of their mimic joints added: one with ratio r dissipates r² d q̇² + |r| f |q̇|."""
     found = {joint.name: joint for joint in joints}
     for mimic in mimics:
         damping, friction = dissipation(specs[mimic.name], 1)

@@ -1,4 +1,4 @@
-"""Loads on bodies: a model with them, made anew from the original for every change, so that taking one off is exact."""
+"""Payloads: a model with loads on bodies, rebuilt from the original for every change, so that removal is exact."""
 from __future__ import annotations
 
 import dataclasses
@@ -16,7 +16,9 @@ FARTHEST = 1e3     # m, and with it the largest inertia HEAVIEST · FARTHEST²
 
 
 def payload(mass: float, com: ArrayLike, matrix: ArrayLike) -> Inertia:
-    """A load (kg, m, kg m² about its centre of mass), a point mass included; `RbdError` if no body can be like that."""
+    """A load (kg, m, kg m² about its centre of mass), a point mass included; raises `RbdError` if it is physically
+    impossible.
+    """
     if not 0.0 < mass <= HEAVIEST:    # false for NaN, too
         raise RbdError(f"inertia.m is {mass:g} kg, expected 0 (removes the load) to {HEAVIEST:g}")
     c, I = np.asarray(com, dtype=np.float64), np.asarray(matrix, dtype=np.float64)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,10 @@ class RobotModel:
 
     Made by `load_urdf`, `sample` or `RobotModel.from_description`; all arrays are read-only, changed copies come
     from `with_` and `with_body`. SI units; `gravity` (3,) in world axes.
+
+        >>> model = rbd.sample("two_link")
+        >>> model.nq, model.nv, model.body_names
+        (2, 2, ('base', 'upper', 'lower', 'tip'))
     """
 
     name: str
@@ -79,7 +83,7 @@ class RobotModel:
             armature=read_only(made.armature), description=description, _block=made.block)
 
     def __repr__(self) -> str:
-        """Name, size, joints and mass: what the arrays hold is asked for by name."""
+        """Name, size, joints and mass."""
         kinds = ", ".join(f"{joint.name} ({joint.type})" for joint in self.joints[:7])
         more = f", … {len(self.joints) - 7} more" if len(self.joints) > 7 else ""
         return (f"RobotModel '{self.name}': nq {self.nq}, nv {self.nv}, {len(self.body_names)} bodies, "
@@ -213,10 +217,12 @@ class RobotModel:
             given.refuse(difference=out)
         return out
 
-    def with_(self, *, gravity: Sequence[float] | Array | None = None, **coordinates: ArrayLike | None) -> RobotModel:
-        """A changed copy: `gravity` (3,), and per velocity coordinate (nv,) or one number for all of them:
-        `damping`, `friction`, `armature`, `velocity_limit`, `effort_limit`. None changes nothing; a floating root has
-        none of these. Damping and friction include those of joints that mimic; rotors of these stay as they are.
+    def with_(self, *, gravity: Sequence[float] | Array | None = None,
+              **coordinates: ArrayLike | Mapping[str, ArrayLike] | None) -> RobotModel:
+        """A changed copy: `gravity` (3,), and per velocity coordinate (nv,), one number for all of them, or {joint:
+        number or (k,)} for some: `damping`, `friction`, `armature`, `velocity_limit`, `effort_limit`. None changes
+        nothing; a floating root has none of these. Damping and friction include those of joints that mimic; rotors of
+        these stay as they are.
         """
         fields = {"damping": "damping", "friction": "friction", "armature": "rotor_inertia",
                   "velocity_limit": "velocity", "effort_limit": "effort"}
@@ -226,7 +232,8 @@ class RobotModel:
                 raise unknown_name("model field", name, ["gravity", *fields])
             if value is None:
                 continue
-            array = per_coordinate(value, self.nv, 0.0, name)
+            array = (self._by_joint(name, value) if isinstance(value, Mapping) else
+                     per_coordinate(value, self.nv, 0.0, name))
             for joint in self.joints:
                 if joint.name in specs:
                     part = array[joint.idx_v:joint.idx_v + joint.nv]
@@ -240,6 +247,16 @@ class RobotModel:
         if gravity is not None:
             description = dataclasses.replace(description, gravity=tuple(finite(gravity, (3,), "gravity")))
         return RobotModel.from_description(description)
+
+    def _by_joint(self, field: str, values: Mapping[str, ArrayLike]) -> Array:
+        """The field (nv,) with other values of these joints."""
+        array = np.array(getattr(self, field))
+        for name, value in values.items():
+            if name not in self.joint_names:
+                raise unknown_name("joint", name, self.joint_names, field)
+            joint = self.joint(name)
+            array[joint.idx_v:joint.idx_v + joint.nv] = per_coordinate(value, joint.nv, 0.0, f"joint '{name}': {field}")
+        return array
 
     def with_body(self, name: str, *, mass: float | None = None, com: ArrayLike | None = None,
                   inertia: ArrayLike | None = None) -> RobotModel:

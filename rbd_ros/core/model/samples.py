@@ -1,4 +1,4 @@
-"""Robots that come with the package, as URDF files."""
+"""Sample robots of the package, as URDF files."""
 from __future__ import annotations
 
 import warnings
@@ -17,12 +17,20 @@ _DATA = Path(__file__).parent / "data"
 
 
 def sample_names() -> tuple[str, ...]:
-    """Valid names for `sample`."""
+    """Valid names for `sample`.
+
+        >>> rbd.sample_names()[:3]
+        ('ball_on_plate', 'biped', 'delta')
+    """
     return tuple(sorted(path.stem for path in _DATA.glob("*.urdf")))
 
 
 def sample_path(name: str) -> Path:
-    """The URDF file of a sample robot."""
+    """The URDF file of a sample robot.
+
+        >>> rbd.sample_path("iiwa").name
+        'iiwa.urdf'
+    """
     path = _DATA / f"{name}.urdf"
     if name not in sample_names():
         raise unknown_name("sample", name, sample_names())
@@ -36,6 +44,9 @@ def sample(name: str, **options: Any) -> RobotModel:
     point masses. With constraints (`sample_constraints`), closed at zero: "four_bar", "five_bar" (planar), "stewart",
     "delta", "gripper", and "biped" (root="floating"). With a contact: "ball_on_plate", an arm that carries a ball.
     Does not warn about inertias that no real body can have: some of the iiwa's, which were identified, and M's points.
+
+        >>> rbd.sample("iiwa").joint_names[:2]
+        ('joint_1', 'joint_2')
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RbdWarning)
@@ -43,7 +54,11 @@ def sample(name: str, **options: Any) -> RobotModel:
 
 
 def sample_constraints(name: str, model: RobotModel) -> ConstraintSet:
-    """The loops and contacts of a sample robot, for `model = sample(name)`; none if it is a tree."""
+    """The loops and contacts of a sample robot, for `model = sample(name)`; none if it is a tree.
+
+        >>> rbd.sample_constraints("five_bar", rbd.sample("five_bar")).names
+        ('closure',)
+    """
     path = sample_path(name).with_suffix(".constraints.yaml")
     return load_constraints(path, model) if path.is_file() else ConstraintSet()
 
@@ -65,7 +80,7 @@ def constraints_from(name_or_path: str, model: RobotModel) -> ConstraintSet:
 
 
 def contacts_from(name_or_path: str, model: RobotModel) -> tuple[UnilateralContact | CompliantContact, ...]:
-    """The contacts that let go of what `constraints_from` reads; samples have none."""
+    """Unilateral and compliant contacts of the file that `constraints_from` reads; samples have none."""
     if not name_or_path or name_or_path in sample_names():
         return ()
     return load_contacts(Path(name_or_path), model)

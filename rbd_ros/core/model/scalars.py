@@ -1,4 +1,4 @@
-"""Checks of single numbers that a user gives."""
+"""Validation of scalar arguments."""
 from __future__ import annotations
 
 from typing import Any
@@ -7,7 +7,7 @@ from ..errors import RbdError, shown
 
 
 def positive(value: Any, name: str, what: str) -> float:
-    """A positive finite number; `RbdError` for anything else, which says that `name` is a positive `what`."""
+    """A positive finite number; raises `RbdError` otherwise: `name` must be a positive `what`."""
     try:
         number = float("nan") if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""The one check of states that every public function makes: shapes, finiteness, names, single or batch."""
+"""Validation of states for all public functions: shapes, finiteness, names, single or batch."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ from ..errors import BeyondNumbers, RbdError, unknown_name
 from ..lie.spatial import add, cross, rotate
 from . import block
 from .coordinates import Joint
-from .inertia import Array
+from .inertia import Array, numbers
 
 
 class Model(Protocol):
-    """What the checks ask of a `RobotModel`, which is made with them."""
+    """The attributes of `RobotModel` that the checks use."""
 
     @property
     def name(self) -> str: ...
@@ -62,12 +62,12 @@ class States:
         return np.empty(shape if self.batch is None else (self.batch, *shape))
 
     def check_values(self) -> None:
-        """Raise `RbdError` naming the first number that is not finite, or the quaternion that is none."""
+        """Raise `RbdError` naming the first non-finite number or unnormalised quaternion."""
         for i, (name, array) in enumerate(zip(self.names, self.arrays, strict=True)):
             _check_values(self.model, name, array, i < self.positions)
 
     def refuse(self, **results: Array) -> None:
-        """Raise `RbdError` for what a kernel did not take: a wrong number, or results that are not finite."""
+        """Raise `RbdError` for inputs that a kernel refused: an invalid number, or results that are not finite."""
         self.check_values()
         self.finite(**results)
 
@@ -79,7 +79,7 @@ class States:
         return tuple(results.values())
 
     def beyond_numbers(self) -> RbdError | None:
-        """The error for inputs so large that kernels find nothing but what is not a number; None where they are not."""
+        """Error for inputs so large that results overflow; None otherwise."""
         largest = max((np.abs(array).max(initial=0.0) for array in self.arrays), default=0.0)
         return self._beyond("result", np.array(np.nan)) if largest > REASONABLE else None
 
@@ -124,12 +124,12 @@ def numbered(higher: Sequence[Any]) -> dict[str, Any]:
 
 
 def not_a_model(model: object) -> RbdError:
-    """The error for a model that is none."""
+    """Error for an argument that is not a `RobotModel`."""
     return RbdError(f"model: expected a RobotModel, as load_urdf returns it, got {type(model).__name__}")
 
 
 def shaped(model: Model, positions: Mapping[str, Any] = _NONE, rates: Mapping[str, Any] = _NONE) -> States:
-    """As `states`, for kernels that look at the values themselves: types and shapes only."""
+    """As `states`, types and shapes only, for kernels that check the values."""
     if not hasattr(model, "_block"):
         raise not_a_model(model)
     arrays = {name: _shaped(model, name, value, True) for name, value in positions.items()}
@@ -159,9 +159,7 @@ def _shaped(model: Model, name: str, value: Any, position: bool) -> Array:
 def real(value: Any, name: str, expected: str) -> Array:
     """Any real numbers as a contiguous float64 array; `expected` says in the error which shape they should have."""
     try:
-        if np.iscomplexobj(value):
-            raise TypeError("complex numbers")
-        array = np.ascontiguousarray(value, dtype=np.float64)
+        array = np.ascontiguousarray(numbers(value))
         return array if array.flags.behaved else array.copy()    # kernels are compiled for arrays one can write to
     except (TypeError, ValueError, OverflowError) as error:
         raise RbdError(f"{name}: expected real numbers of shape {expected}, got {type(value).__name__} "

@@ -1,4 +1,4 @@
-"""Whether a joint state can follow on the one before: positions and velocities, as inequalities.
+"""Continuity of successive joint states: inequalities on positions and velocities.
 
 With Δt the time since the last valid state (the longest of: by stamps, by reception, two periods), L = `bound` the
 factor of the parameter times the velocity limit V of the joint, and v₀ the velocity before:
@@ -26,7 +26,7 @@ GROWTH = 1.25
 
 @exact
 def follows(q0, v0, q, v, bound, usual, turn, longest, least):
-    """Whether all three inequalities hold; without words, as nearly all states follow. NaN in v: not measured."""
+    """Whether all three inequalities hold, without a reason. NaN in v: not measured."""
     for i in range(len(q)):
         moved = q[i] - q0[i]
         if turn[i] > 0.0:

@@ -1,5 +1,5 @@
-"""What is done with the numbers of one joint in each cycle of control, for all joints in one call: picked out of a
-message, held within limits. With few numbers each call of NumPy takes longer than its arithmetic.
+"""Per-cycle operations on joint arrays, one call each: selection from a message, clipping to limits. For few numbers
+the overhead of a NumPy call exceeds its arithmetic.
 """
 from __future__ import annotations
 

@@ -48,6 +48,10 @@ def effort_energy(model: RobotModel, control: ArrayLike, duration: float, *, deg
     duration: s. weights (nv,): not negative, 1 by default. external_wrenches: as of `inverse_dynamics`, the same all
     along, in link axes. nodes: at least so many for the integral, Gauss–Legendre's between knots. Joint friction is
     left out. Raises `RbdError` for malformed input.
+
+        >>> control = np.repeat([[0.0, 0.0], [1.0, -0.5]], 6, axis=0)
+        >>> rbd.effort_energy(rbd.sample("two_link"), control, 2.0).by_control.shape
+        (12, 2)
     """
     if not hasattr(model, "_block"):
         raise not_a_model(model)

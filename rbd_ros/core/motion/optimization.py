@@ -1,4 +1,4 @@
-"""Optimal motions of open chains between two states: least effort, jerk, power or time, within all limits."""
+"""Trajectory optimisation of open chains between two states: least effort, jerk, power or time, within all limits."""
 from __future__ import annotations
 
 import time
@@ -21,7 +21,7 @@ from ..model.scalars import positive, whole_number
 from .closed.closed_motion import ClosedMotion
 from .optimal.asked import asked, check_way
 from .optimal.certificate import PASSIVE, Certificate, Usage, certify
-from .optimal.first_guess import first_duration, minimum_jerk
+from .optimal.first_guess import first_duration, minimum_jerk, with_jerk
 from .interior_point.search import STOPPED, Solution
 from .optimal.limits import MotionLimits
 from .own_code import own_code, remember
@@ -54,7 +54,7 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class OptimalMotion:
-    """A motion, and what is known about it: `motion(t)` has .q, .v, .a, .jerk, .snap, at rest before and after.
+    """A motion with its certificate: `motion(t)` has .q, .v, .a, .jerk, .snap, at rest before and after.
 
     usage: by limit the largest ratio to it, sampled at 1 kHz or finer, with joint and time. cost: of the objective, in
     its units. kkt_residual: relative to the cost of the first guess. A motion is `good` if it converged and keeps all
@@ -113,7 +113,7 @@ class OptimalMotion:
         return efforts
 
     def check(self) -> OptimalMotion:
-        """Itself if it is good; `RbdError` that says what is wrong otherwise."""
+        """The motion itself if it is good; otherwise raises `RbdError` with the reason."""
         if not self.good:
             raise RbdError(f"no optimal motion within the limits was found: {self.reason}")
         return self
@@ -141,6 +141,8 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
     which posture brings it there is found as well. duration: s, or (shortest, longest), or None:
     free. objective: "effort" ∫Σ τ², "effort_rate" ∫Σ τ̇², "power" ∫Σ (τ v)², "velocity", "acceleration", "jerk"
     likewise, "duration"; or a dictionary of such names and weights, a number or (nv,) each, of which the sum is taken.
+    "jerk_share" in it is jerk whose weight is relative: 0.1 costs a tenth of what the rest does on the motion of least
+    jerk, which keeps arms from folding and light joints from whirling.
     limits: the model's unless given. actuation: with springs, for limits of `motor_velocity`; inertia and efforts are
     those of the links then, efforts within what springs carry. planes: that points stay before. waypoints: pairs of a
     fraction of the duration and positions (nq,). external_wrenches: as of `inverse_dynamics`, the same all along.
@@ -160,6 +162,11 @@ def optimize_motion(model: RobotModel, start: ArrayLike | Reference | BodyGoal,
 
     Without loops, for joints of one coordinate each. `RbdError` for malformed input, and where an end is beyond a
     limit; where no good motion is found, the least violating one is returned, and is not `good`. Method: docs/motion.md
+
+        >>> model = rbd.sample("two_link")
+        >>> motion = rbd.optimize_motion(model, [0.0, 0.0], [1.0, -0.5], 1.5)
+        >>> motion.good, motion(1.5).q.round(3)
+        (True, array([ 1. , -0.5]))
     """
     ask = partial(asked, model, start, goal, duration, objective, limits, waypoints, external_wrenches, smoothing,
                   degree, control_points, constraints, actuated, minimize, planes, actuation, passive_tolerance)
@@ -181,7 +188,7 @@ def _search(ask: Callable[[float], Task], time_limit: float, nodes: int, toleran
     """The first good motion that one of the guesses leads to, else the best."""
     begin = time.perf_counter()
     deadline = begin + (1.0 - LEFT) * time_limit
-    task = ask(begin + SEEKING * (deadline - begin))
+    task = with_jerk(ask(begin + SEEKING * (deadline - begin)))
     fast = task.model if task.chain is not None else own_code(task.model, deadline)
     task = replace(task, fast=fast)
     tolerance = positive(tolerance, "tolerance", "number")
@@ -226,7 +233,7 @@ def _rank(motion: OptimalMotion) -> tuple[bool, float, float]:
 
 
 def _straight(task: Task, count: int, ended: str, iterations: int, begin: float) -> OptimalMotion:
-    """The motion of least jerk, which may break limits less than one that should have kept them."""
+    """The minimum-jerk motion, a fallback that may break limits less."""
     T = first_duration(task) if task.free_duration else task.duration
     problem = Problem(task, task.nodes(count))
     x = problem.unknowns(minimum_jerk(task, T), T)

@@ -1,4 +1,4 @@
-"""Searches on the robot's own code (`specialize`): where that is kept on disk, or has become worth making.
+"""Specialized code (`specialize`) for searches: loaded from disk, or made once it pays.
 
 For an arm it takes 0.3 to 1 s to make, as long as some twenty searches, each of which it shortens by a sixth: so it is
 made once searches of this robot have taken longer in this process, within the time limit of the next one, and kept.
@@ -29,7 +29,7 @@ _lock = Lock()
 
 
 def own_code(model: RobotModel, deadline: float) -> RobotModel:
-    """The model with code of its own for batches of `FUNCTIONS`, loaded or made; or as it is. deadline: of the search
+    """The model specialized for batches of `FUNCTIONS`, loaded or made; else unchanged. deadline: of the search
     (`time.perf_counter`).
     """
     if not COMPILED or model._specialized is not None:

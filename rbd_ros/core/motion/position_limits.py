@@ -1,11 +1,9 @@
-"""Trajectories against the position limits of the robot description.
+"""Validation of trajectories against the position limits of the robot description.
 
 What begins beyond a limit may come back, but not go farther out. Joints whose limits are equal (0 and 0, where a
 description leaves them out) count as without limits.
 """
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,27 +26,22 @@ def limits(model: RobotModel) -> tuple[Array, Array]:
     return np.where(given, model.position_lower, -np.inf), np.where(given, model.position_upper, np.inf)
 
 
-def check_points(model: RobotModel, waypoints: Sequence[Waypoint], start: Array | None) -> None:
-    """`RbdError` that names joint, value and limit unless the waypoints are within the limits, or `start` (nv,).
+def check_points(model: RobotModel, q: Array, start: Array | None) -> None:
+    """`RbdError` that names joint, value and limit unless waypoints q (N, nv) are within the limits, or `start` (nv,).
 
     The last one may not be farther out than the start at all, else many short trajectories would lead out of any limit.
     """
-    q = np.array([point.q for point in waypoints])
     _check(model, q, *_allowed(model, start, SLACK), "")
     _check(model, q[-1:], *_allowed(model, start, ROUNDING), "")
 
 
 def check_between(model: RobotModel, trajectory: Trajectory) -> None:
-    """The same between the points, where polynomials of higher degree swing out."""
+    """As `check_points` between the points, where polynomials of higher degree can overshoot."""
     points, start = trajectory.points, trajectory.begin.q
-    if all(point.v is None for point in points):
+    q, v, a = points.q, points.v, points.a
+    curved, fifth = (given[1:] & given[:-1] for given in (points.has_v, points.has_a))
+    if not curved.any():
         return
-    zero = np.zeros_like(start)
-    q, v, a = (np.array([zero if x is None else x for x in rows]) for rows in zip(
-        *((point.q, point.v, point.a) for point in points), strict=True))
-    has_v = np.array([point.v is not None for point in points])
-    has_a = np.array([point.a is not None for point in points])
-    curved, fifth = has_v[1:] & has_v[:-1], has_a[1:] & has_a[:-1]
     T = np.diff(trajectory.times)[:, None]
     with np.errstate(over="ignore", invalid="ignore"):    # what is not finite is refused
         swing = T * (SWING_V * (abs(v[1:]) + abs(v[:-1])) + SWING_A * T * (abs(a[1:]) + abs(a[:-1])))

@@ -1,4 +1,4 @@
-"""Trajectories that are smooth enough for torque derivatives: four times continuously differentiable (C⁴).
+"""C⁴ trajectories, four times continuously differentiable, as torque derivatives require.
 
 The polynomial of degree 9 between two waypoints has the position and four derivatives of both. Where waypoints give
 positions only, the missing derivatives are those of the interpolating spline of degree 9; where all of them give
@@ -22,8 +22,8 @@ from scipy.interpolate import make_interp_spline
 from ..errors import RbdError
 from ..model.robot_model import RobotModel
 from .polynomial import polynomial
-from .position_limits import limits
-from .trajectory import Piece, Reference, Waypoint, with_start
+from .position_limits import AT_ONCE, limits
+from .trajectory import Piece, Reference, Waypoint, Waypoints, with_start
 
 Array = NDArray[np.float64]
 ORDER = 4           # derivatives that are continuous
@@ -43,15 +43,17 @@ class SmoothTrajectory:
     With a model of joints with one coordinate each, what swings out is refused with `RbdError`.
     """
 
-    def __init__(self, waypoints: Sequence[Waypoint], start: Reference, model: RobotModel | None = None) -> None:
+    def __init__(self, waypoints: Waypoints | Sequence[Waypoint], start: Reference,
+                 model: RobotModel | None = None) -> None:
+        waypoints = Waypoints.of(waypoints)
         points = with_start(waypoints, start)
-        self._times = [float(point.time) for point in points]    # numbers of Python are found faster
-        self.times: Array = np.array(self._times)
-        self.duration = float(self.times[-1])
-        self.begin, self.end = Reference.rest(start.q), Reference.rest(points[-1].q)
+        self.times: Array = points.time
+        self._times: list[float] = self.times.tolist()    # numbers of Python are found faster
+        self.duration = self._times[-1]
+        self.begin, self.end = Reference.rest(start.q), Reference.rest(points.q[-1])
         first = np.zeros((ORDER + 1, len(start.q)))
-        given = (start.q, start.v, start.a, start.jerk, start.snap) if waypoints[0].time > 0.0 else (
-            points[0].q, points[0].v, points[0].a)
+        given = (start.q, start.v, start.a, start.jerk, start.snap) if waypoints.time[0] > 0.0 else (
+            points.q[0], points.v[0], points.a[0])
         for row, value in zip(first, given, strict=False):
             row[:] = 0.0 if value is None else value
         distance = np.diff(self.times).min(initial=np.inf)
@@ -65,24 +67,29 @@ class SmoothTrajectory:
         if model is not None and len(points) > 1:
             self._check(model, points, first)
 
-    def _check(self, model: RobotModel, points: Sequence[Waypoint], first: Array) -> None:
+    def _check(self, model: RobotModel, points: Waypoints, first: Array) -> None:
         """`RbdError` unless the way stays within the limits, or the waypoints, and is about as fast as they ask for."""
-        asked, T = np.array([point.q for point in points]), np.diff(self.times)[:, None]
-        q = _FINE_WAY @ self._coefficients
-        v = _WAY[:, :-1] @ (self._coefficients[:, 1:] * np.arange(1, DEGREE + 1)[:, None]) / T[:, None]
-        given = np.array([np.abs(first[1]) + T[0] * (np.abs(first[2]) + T[0] * (np.abs(first[3]) + T[0] * np.abs(
-            first[4]))), *(np.abs(p.v) for p in points if p.v is not None)]).max(axis=0)
+        asked, T = points.q, np.diff(self.times)[:, None]
+        given = np.maximum(np.abs(first[1]) + T[0] * (np.abs(first[2]) + T[0] * (np.abs(first[3]) + T[0] * np.abs(
+            first[4]))), np.abs(points.v).max(axis=0))
         speed = FASTER * (np.abs(np.diff(asked, axis=0) / T).max(axis=0) + given)
         speed = np.where(np.isfinite(model.velocity_limit), np.maximum(speed, model.velocity_limit), speed)
         lower, upper = limits(model)
-        for what, value, low, high in (
-                ("position", q, np.minimum(lower, asked.min(axis=0)), np.maximum(upper, asked.max(axis=0))),
-                ("velocity", v, -speed, speed)):
-            over = np.maximum(low - value, value - high)
-            if not over.max() <= 1e-6:
+        rates = self._coefficients[:, 1:] * np.arange(1, DEGREE + 1)[:, None] / T[:, None]
+        for what, way, pieces, low, high in (
+                ("position", _FINE_WAY, self._coefficients, np.minimum(lower, asked.min(axis=0)),
+                 np.maximum(upper, asked.max(axis=0))),
+                ("velocity", _WAY[:, :-1], rates, -speed, speed)):
+            beyond = []    # of blocks of segments: all at once would take ten thousand points hundreds of megabytes
+            for begin in range(0, len(pieces), AT_ONCE):
+                value = way @ pieces[begin:begin + AT_ONCE]
+                over = np.maximum(low - value, value - high)
                 i, k, j = np.unravel_index(int(np.argmax(over)), over.shape)
+                beyond.append((over[i, k, j], begin + i, j, value[i, k, j]))
+            over, i, j, value = beyond[int(np.argmax([each[0] for each in beyond]))]
+            if not over <= 1e-6:
                 raise RbdError(f"trajectory: between {self.times[i]:g} s and {self.times[i + 1]:g} s the smooth "
-                               f"interpolation overshoots, to {what} {value[i, k, j]:.3g} of joint "
+                               f"interpolation overshoots, to {what} {value:.3g} of joint "
                                f"'{model.joint_names[j]}': give velocities, or points at more even times")
 
     def sample(self, t: float) -> Reference:
@@ -103,17 +110,13 @@ class SmoothTrajectory:
         return Piece(begin, end, end - begin, self._coefficients[i])
 
 
-def _derivatives(times: Array, points: Sequence[Waypoint], first: Array) -> Array:
+def _derivatives(times: Array, points: Waypoints, first: Array) -> Array:
     """Position and derivatives at every waypoint, (points, 5, nv); `first`: those at the start (5, nv)."""
-    inner = points[1:]
-    known = 0 if any(p.v is None for p in inner) else 1 if any(p.a is None for p in inner) else 2
+    known = 0 if not points.has_v[1:].all() else 1 if not points.has_a[1:].all() else 2
     values = np.zeros((len(points), ORDER + 1, first.shape[1]))
+    for k, given in enumerate((points.q, points.v, points.a)):
+        values[0 if k <= known else -1:, k] = given[0 if k <= known else -1:]
     values[0] = first
-    for i, point in enumerate(inner, 1):
-        values[i, 0] = point.q
-        for k, value in ((1, point.v), (2, point.a)):
-            if value is not None and (k <= known or i == len(inner)):
-                values[i, k] = value
     if len(points) > 2:
         ends = range(known + 1, ORDER + 1)
         spline = make_interp_spline(times, values[:, known], k=DEGREE - 2 * known, bc_type=(

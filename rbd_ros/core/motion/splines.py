@@ -135,6 +135,10 @@ class SplineMotion:
     """A motion of all joints: `motion(t)` has .q, .v, .a, .jerk, .snap (nv,), or (N, nv) for t (N,), rad, m and s.
 
     Before 0 and after `duration` the robot stands still at the ends. control: (K, nv), in the unit of the joints.
+
+        >>> motion = rbd.SplineMotion(np.repeat([[0.0, 0.0], [1.0, -0.5]], 6, axis=0), 2.0)
+        >>> motion(2.0).q, motion(1.0).v.round(3)
+        (array([ 1. , -0.5]), array([ 2.096, -1.048]))
     """
 
     def __init__(self, control: ArrayLike, duration: float, degree: int = 5) -> None:

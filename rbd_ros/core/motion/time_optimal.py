@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -30,8 +32,9 @@ from .splines import SplineMotion, basis
 from .trajectory import Reference
 
 Array = NDArray[np.float64]
-RATE = 1000.0        # Hz, of the samples that decide
-FIRST_MARGIN = 1e-4  # of limits, at the grid; more where samples between its points ask for it
+FIRST_MARGIN = 1e-4  # of limits, at the grid; more where what is between its points asks for it
+DEGREE = 6           # of polynomials between grid points
+AT_ONCE = 10_000     # of these
 MORE = 1.1           # times what was too much
 ATTEMPTS = 12
 AROUND = 2           # grid points on either side
@@ -40,11 +43,12 @@ MOST_PARTS = 1_000_000
 DENSE = 4            # times the grid: where times of its points are looked for
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TimedPath:
     """A path with its timing: `motion(t)` has .q, .v, .a, at rest outside; .jerk where accelerations do not jump.
 
-    usage: by limit the largest ratio to it, sampled at 1 kHz or finer, joint and time. A motion is `good` if none is
+    usage: by limit the largest ratio to it, joint and time: a bound, for all times between grid points, or where
+    accelerations do not jump, of samples at 1 kHz or finer. A motion is `good` if none is
     above 1, and the search for it has `converged`; `reason` says how it ended.
     """
 
@@ -60,6 +64,11 @@ class TimedPath:
     converged: bool = True
     reason: str = "converged"
 
+    def __repr__(self) -> str:
+        most = max(self.usage.items(), key=lambda item: item[1].ratio, default=None)
+        used = "" if most is None else f", {most[0]} of {most[1].joint} at {most[1].ratio:.4g} of its limit"
+        return f"TimedPath of '{self._model.name}': {self.duration:.4g} s{used}; {self.reason}"
+
     @property
     def violation(self) -> float:
         """The worst ratio to a limit, less 1."""
@@ -67,11 +76,11 @@ class TimedPath:
 
     @property
     def good(self) -> bool:
-        """Whether all limits are kept, at all samples, and no motion close by is faster."""
+        """Whether all limits are kept, and no motion close by is faster."""
         return self.converged and self.violation <= ROUNDING
 
     def check(self) -> TimedPath:
-        """Itself if it is good; `RbdError` that names limit, joint and time otherwise."""
+        """The path itself if it is good; otherwise raises `RbdError` naming limit, joint and time."""
         if self.violation <= ROUNDING and not self.converged:
             raise RbdError(f"time_optimal: not the fastest ({self.reason})")
         if not self.good:
@@ -134,8 +143,8 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
     path: positions (N, nq), N ≥ 2, through which a spline of up to degree 5 is laid, or a motion, whose timing is
     dropped. limits: the model's unless given. external_wrenches: as of `inverse_dynamics`, the same all along. Friction
     is the model's, smoothed as in `friction_effort`. start_speed, goal_speed: at the ends, of the whole path per
-    second. grid: parts of the path, in each of which d²s/dt² is constant. Limits that samples between its points break
-    are kept with more margin.
+    second. grid: parts of the path, in each of which d²s/dt² is constant. Limits that are broken between its points are
+    kept with more margin.
 
     With limits of jerk, effort rate or motor velocity (which takes the `actuation`, as of `optimize_motion`) s(t) is a
     quintic spline of so many control_points, found by the search of `optimize_motion` within time_limit (s); joints
@@ -144,6 +153,11 @@ def time_optimal(model: RobotModel, path: ArrayLike | SplineMotion | OptimalMoti
 
     `RbdError` where the robot cannot stand still on the path within its limits, or the ends are too fast. Method: Pham
     and Pham (2018), with speed-dependent friction; docs/motion.md.
+
+        >>> model = rbd.sample("two_link")
+        >>> limits = rbd.MotionLimits(velocity=2.0, acceleration=10.0)
+        >>> rbd.time_optimal(model, [[0.0, 0.0], [0.5, -0.2], [1.0, -0.5]], limits=limits).good
+        True
     """
     check_model(model)
     springs = None
@@ -233,25 +247,57 @@ def _timing(model: RobotModel, along: Path, limits: CheckedLimits,
 
 
 def _usage(motion: TimedPath, limits: CheckedLimits, share: dict[str, Array]) -> dict[str, Usage]:
-    """The largest ratio to each limit, sampled evenly and at all grid points; shares are reduced where it is over 1."""
-    gap = 1e-9 * motion.duration
-    t = np.unique(np.clip(np.concatenate([
-        np.linspace(0.0, motion.duration, int(np.ceil(motion.duration * RATE)) + 1), motion.times - gap,
-        motion.times + gap]), 0.0, motion.duration))
-    q, v, a = motion(t)[:3]
-    found = {}
+    """The largest ratio to each limit, between grid points, too; shares are reduced where it is over 1."""
+    found: dict[str, Usage] = {}
     before = {name: values.copy() for name, values in share.items()}
-    for name, values in (("position", q), ("velocity", v), ("acceleration", a), ("effort", motion.effort(t))):
-        lower, upper = limits.of(name)
-        if (np.isfinite(lower) | np.isfinite(upper)).any():
-            ratio = ratio_to_limits(values, lower, upper)
-            i, j = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
-            found[name] = Usage(float(ratio[i, j]), motion._model.velocity_names[j], float(t[i]))
+    limited = {name: limits.of(name) for name in ("position", "velocity", "acceleration", "effort")
+               if np.isfinite(limits.of(name)).any()}
+    for first in range(0, len(motion.times) - 1, AT_ONCE):
+        which = np.arange(first, min(first + AT_ONCE, len(motion.times) - 1))
+        bounds = _bounds(motion, which)
+        for name, (lower, upper) in limited.items():
+            ratio = ratio_to_limits(bounds[name], lower, upper)    # (K, n, nv)
+            k, i, j = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+            if name not in found or ratio[k, i, j] > found[name].ratio:
+                t, rest = motion.times[which[i]:which[i] + 2], k % (DEGREE + 1) / DEGREE
+                found[name] = Usage(float(ratio[k, i, j]), motion._model.velocity_names[j],
+                                    float(t[0] + rest * (t[1] - t[0])))
             if name in share:
-                over = ratio.max(axis=1)
-                at = np.clip(np.searchsorted(motion.times, t, side="right") - 1, 0, len(motion.times) - 2)
-                for k, much in zip(at[over > 1.0], over[over > 1.0], strict=True):
-                    near = slice(max(k - AROUND, 0), k + AROUND + 2)
+                over = ratio.max(axis=(0, 2))
+                for at, much in zip(which[over > 1.0], over[over > 1.0], strict=True):
+                    near = slice(max(at - AROUND, 0), at + AROUND + 2)
                     less = before[name][near] / (1.0 + MORE * (much - 1.0))
                     share[name][near] = np.minimum(share[name][near], less)
     return found
+
+
+def _bounds(motion: TimedPath, i: NDArray[np.intp]) -> dict[str, Array]:
+    """Numbers (K, n, nv) that what joints do between grid points i and i + 1 lies between, by limit.
+
+    There q, v, a are polynomials of time, or nearly so, as efforts without Coulomb friction are: their coefficients in
+    Bernstein's basis bound them. That friction grows with the velocity.
+    """
+    duration = np.diff(motion.times)[i]
+    x, coefficients = _bernstein()
+    tau = x[:, None] * duration
+    u = (motion.speeds[i + 1] - motion.speeds[i]) / duration
+    rate = motion.speeds[i] + u * tau
+    s = i / (len(motion.times) - 1) + (motion.speeds[i] + 0.5 * u * tau) * tau
+    p = motion._path(np.clip(s, 0.0, 1.0).ravel(), 2).reshape(3, *s.shape, -1)
+    v, a = p[1] * rate[:, :, None], p[1] * u[:, None] + p[2] * rate[:, :, None] ** 2
+    rows = (-1, p.shape[-1])
+    effort = inverse_dynamics(motion._model, p[0].reshape(rows), v.reshape(rows), a.reshape(rows), motion._wrenches)
+    effort = effort.reshape(v.shape) + motion._friction.damping * v
+    q, v, a, effort = (np.einsum("kl,lnj->knj", coefficients, z) for z in (p[0], v, a, effort))
+    dry = [motion._friction.effort(z) - motion._friction.damping * z for z in (v.min(axis=0), v.max(axis=0))]
+    return {"position": q, "velocity": v, "acceleration": a, "effort": np.concatenate([effort + f for f in dry])}
+
+
+@lru_cache(maxsize=1)
+def _bernstein() -> tuple[Array, Array]:
+    """Chebyshev's points (K,) in [0, 1], and the coefficients (K, K) in Bernstein's basis of what is 1 at one of them.
+    """
+    k = np.arange(DEGREE + 1)
+    x = 0.5 - 0.5 * np.cos(np.pi * k / DEGREE)
+    basis = np.array([comb(DEGREE, m) * x**m * (1.0 - x) ** (DEGREE - m) for m in k]).T
+    return x, np.linalg.inv(basis)

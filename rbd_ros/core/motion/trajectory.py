@@ -10,7 +10,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -20,10 +19,15 @@ from ..errors import RbdError
 from .polynomial import polynomial
 
 Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 class Reference(NamedTuple):
-    """Desired motion of all joints in model order (rad, m and seconds); jerk and snap are None where not known."""
+    """Desired motion of all joints in model order (rad, m and seconds); jerk and snap are None where not known.
+
+        >>> rbd.Reference.rest(np.zeros(2)).v
+        array([0., 0.])
+    """
 
     q: Array
     v: Array
@@ -45,6 +49,54 @@ class Waypoint:
     q: Array
     v: Array | None = None
     a: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Waypoints:
+    """Points of a trajectory as arrays: times from its start (N,), positions (N, nv), and derivatives (N, nv), with
+    zeros where a point has none; which points have them (N,).
+    """
+
+    time: Array
+    q: Array
+    v: Array
+    a: Array
+    has_v: Flags
+    has_a: Flags
+
+    @staticmethod
+    def of(points: Waypoints | Sequence[Waypoint]) -> Waypoints:
+        """The same as arrays."""
+        if isinstance(points, Waypoints):
+            return points
+        q = np.array([point.q for point in points], dtype=np.float64)
+        has_v, has_a = (np.array([x is not None for x in row], dtype=np.bool_)
+                        for row in ([point.v for point in points], [point.a for point in points]))
+        v, a = np.zeros_like(q), np.zeros_like(q)
+        for i, point in enumerate(points):
+            for row, value in ((v, point.v), (a, point.a)):
+                if value is not None:
+                    row[i] = value
+        return Waypoints(np.array([point.time for point in points], dtype=np.float64), q, v, a, has_v, has_a)
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def __getitem__(self, index: int) -> Waypoint:
+        return Waypoint(float(self.time[index]), self.q[index], self.v[index] if self.has_v[index] else None,
+                        self.a[index] if self.has_a[index] else None)
+
+    def taken(self, which: slice | Flags) -> Waypoints:
+        """Some of them, in their order."""
+        return Waypoints(self.time[which], self.q[which], self.v[which], self.a[which], self.has_v[which],
+                         self.has_a[which])
+
+    def after(self, first: Waypoint) -> Waypoints:
+        """The same behind another one."""
+        one = Waypoints.of([first])
+        return Waypoints(
+            np.append(one.time, self.time), np.vstack([one.q, self.q]), np.vstack([one.v, self.v]),
+            np.vstack([one.a, self.a]), np.append(one.has_v, self.has_v), np.append(one.has_a, self.has_a))
 
 
 class Piece(NamedTuple):
@@ -74,14 +126,13 @@ class Interpolation(Protocol):
 class Trajectory:
     """Piecewise polynomial through waypoints with strictly increasing times, the first at or after 0."""
 
-    def __init__(self, waypoints: Sequence[Waypoint], start: Reference) -> None:
-        points = with_start(waypoints, start)
-        self._times = [float(point.time) for point in points]    # numbers of Python are found faster
-        self.times: Array = np.array(self._times)
-        self.points = points
+    def __init__(self, waypoints: Waypoints | Sequence[Waypoint], start: Reference) -> None:
+        points = self.points = with_start(waypoints, start)
+        self.times: Array = points.time
+        self._times: list[float] = self.times.tolist()    # numbers of Python are found faster
         self._segments: dict[int, Array] = {}    # made when they are needed: control goes on while a long one arrives
-        self.begin, self.end = Reference.rest(start.q), Reference.rest(points[-1].q)
-        self.duration = float(self.times[-1])
+        self.begin, self.end = Reference.rest(start.q), Reference.rest(points.q[-1])
+        self.duration = self._times[-1]
 
     def sample(self, t: float) -> Reference:
         """The reference at time t (s) from the start; standing still before and after."""
@@ -99,23 +150,25 @@ class Trajectory:
         i = bisect_right(self._times, t) - 1
         c = self._segments.get(i)
         if c is None:
-            first, last = self.points[i:i + 2]
+            first, last = self.points[i], self.points[i + 1]
             c = self._segments[i] = segment(first, last, last.time - first.time)
         return Piece(self._times[i], self._times[i + 1], 1.0, c)
 
 
-def with_start(waypoints: Sequence[Waypoint], start: Reference) -> list[Waypoint]:
+def with_start(waypoints: Waypoints | Sequence[Waypoint], start: Reference) -> Waypoints:
     """The waypoints, with the start as first one unless they have one at time 0; `RbdError` for times out of order."""
-    check_times(waypoints)
-    first = [Waypoint(0.0, start.q, start.v, start.a)] if waypoints[0].time > 0.0 else []
-    return [*first, *waypoints]
+    points = Waypoints.of(waypoints)
+    check_times(points.time)
+    return points.after(Waypoint(0.0, start.q, start.v, start.a)) if points.time[0] > 0.0 else points
 
 
-def check_times(waypoints: Sequence[Waypoint]) -> None:
-    """`RbdError` unless there are waypoints, in order."""
-    times = [point.time for point in waypoints]
-    if not times or times[0] < 0.0 or any(b <= a for a, b in pairwise(times)):
-        raise RbdError(f"trajectory: times from start must be at least 0 and strictly increase, got {times}")
+def check_times(times: Array) -> None:
+    """`RbdError` unless there are times (N,), in order."""
+    back = np.flatnonzero(np.diff(times) <= 0.0)
+    got = ("no points" if not len(times) else f"{times[0]:g} s" if times[0] < 0.0 else
+           f"{times[back[0]]:g} s, then {times[back[0] + 1]:g} s" if len(back) else "")
+    if got:
+        raise RbdError(f"trajectory: times from start must be at least 0 and strictly increase, got {got}")
 
 
 def segment(first: Waypoint, last: Waypoint, T: float | Array) -> Array:

@@ -1,4 +1,4 @@
-"""Trajectories against the velocity limits of the robot description, V.
+"""Validation of trajectories against the velocity limits V of the robot description.
 
 Joints whose limit is 0 or missing have one of 10 rad/s or 2 m/s. The way to the first point, due t
 after the start, from the present reference or, as planners begin there, from where the robot is: |Δq| ≤ V t + START.
@@ -15,19 +15,20 @@ from numpy.typing import NDArray
 from ..errors import RbdError
 from ..model.joints import is_length
 from ..model.robot_model import RobotModel
-from .trajectory import Waypoint, segment
+from .trajectory import Waypoint, Waypoints, segment
 
 Array = NDArray[np.float64]
 START = 0.02       # rad or m: twice what MoveIt lets a trajectory begin beside the robot (allowed_start_tolerance)
 FASTER = 2.0       # planners round, and descriptions are careful
 ROUNDING = 1e-3    # rad or m
 NOTHING = 1e-6     # rad or m: so small a step is no jump, but rounding by planners and in messages
+SWING, SWING_A = 1.875, 0.1    # bounds of the slopes of the Hermite polynomials of position and acceleration
 _WAY = np.linspace(0.0, 1.0, 33)[:, None, None]
 UNLIMITED, UNLIMITED_LINEAR = 10.0, 2.0    # rad/s and m/s: the limit of joints whose description has none, or 0
 
 
 def velocity_limits(model: RobotModel) -> Array:
-    """Velocity limits (nv,) of the description, and what counts where it has none."""
+    """Velocity limits (nv,) of the description, with defaults where it has none."""
     none = np.array([UNLIMITED_LINEAR if is_length(joint.type) else UNLIMITED
                      for joint in model.joints for _ in range(joint.nv)])
     limit = model.velocity_limit
@@ -50,41 +51,44 @@ def must_jump(model: RobotModel, first: Waypoint, starts: Sequence[Array]) -> bo
                    f"velocity limit {limit[i]:.3g})")
 
 
-def check_speeds(model: RobotModel, waypoints: Sequence[Waypoint]) -> None:
+def check_speeds(model: RobotModel, points: Waypoints) -> None:
     """`RbdError` that names joint, value and limit of a trajectory that is too fast between its points or at them."""
     most = FASTER * velocity_limits(model)
-    q, t = np.array([point.q for point in waypoints]), np.array([point.time for point in waypoints])
-    moved, time = np.abs(np.diff(q, axis=0)), np.diff(t)[:, None]
+    moved, time = np.abs(np.diff(points.q, axis=0)), np.diff(points.time)[:, None]
     over = moved - (most * time + ROUNDING)
     if over.size and not over.max() <= 0.0:
         i, j = np.unravel_index(int(np.argmax(over)), over.shape)
         raise RbdError(f"trajectory: joint '{model.joint_names[j]}' would have to move by {moved[i, j]:.3g} within "
                        f"{time[i, 0]:.3g} s, at most {FASTER:g} times its velocity limit, {most[j] / FASTER:.3g}")
-    given = [point.v for point in waypoints if point.v is not None]
-    if given and not (np.abs(v := np.array(given)) <= most).all():
+    v = points.v
+    if not (np.abs(v) <= most).all():
         i, j = np.unravel_index(int(np.argmax(np.abs(v) - most)), v.shape)
         raise RbdError(f"trajectory: velocity {v[i, j]:.3g} of joint '{model.joint_names[j]}' is more than {FASTER:g} "
                        f"times its limit, {most[j] / FASTER:.3g} (rad/s or m/s)")
 
 
-def above_limits(model: RobotModel, points: Sequence[Waypoint]) -> str:
-    """What to warn of in a motion through these points, empty if nothing: it is accepted, but a robot that keeps its
-    velocity limits, as arms in Gazebo do, cannot follow. Joints without a limit count as fast enough.
+def above_limits(model: RobotModel, points: Waypoints) -> str:
+    """Warning for a motion through these points, empty if none: it is accepted, but a robot that keeps its velocity
+    limits, as arms in Gazebo do, cannot follow. Joints without a limit count as fast enough.
     """
     limit = np.where(model.velocity_limit > 0.0, model.velocity_limit, np.inf)
     most = (1.0 + ROUNDING) * limit
     if len(points) < 2 or not np.isfinite(limit).any():
         return ""
     speed = np.zeros_like(limit)
-    has_v = np.array([point.v is not None for point in points])
-    has_a = np.array([point.v is not None and point.a is not None for point in points])
+    has_v, has_a = points.has_v, points.has_v & points.has_a
     kind = np.where(has_a[1:] & has_a[:-1], 2, np.where(has_v[1:] & has_v[:-1], 1, 0))
+    T, v, a = np.diff(points.time)[:, None], np.abs(points.v), np.abs(points.a)
+    with np.errstate(over="ignore"):
+        bound = (SWING * np.abs(np.diff(points.q, axis=0)) / T + v[1:] + v[:-1] + SWING_A * T * (a[1:] + a[:-1]))
+    near = (bound > most).any(axis=1)
     for order in (0, 1, 2):
-        for i in np.array_split(at := np.flatnonzero(kind == order), len(at) // 256 + 1):
+        for i in np.array_split(at := np.flatnonzero(near & (kind == order)), len(at) // 256 + 1):
             if not len(i):
                 continue
-            first, last = (_stacked([points[j] for j in side], order) for side in (i, i + 1))
-            T = np.array([points[j + 1].time - points[j].time for j in i])[:, None]
+            first, last = (Waypoint(0.0, points.q[j], points.v[j] if order > 0 else None,
+                                    points.a[j] if order > 1 else None) for j in (i, i + 1))
+            T = (points.time[i + 1] - points.time[i])[:, None]
             c = segment(first, last, T)
             rate = sum(k * c[k] * (_WAY * T) ** (k - 1) for k in range(1, len(c)))
             speed = np.maximum(speed, np.abs(rate).max(axis=(0, 1)))
@@ -94,9 +98,3 @@ def above_limits(model: RobotModel, points: Sequence[Waypoint]) -> str:
     return (f"trajectory: joint '{model.joint_names[j]}' reaches {speed[j]:.3g} (rad/s or m/s), above its velocity "
             f"limit {limit[j]:.3g}: a robot that keeps it, as in Gazebo, falls behind")
 
-
-def _stacked(points: Sequence[Waypoint], order: int) -> Waypoint:
-    """Arrays (points, nv) of positions and as many derivatives."""
-    v, a = ([getattr(point, name) for point in points] for name in "va")
-    return Waypoint(0.0, np.array([point.q for point in points]), np.array(v) if order > 0 else None,
-                    np.array(a) if order > 1 else None)

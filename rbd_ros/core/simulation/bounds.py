@@ -1,4 +1,4 @@
-"""What coordinates of a simulated robot must not leave, positions and velocities, as boxes of impulses.
+"""Position and velocity limits of a simulated robot, as box constraints on impulses.
 
 A stop aims at velocity zero and pushes only (`impulses`). A velocity limit V aims at ±V and brakes only, as DART's do:
 with u = v ∓ V, either u = 0, or the impulse is zero. Dry friction of a joint that is so fast opposes it in full.

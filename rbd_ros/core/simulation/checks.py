@@ -1,4 +1,4 @@
-"""What a simulator refuses, and how it names the joint."""
+"""Input validation of simulators, with joint names in errors."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""What constraints add to a step of the simulation: their accelerations, their share of impulses, the way back."""
+"""Constraints in a simulation step: accelerations, impulses, projection onto the manifold."""
 from __future__ import annotations
 
 from typing import Any
@@ -37,7 +37,7 @@ class ConstrainedMotion:
         return constraint_jacobian(self.model, self.constraints, self.model.integrate(q, 0.5 * h * v))
 
     def projector(self, A: Array, W: Any) -> tuple[Array, Array]:
-        """What of velocities and of W (nv, nv), velocities that impulses give, the constraints leave."""
+        """Projector of velocities, and of W (nv, nv), the velocities per unit impulse, onto the constraints."""
         AW = A @ W
         Z = A @ np.linalg.cholesky(W)
         lam = np.stack([least_norm(Z, column) for column in np.column_stack([A, AW]).T], axis=1)

@@ -1,4 +1,4 @@
-"""`ElasticSimulator`: a robot with elastic joints, links and motors, in fixed steps that its springs allow."""
+"""`ElasticSimulator`: simulation of links and motors of a robot with elastic joints, in fixed stable steps."""
 from __future__ import annotations
 
 import math
@@ -32,6 +32,13 @@ class ElasticSimulator:
     (order 2) or `semi_implicit` (order 1), springs and damping implicit: stable at any stiffness; or `rk4` (order 4;
     refused, here or in `step`, if the step is too long for the stiffest spring). Friction of motors and links is
     not smoothed, links stop at their limits, external wrenches act on links: all as in `Simulator`.
+
+        >>> model = rbd.sample("two_link")
+        >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
+        >>> arm = rbd.Actuation(model, {"shoulder": drive, "elbow": drive})
+        >>> simulated = rbd.ElasticSimulator(arm, q=[0.3, 0.5])
+        >>> simulated.q
+        array([0.3, 0.5])
     """
 
     def __init__(self, actuation: Actuation, *, step: float | None = None, integrator: str = "variational",
@@ -106,6 +113,20 @@ class ElasticSimulator:
     def motor_velocity(self) -> Array:
         """Velocities of the motors (nm,)."""
         return np.asarray(self._simulator.v[self._springs.motors])
+
+    @property
+    def brakes(self) -> Array:
+        """Friction (nm,) of brakes at the motors, behind the gears, as in `Simulator`."""
+        return self._simulator.brakes[self._springs.motors]
+
+    @brakes.setter
+    def brakes(self, friction: ArrayLike | None) -> None:
+        brakes = np.zeros(self._springs.size)
+        if friction is not None:
+            brakes[self._springs.motors] = self._motors("brakes", friction)
+        self._simulator.brakes = brakes
+
+    creeps = False    # what friction holds
 
     @property
     def torque(self) -> Array:

@@ -1,4 +1,4 @@
-"""Where the first event of a step is: false position (Illinois), then bisection."""
+"""Location of the first event in a step: false position (Illinois), then bisection."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Impulses of dry friction and of joint stops over one step: what makes a simulated joint stick and stop.
+"""Impulses of dry friction and of joint stops over one step.
 
 Every coordinate has a box for its impulse p and the velocity zero as its aim: friction `|p| ≤ h F`, a stop pushes
 only, `p ≥ 0` at the lower and `p ≤ 0` at the upper one. Then either v = 0 with p inside its box, or p lies on the

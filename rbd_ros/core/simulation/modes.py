@@ -1,4 +1,4 @@
-"""Dry friction and stops of explicit integration as modes: coordinates slide, or are held, until an event.
+"""Modes of dry friction and stops in explicit integration: sliding or held coordinates, between events.
 
 While a coordinate slides, friction is the smooth effort `−sign(v) F(v)`. A coordinate at rest is held, its acceleration
 prescribed as zero, as long as the effort this takes is one that friction and stops can give. Events are a velocity that
@@ -51,7 +51,7 @@ class Modes:
         self.model, self._level = model, level
         self._plain_q, self._plain_v, self._lower, self._upper = (
             bounds.plain_q, bounds.plain_v, bounds.lower, bounds.upper)
-        self._breakaway = np.broadcast_to(level(np.zeros(model.nv)), model.nv)
+        self._breakaway = np.zeros(model.nv)
         self._rubs = self._breakaway > 0.0
         self._pause: int = 0
 
@@ -64,6 +64,8 @@ class Modes:
             return None
         left = h
         released = np.zeros(self.model.nv)
+        self._breakaway = self._level(released)
+        self._rubs = self._breakaway > 0.0
         close = 0
         for _ in range(2 * self.model.nv + 6):
             v = self._impact(q, v)

@@ -1,4 +1,4 @@
-"""`Simulator`: a robot that moves by its equations of motion, with friction and stops, in fixed steps."""
+"""`Simulator`: forward simulation of a robot with friction and stops, in fixed steps."""
 from __future__ import annotations
 
 import math
@@ -13,7 +13,7 @@ from ..dynamics.constrained.projection import ACCEPTED
 from ..dynamics.energy import kinetic_energy, potential_energy
 from ..dynamics.forward import forward_dynamics
 from ..dynamics.mass_matrix import mass_matrix
-from ..errors import BeyondNumbers, RbdError, unknown_name
+from ..errors import BeyondNumbers, RbdError, shown, unknown_name
 from ..model.constraints import ConstraintSet
 from ..model.inertia import Array
 from ..model.robot_model import RobotModel
@@ -52,9 +52,15 @@ class Simulator(Checks):
     Friction is not smoothed: impulses in each step bring a coordinate to rest or oppose it (`impulses`), so a joint
     sticks without creep, and neither friction nor stops ever add kinetic energy, at any step. With rk4 they are
     modes with events in between (`modes`), except with closed loops. friction: a law for it with Stribeck's effect,
-    instead of the model's; its level is that of the speed before the step (rk4: of the speed).
+    instead of the model's; its level is that of the speed before the step (rk4: of the speed). `brakes` (nv,), set at
+    any time, is dry friction besides it.
 
     springs: between coordinates of the model (`ElasticSimulator`); implicit like damping.
+
+        >>> arm = rbd.Simulator(rbd.sample("two_link"), q=[0.3, 0.5])
+        >>> arm.step(n=100)
+        >>> arm.time
+        0.1
     """
 
     def __init__(self, model: RobotModel, *, step: float = 1e-3, integrator: str = "variational",
@@ -72,24 +78,26 @@ class Simulator(Checks):
         self._implicit = integrator == "semi_implicit"
         self._damped = bool(model.damping.any())
         self._law = friction or Friction(coulomb=model.friction, breakaway=model.friction)
-        self._rubs = bool(np.any(self._law.breakaway))
         self._springs = springs
         self._bounds = Bounds(model, limits, velocity_limits)
+        self.brakes = None
         soft, hard, self._is_soft = soft_and_hard(contacts)
         self._soft = CompliantMotion(model, soft, self.step_size) if soft else None
         if self._bounds.moving and (constraints is not None or hard):
             raise RbdError("velocity_limits: not supported with constraints, whose loops would not stay closed, and "
                            "with contacts")
-        self._modes = Modes(model, self._law.level, self._bounds) if (
-            integrator == "rk4" and constraints is None and not hard and (self._rubs or self._bounds.resting)
-        ) else None
+        self._modes = Modes(model, self._level, self._bounds) if (
+            integrator == "rk4" and constraints is None and not hard) else None
         self._variational = Variational(
-            model, self._law.level if self._rubs else None, self._bounds, springs, self._constrained,
+            model, lambda v: self._level(v) if self._rubs else None, self._bounds, springs, self._constrained,
             self._soft is not None) if integrator == "variational" else None
         self._contacts = SimulatedContacts(
-            model, hard, self._bounds, self._law.level if self._rubs else None, self._constrained,
-            integrator == "rk4") if hard else None
+            model, hard, self._bounds, self._level, self._constrained, integrator == "rk4") if hard else None
         self.reset(q, v)
+
+    def __repr__(self) -> str:
+        return (f"{type(self).__name__} of '{self.model.name}': at {self.time:.6g} s, step {self.step_size:g} s, "
+                f"{self.integrator}")
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None) -> None:
         """Put the robot into a state at time zero: q (nq,), by default neutral (within the limits); v (nv,), 0."""
@@ -127,6 +135,31 @@ class Simulator(Checks):
     def v(self) -> Array:
         """Velocities (nv,), read-only."""
         return _view(self._v)
+
+    @property
+    def brakes(self) -> Array:
+        """Friction of brakes (nv,), N m or N: they stop a joint as Coulomb friction does, and hold it up to that load.
+        0, or set to None: released.
+        """
+        return _view(self._brakes)
+
+    @brakes.setter
+    def brakes(self, friction: ArrayLike | None) -> None:
+        brakes = np.zeros(self.model.nv) if friction is None else np.array(friction, dtype=float)
+        if brakes.shape != (self.model.nv,) or not np.isfinite(brakes).all() or (brakes < 0.0).any():
+            raise RbdError(f"brakes: expected {self.model.nv} finite numbers, none negative, got {shown(friction)}")
+        if np.delete(brakes, self._bounds.plain_v).any():
+            raise RbdError("brakes: expected 0 for joints that are no plain numbers, such as floating ones")
+        self._brakes, self._rubs = brakes, bool(np.any(self._law.breakaway) or brakes.any())
+
+    @property
+    def creeps(self) -> bool:
+        """Whether what dry friction holds creeps: by rk4 with closed loops."""
+        return self.integrator == "rk4" and self._constrained is not None
+
+    def _level(self, v: Array) -> Array:
+        """Dry friction (nv,) at velocities v, that of brakes included."""
+        return self._brakes + self._law.level(v)
 
     @property
     def multipliers(self) -> Array:
@@ -200,7 +233,7 @@ class Simulator(Checks):
         explicit = self._damped and not self._implicit
         nodes = iter(NODES[self.integrator])
         soft = None if self._soft is None else self._soft.begin(self._q, self._v, self._implicit)
-        if self._modes is not None:
+        if self._modes is not None and (self._rubs or self._bounds.resting):
             found = self._modes.advance(self._q, self._v, self.time, h, self._smooth_effort(given), wrenches)
             if found is not None and not self._bounds.any_fast(found[1]):
                 return found
@@ -264,7 +297,7 @@ class Simulator(Checks):
         """Positions and velocities after friction, stops and velocity limits; q_free, v_free: without damping and
         impulses, v: without impulses. What the impulses of others make necessary is added, then all are solved again.
         """
-        boxes = Boxes(self._bounds, self.step_size * self._law.level(self._v))
+        boxes = Boxes(self._bounds, self.step_size * self._level(self._v))
         free, q = v, q_free
         while True:
             v = np.array(free)

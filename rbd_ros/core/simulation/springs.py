@@ -1,4 +1,4 @@
-"""The springs of an elastic arm, between coordinates x = (links, rotors behind springs) of one simulated model."""
+"""Springs of an elastic arm, between the coordinates x = (links, rotors behind springs) of one simulated model."""
 from __future__ import annotations
 
 from dataclasses import replace

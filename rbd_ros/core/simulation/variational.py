@@ -1,4 +1,4 @@
-"""The variational integrator with friction, stops, springs and constraints: what one step of `Simulator` does.
+"""Variational integrator with friction, stops, springs and constraints: one step of `Simulator`.
 
 `discrete_mechanics` has its equations. What is not conservative enters them as impulses of the two halves of the step:
 
@@ -40,11 +40,11 @@ class Unsolved(Exception):
 
 
 class Variational:
-    """Steps of one robot. friction: level (nv,) of dry friction at velocities, None: none. bounds: stops and velocity
+    """Steps of one robot. friction: level (nv,) of dry friction at velocities, or None. bounds: stops and velocity
     limits. dissipates: whether steps are given a damping of their own.
     """
 
-    def __init__(self, model: RobotModel, friction: Callable[[Array], Array] | None, bounds: Bounds,
+    def __init__(self, model: RobotModel, friction: Callable[[Array], Array | None], bounds: Bounds,
                  springs: ArmSprings | None, constrained: ConstrainedMotion | None, dissipates: bool = False) -> None:
         self.model, self._friction, self._bounds = model, friction, bounds
         self._springs, self._constrained = springs, constrained
@@ -61,7 +61,7 @@ class Variational:
         self.forget()
 
     def forget(self) -> None:
-        """The state was set from outside: momentum is that of its velocities."""
+        """Reset the momentum to that of the velocities, after the state was set."""
         self._known: tuple[Array, Array] | None = None
 
     @property
@@ -116,7 +116,8 @@ class Variational:
             A = constrained.jacobian(q, v, h)
             free, given[1] = constrained.projector(A, given[1])
         bounds = self._bounds
-        boxes = None if self._friction is None else Boxes(bounds, 0.5 * h * self._friction(v))
+        level = self._friction(v)
+        boxes = None if level is None else Boxes(bounds, 0.5 * h * level)
         ends, out, v1 = np.stack([q, q]), np.empty((4, n)), np.empty(n)
         q1, xi = ends[1], out[0]
         loads = np.empty((3, n))
@@ -160,14 +161,15 @@ class Variational:
         return constrained.back(q1, v1, mass_weighted=True)
 
 
-def _floats_alone(model: RobotModel, friction: Callable[[Array], Array] | None) -> bool:
-    """Whether all hangs on one floating base with mass, on which nothing but wrenches and efforts act."""
+def _floats_alone(model: RobotModel, friction: Callable[[Array], Array | None]) -> bool:
+    """Whether all links are on one floating base with mass, subject to wrenches and efforts only."""
     block = model._block
     rows = [node(i) for i in range(len(model._node_rows))]
     roots = [o for o in rows if block[o + PARENT] < 0]
     if len(roots) != 1 or not kind_of(int(block[roots[0] + TYPE])).free or sum(block[o + MASS] for o in rows) <= 0.0:
         return False
-    rubs = friction is not None and friction(np.zeros(model.nv))[:6].any()
+    level = friction(np.zeros(model.nv))
+    rubs = level is not None and level[:6].any()
     return not (rubs or model.damping[:6].any() or np.asarray(model.armature)[:6].any())
 
 

@@ -1,1 +1,1 @@
-"""One robot's own code: its kernels run on symbols once, and printed as straight-line programs."""
+"""Specialized code of one robot: kernels traced once on symbols, and printed as straight-line programs."""

@@ -76,6 +76,10 @@ def c_source(model: RobotModel, functions: Sequence[str] = ("inverse_dynamics",)
     model's. precision: "double" or "float". `RbdError` for unknown names, a function of more than 15,000 operations,
     joints of type spherical_exponential, whose code branches on the angle, and functions of constraints, which choose
     pivots by their size.
+
+        >>> model = rbd.sample("two_link")
+        >>> "two_link_inverse_dynamics" in rbd.c_source(model, ["inverse_dynamics"])
+        True
     """
     return c_files(model, functions, name, precision)[f"{_identifier(model, name)}.c"]
 

@@ -1,4 +1,4 @@
-"""Functions whose code depends on more than the robot: Jacobians of links, dynamics for masks, orders of derivatives.
+"""Specialized functions with parameters: Jacobians of links, dynamics for masks, orders of derivatives.
 
 Such code is asked for by name and parameters, `"jacobian:tool0:world"`, `"hybrid_dynamics:joint1,joint3"`,
 `"inverse_dynamics_time_derivatives:3"`; a call has them as arguments.

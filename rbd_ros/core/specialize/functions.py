@@ -1,4 +1,4 @@
-"""Which public functions have code of one robot's own, and how the kernel of each is recorded."""
+"""Public functions with specialized code, and the tracing of each kernel."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

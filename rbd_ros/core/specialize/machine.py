@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..kernel_cache import cache_directory
+from ..kernel_cache import cache_directory, is_own, prepare
 from .program import NoProgram
 
 KEPT = 400    # pieces of machine code
@@ -39,9 +39,10 @@ def code_of(key: str, text: Callable[[], str]) -> Code:
 
 
 def is_kept(key: str) -> bool:
-    """Whether `code_of` would have to make nothing: it is loaded or on disk."""
+    """Whether the code is loaded or on disk already."""
     hashed = _hash(key, _machine())
-    return hashed in _engines or (cache_directory() / "specialize" / f"{hashed}.o").exists()
+    path = cache_directory() / "specialize" / f"{hashed}.o"
+    return hashed in _engines or (path.exists() and is_own(path.parent))
 
 
 def call_of(key: str, text: Callable[[], str]) -> tuple[int, int]:
@@ -115,7 +116,7 @@ def _hash(key: str, machine: Any) -> str:
 
 def _read(path: Path) -> bytes | None:
     try:
-        code = path.read_bytes()
+        code = path.read_bytes() if is_own(path.parent) else None
     except OSError:
         return None
     with contextlib.suppress(OSError):    # of a cache that somebody else made, and that cannot be written
@@ -126,7 +127,8 @@ def _read(path: Path) -> bytes | None:
 def _write(path: Path, code: bytes) -> None:
     """Whole or not at all; without a writable cache each process makes its own."""
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not prepare(path.parent):
+            return
         handle, temporary = tempfile.mkstemp(dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:

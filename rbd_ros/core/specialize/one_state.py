@@ -1,4 +1,4 @@
-"""A robot's own code for one state, as a function of CPython: what calling it takes is a third of numba's way.
+"""Specialized code for one state, as a CPython function with a third of numba's call overhead.
 
 The LLVM text of a program for one state is followed by an entry in the form that CPython calls (`METH_FASTCALL`). It
 calls functions of the C APIs of Python (the stable one) and NumPy. Of objects it knows the fields of an array alone,

@@ -1,4 +1,4 @@
-"""The code of a specialised model: made or loaded when a function is first called, for one state and for batches."""
+"""Code of a specialized model, made or loaded at the first call of a function, for one state and for batches."""
 from __future__ import annotations
 
 import sys
@@ -42,7 +42,7 @@ class _Singles(dict[str, Callable[..., Any]]):
 
 
 class OwnCode:
-    """What the public functions of a specialised model try, by their names: `single` at once, `batch` next (`trying`).
+    """Entries of a specialized model by function name: `single` is tried first, `batch` next (`trying`).
 
     They take the function's arguments but the model, and return its result, or None where others have to look at them.
     """
@@ -167,7 +167,7 @@ class Calls:
             PUBLIC[self._name](ordinary, *x) if self._family is None else self._family.call(ordinary, x, parameters)))
 
     def _parted(self, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], Parameters] | None:
-        """The arrays and the parameters of a call; None where they are none."""
+        """Arrays and parameters of a call; None if invalid."""
         if self._family is None:
             return inputs, ()
         try:
@@ -182,13 +182,13 @@ class Calls:
         return FUNCTIONS[self._name] if family is None else family.function(self._own.model, parameters)
 
     def _many(self, arrays: Sequence[Any]) -> bool:
-        """Whether these are many states of the model, as many in each, in numbers that the code takes."""
+        """Whether the inputs are a batch of states of the model, of equal size and of types that the code takes."""
         columns = [self._own.model.nq, *[self._own.model.nv] * (len(arrays) - 1)]
         return all(isinstance(x, np.ndarray) and x.dtype == np.float64 and x.shape == (len(arrays[0]), size)
                    for x, size in zip(arrays, columns, strict=True))
 
     def program(self, parameters: Parameters, function: Function) -> Program:
-        """What the code is made of."""
+        """The program of the code."""
         model, what = self._own.model, label(self._own.model, self._name, parameters)
         program = recorded(model, what, function)
         if program.operations > SLOW and sys.stderr is not None and sys.stderr.isatty():

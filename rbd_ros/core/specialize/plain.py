@@ -1,4 +1,4 @@
-"""Kernels in plain Python beside their compiled selves, with functions put in place of others: to run on symbols."""
+"""Kernels in plain Python, with functions substituted for others, for tracing on symbols."""
 from __future__ import annotations
 
 import threading

@@ -1,4 +1,4 @@
-"""Straight-line programs: what a kernel computes when it runs on symbols instead of numbers.
+"""Straight-line programs, traced by running kernels on symbols.
 
 A `Scalar` stands for a number that depends on the state; `+ − · /` of two make a third, and equal ones are one
 (hash-consing). Numbers known beforehand stay numbers, and 0, 1, −1 and signs are folded away. Where a kernel branches
@@ -27,7 +27,7 @@ _EVALUATE: dict[int, Callable[..., float]] = {
 
 
 class NoProgram(RbdError):
-    """A kernel that makes no program: too long, or it refuses such robots, or does what no scalar does."""
+    """No program: the kernel is too long, refuses such robots, or uses an operation that scalars lack."""
 
 
 class Node(NamedTuple):
@@ -95,7 +95,7 @@ class Program:
         return Scalar(self, self._node(Node(op, a, b), value))
 
     def guard(self, left: int, comparison: str, right: int) -> bool:
-        """How the comparison turns out, from now on for granted."""
+        """Result of the comparison, recorded as a guard."""
         a, b = self._values[left], self._values[right]
         outcome = {GREATER: a > b, AT_LEAST: a >= b, EQUAL: a == b}[comparison]
         self.guards[Guard(left, comparison, right, outcome)] = None

@@ -1,4 +1,4 @@
-"""`rbd.specialize`: a model whose functions run code made for that robot alone."""
+"""`rbd.specialize`: a model with code generated for one robot."""
 from __future__ import annotations
 
 import dataclasses
@@ -23,7 +23,7 @@ class SpecializedModel(RobotModel):
 
     @property
     def threads(self) -> int:
-        """Over which batches are spread."""
+        """Number of threads for batches."""
         return self._specialized.threads
 
     @property
@@ -31,6 +31,11 @@ class SpecializedModel(RobotModel):
         """By name, of the functions called so far: the operations of their code, or why the ordinary kernels run."""
         return {label(self, name, parameters): operations
                 for name, calls in self._specialized.batch.items() for parameters, operations in calls.made.items()}
+
+    def __repr__(self) -> str:
+        made = self.functions
+        return (f"SpecializedModel '{self.name}': nq {self.nq}, nv {self.nv}; code of its own for "
+                f"{', '.join(name for name, made_of in made.items() if isinstance(made_of, int)) or 'nothing yet'}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self.description, self.threads)
@@ -41,7 +46,7 @@ class SpecializedModel(RobotModel):
 
 
 def specialize(model: RobotModel, functions: Sequence[str] = (), threads: int = 1) -> SpecializedModel:
-    """The same robot with code of its own: every function takes it as it takes `model`. Calls of one state take about
+    """A specialized copy of the model, accepted by every function in place of `model`. Calls of one state take about
     half the time, batches a fraction.
 
     functions: names of those whose code is made at once, of `FUNCTIONS`, or of `FAMILIES` with parameters
@@ -50,6 +55,10 @@ def specialize(model: RobotModel, functions: Sequence[str] = (), threads: int = 
     state is beyond what the code is for (angles above 8e5, the neighbourhood of singular pivots), or a function has
     none (`SpecializedModel.functions` says why, as a warning does), the ordinary kernels compute, and errors are
     theirs. `RbdError` for what is no model, unknown names, and without numba.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.specialize(model).name
+        'two_link'
     """
     if not isinstance(model, RobotModel):
         raise not_a_model(model)

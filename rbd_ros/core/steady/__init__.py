@@ -1,1 +1,1 @@
-"""One cycle of control as one compiled call: what every cycle does while nothing is unusual."""
+"""Steady cycles: the ordinary control cycle as one compiled call."""

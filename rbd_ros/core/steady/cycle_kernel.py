@@ -41,9 +41,9 @@ AT_CYCLES = AT_LOOP + len(LOOP)
 NUMBERS = AT_CYCLES + len(CYCLES)
 
 (TIME, START, SEC, NANOSEC, WORDS, POSITION, VELOCITY, EFFORT, MOVES, DEGREE, TURNS, COUNT, NOW_NS, SENT_NS,
- RECEIVED_NS, HEAD) = range(16)    # in I
+ RECEIVED_NS, FOLLOWS, HEAD) = range(17)    # in I
 TIMEOUT, RAMP, BEGIN, END, SCALE, EXPIRY, RECEIVED, SCALARS = range(8)    # in K
-BOUND, USUAL, TURN, LIMIT, RATE, LIMITS = range(6)    # rows of K
+BOUND, USUAL, TURN, LIMIT, RATE, TOLERANCE, LIMITS = range(7)    # rows of K
 Q, V, SENT, NEW_Q, NEW_V, NEW_EFFORT, MEASURED, TAU, REFERENCE = range(9)    # of A
 STATES = REFERENCE + 5
 
@@ -65,7 +65,7 @@ def nearest(q, turn, to):
 
 @exact
 def same_layout(words, I, n):
-    """Whether all that never changes in the messages of this driver is as it was."""
+    """Whether the constant part of this driver's messages is unchanged."""
     count = I[WORDS]
     at = HEAD + n
     other = 0
@@ -76,7 +76,7 @@ def same_layout(words, I, n):
 
 @exact
 def admitted(q0, v0, q, v, K, n, S, passed, waited):
-    """Whether the state is fresh and follows on the one before; then it counts for the clock."""
+    """Whether the state is fresh and continuous with the last one; if so, advance the clock."""
     if not (waited < K[TIMEOUT] and passed >= 0.0) or clock_leaps(S, AT_CLOCK, passed, waited):
         return False
     period = clock_period(S, AT_CLOCK)
@@ -104,7 +104,7 @@ def read_state(words, numbers, I, A, n):
 
 @exact
 def prompt(S, now, passed, age, ramp):
-    """Whether the loop is as fast as it was and feedback whole, and stays so."""
+    """Whether the loop rate is unchanged and feedback has full weight."""
     if S[AT_LOOP + SHARE] < 1.0 or S[AT_LOOP + SLOW] > 0.0:
         return False
     events = judge(S, AT_LOOP, now, passed, age, ramp)
@@ -129,6 +129,10 @@ def sampled(I, K, A, n, now, time_ns, rows):
             A[REFERENCE * n + i] = K[at + i]
     if I[TURNS] != 0:
         nearest(A[REFERENCE * n:(REFERENCE + 1) * n], K[SCALARS + TURN * n:SCALARS + LIMIT * n], A[NEW_Q * n:NEW_V * n])
+    if I[FOLLOWS] != 0:
+        for i in range(n):
+            if not abs(A[REFERENCE * n + i] - A[NEW_Q * n + i]) <= K[SCALARS + TOLERANCE * n + i]:
+                return False
     return True
 
 
@@ -171,13 +175,13 @@ def begun(words, numbers, I, K, A, S, n, now, rows):
 def within_limits(K, A, n, elapsed):
     """`limited` of the effort of the joints, `elapsed` s after the last one."""
     r = SCALARS
-    return limited(A[TAU * n:REFERENCE * n], K[r + LIMIT * n:r + RATE * n], K[r + RATE * n:r + LIMITS * n],
+    return limited(A[TAU * n:REFERENCE * n], K[r + LIMIT * n:r + RATE * n], K[r + RATE * n:r + TOLERANCE * n],
                    A[SENT * n:NEW_Q * n], elapsed, A[NEW_EFFORT * n:MEASURED * n])
 
 
 @exact
 def ended(words, I, A, S, n, time_ns):
-    """Nothing was unusual: what was made in A holds."""
+    """Commit the results in A."""
     for i in range(n):
         A[Q * n + i] = A[NEW_Q * n + i]
         A[V * n + i] = A[NEW_V * n + i]

@@ -1,4 +1,4 @@
-"""Times of a stream of joint states: its clock, how late messages are, how fast the loop is, the cycles themselves.
+"""Timing of a stream of joint states: clock, message delay, loop rate, cycle statistics.
 
 Each is a record of numbers in an array S from o on, by the names in `CLOCK`, `TRANSIT`, `LOOP` and `CYCLES`; counts are
 numbers, too. What they mean is written where they live: `runtime/inputs/stamps.py`, `runtime/control/loop_rate.py`,

@@ -89,13 +89,18 @@ def tracking(B, P, q, v, rq, rv, ra, wrench, share, W, tau):
         if P[FRICTION] > 0.0:
             friction_of_joints(P[SCALARS + DAMPING * n:SCALARS + COULOMB * n],
                                P[SCALARS + COULOMB * n:SCALARS + _ZERO * n], rv, P[SMOOTHING], tau)
+        # what the robot adds, where the torque above has it: else gravity of the reference, unlike that of the pose,
+        # would push an arm that is upright off it
+        pose, rate = q, v
+        if kind == FULL:
+            pose, rate = rq, rv
         if P[OWN_GRAVITY] > 0.0:
-            efforts(B, q, zero, zero, wrench[:0], W, y)
+            efforts(B, pose, zero, zero, wrench[:0], W, y)
             add_to(tau, y, -1.0)
         if P[OWN_CORIOLIS] > 0.0:
-            efforts(B, q, v, zero, wrench[:0], W, y)
+            efforts(B, pose, rate, zero, wrench[:0], W, y)
             add_to(tau, y, -1.0)
-            efforts(B, q, zero, zero, wrench[:0], W, y)
+            efforts(B, pose, zero, zero, wrench[:0], W, y)
             add_to(tau, y, 1.0)
     return all_finite(tau) and positions_valid(B, q, 1) and positions_valid(B, rq, 1)
 

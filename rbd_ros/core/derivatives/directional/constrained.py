@@ -61,6 +61,12 @@ def constrained_forward_dynamics_directional(
     depend, constraints included: O(n) + O(m³). tangent as in `forward_dynamics_directional`. At any state, off the
     manifold too: the constraints are asked of the accelerations only. Not for constraints given by
     functions (`UserConstraint`, `NonholonomicConstraint`).
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> turned = rbd.Tangent(q=np.ones(5))
+        >>> rbd.constrained_forward_dynamics_directional(model, loop, *np.zeros((3, 5)), turned).acceleration.shape
+        (5,)
     """
     bound_to(model, constraints)    # says what is none
     found, _ = case(model, tangent, q=q, v=v, tau=tau).less(friction)
@@ -78,6 +84,13 @@ def constrained_hybrid_dynamics_directional(
         external_wrenches: Any = None, friction: Friction | None = None) -> ConstrainedHybridDirectional:
     """∂/∂p of `constrained_hybrid_dynamics` with the least constraint forces, otherwise as
     `constrained_forward_dynamics_directional`; of the tangent's `a` and `tau` what is given counts.
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> motors = ["left_shoulder", "right_shoulder"]
+        >>> turned = rbd.Tangent(q=np.ones(5))
+        >>> rbd.constrained_hybrid_dynamics_directional(model, loop, *np.zeros((4, 5)), motors, turned).effort.shape
+        (5,)
     """
     mask = prescribed_mask(model, prescribed)
     bound_to(model, constraints)    # says what is none
@@ -100,6 +113,13 @@ def constrained_inverse_dynamics_directional(
     tangent's `tau` is that of `passive_effort`. q, v and a are independent of each other: along motions of the
     mechanism, that keep A a + Ȧq̇ = 0, it is the derivative of the efforts. Not for constraints given by
     functions (`UserConstraint`, `NonholonomicConstraint`).
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> motors = ["left_shoulder", "right_shoulder"]
+        >>> turned = rbd.Tangent(q=np.ones(5))
+        >>> rbd.constrained_inverse_dynamics_directional(model, loop, *np.zeros((3, 5)), motors, turned).effort.shape
+        (5,)
     """
     mask = prescribed_mask(model, actuated)
     bound_to(model, constraints)    # says what is none

@@ -42,6 +42,10 @@ def forward_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
 
     tangent: see `Tangent` (its `a` has no meaning here), or several as in `inverse_dynamics_directional`. Other
     arguments and errors as of `forward_dynamics`. bodies=True adds ∂V̇_i and ∂F_i.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.forward_dynamics_directional(model, [0.3, 0.5], [0, 0], [1, 0], rbd.Tangent(tau=[1, 0])).round(3)
+        array([  5.293, -12.26 ])
     """
     if friction is not None and external_wrenches is None and not bodies:
         quick = rubbing_state(model, q, v, v, tau, NO_MASK, tangent, friction)
@@ -75,6 +79,11 @@ def hybrid_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, a
 
     tangent: see `Tangent`; of its `a` and `tau` what is given counts. Several as in `inverse_dynamics_directional`.
     Other arguments and errors as of that function. bodies=True returns both, and ∂V̇_i and ∂F_i.
+
+        >>> model = rbd.sample("two_link")
+        >>> turned = rbd.Tangent(q=[1, 0])
+        >>> rbd.hybrid_dynamics_directional(model, [0.3, 0.5], [0, 0], [1, 0], [0, 2], ["shoulder"], turned).round(3)
+        array([  4.78 , -20.504])
     """
     mask = prescribed_mask(model, prescribed)
     if friction is not None and external_wrenches is None and not bodies:

@@ -1,4 +1,4 @@
-"""How friction changes along directions: from the names of a `Tangent` to efforts."""
+"""Directional derivatives of friction, from a `Tangent` to efforts."""
 from __future__ import annotations
 
 from dataclasses import fields

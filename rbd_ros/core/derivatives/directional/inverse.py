@@ -37,6 +37,10 @@ def inverse_dynamics_directional(model: RobotModel, q: ArrayLike, v: ArrayLike, 
     tangent: see `Tangent` (its `tau` has no meaning here), of one state or of a batch. Several (a list, or `Tangents`,
     which looks names up once) cost less than one after another; the result then has directions as its first axis.
     Other arguments and errors as of `inverse_dynamics`. bodies=True adds ∂V̇_i and ∂F_i.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.inverse_dynamics_directional(model, [0.3, 0.5], [0, 0], [1, 0], rbd.Tangent(gravity=[0, 0, 1])).round(3)
+        array([-0.401, -0.179])
     """
     if friction is not None and external_wrenches is None and not bodies:
         quick = rubbing_state(model, q, v, a, NOTHING, NO_MASK, tangent, friction)

@@ -1,4 +1,4 @@
-"""How the packed model changes along a direction, for kernels that see it with an imaginary step."""
+"""Derivative of the packed model along a direction, for complex-step kernels."""
 from __future__ import annotations
 
 from typing import Any

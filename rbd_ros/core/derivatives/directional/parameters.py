@@ -1,4 +1,4 @@
-"""How a node changes with a parameter of the model: what kernels know of a `Tangent`.
+"""Derivatives of a node by model parameters: the kernel side of a `Tangent`.
 
 One flat array per direction: the change of gravity (3), a record per node, and coefficients of cams as they lie behind
 the nodes of the packed model.

@@ -1,4 +1,4 @@
-"""From the names of a `Tangent` to what kernels know of it (`parameters`), one number after another."""
+"""Conversion of a `Tangent` to the records of the kernels (`parameters`)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from ...model import block
 from ...model.coordinates import per_coordinate
 from ...model.inertia import Array, finite
 from ...model.joint_kinds import CAM, HELICAL, PRISMATIC, REVOLUTE
-from ...model.joints import JointSpec, primitives
+from ...model.joints import JointSpec, aligning_turn, primitives
 from ...model.robot_model import RobotModel
 from .parameters import (
     CHANGED, D_ARMATURE, D_INERTIA, D_OFFSET, D_RATIO, HEAD, PLACEMENT, RECORD, SCREW,
@@ -178,7 +178,8 @@ class _Records:
             declared = [spec.axis]
         many = len(declared) > 1 or spec.type == "composite"
         given = finite(value, (len(declared), 3) if many else (3,), f"axes['{name}']").reshape(-1, 3)
-        turns = [np.cross(axis, change) / np.dot(axis, axis) for axis, change in zip(declared, given, strict=True)]
+        turns = [aligning_turn(axis, change) if spec.type == "planar" else np.cross(axis, change) / np.dot(axis, axis)
+                 for axis, change in zip(declared, given, strict=True)]
         for c, R in enumerate(self.axes_of(spec)):
             self.tilt(spec, c, np.concatenate([R.T @ turns[c if many else 0], np.zeros(3)]))
 

@@ -1,4 +1,4 @@
-"""How constraints change along directions: their own kernel with an imaginary step of 1e-30 of all that they see."""
+"""Directional derivatives of constraint rows: complex step (1e-30) of their kernel in all of its inputs."""
 from __future__ import annotations
 
 from typing import Any

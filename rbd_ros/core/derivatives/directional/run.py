@@ -1,4 +1,4 @@
-"""The compiled entry of all directional derivatives, and what calls it: states and tangents, checked."""
+"""The compiled entry of all directional derivatives, and its callers for checked states and tangents."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -137,7 +137,7 @@ def rubbing_entry(B, q, v, a, tau, mask, X, D, law, rubs, out):
 
 def rubbing_state(model: RobotModel, q: Any, v: Any, a: Any, tau: Any, mask: NDArray[np.bool_], tangent: Any,
                   friction: Friction) -> Array | None:
-    """∂ of one state, looked up and quick; None where the input is to be looked at more closely."""
+    """∂ of one state by the compiled path; None if the input needs full validation."""
     found: Array | None = where_suited(_rubbing, model, q, v, a, tau, mask, tangent, friction)
     return found
 
@@ -178,7 +178,7 @@ class Case(NamedTuple):
         return friction_change(self.given.model, friction, self.tangents.friction, v, changes[:, 1])    # type: ignore
 
     def less(self, friction: Friction | None) -> tuple[Case, Array | float]:
-        """What friction leaves of the efforts, which are the last inputs, and of their change; and ∂ of its own."""
+        """Efforts (the last inputs) and their change minus friction; and ∂ of friction."""
         change = self.rubbing(friction)
         if friction is None:
             return self, change
@@ -223,7 +223,7 @@ def case(model: RobotModel, tangent: Tangent | Iterable[Tangent] | Tangents, q: 
 
 
 def at_once(model: Any, q: Any, v: Any, a: Any, tau: Any, tangent: Any) -> Array | None:
-    """What the entry makes of one state and `Tangents` of this model; tau empty: inverse dynamics."""
+    """Result of the entry for one state and `Tangents` of this model; tau empty: inverse dynamics."""
     if tangent.block is not model._block:
         return None
     out = np.empty((tangent.count, model.nv))

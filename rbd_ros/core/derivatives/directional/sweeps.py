@@ -246,7 +246,7 @@ def efforts_inward(B, q, k, a, j, along, S, W, out, to):
 
 @sweep
 def left_inward(B, q, k, a, j, mask, along, factors, S, W):
-    """What is left of ∂τ, column by column, with the factors of `gather_factors`."""
+    """Residual ∂τ, column by column, with the factors of `gather_factors`."""
     X, y = along[:2]
     hybrid = mask.shape[0] > 0
     for i in range(node_count(B) - 1, -1, -1):

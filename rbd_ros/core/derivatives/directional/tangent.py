@@ -29,7 +29,8 @@ class Tangent:
 
     Of moving joints, followers of mimic joints included: screws {joint: (6,)}, ∂s of its screw s (angular, linear) in
     the joint's frame, T(q) = exp(ŝ q), or (k, 6) of its k steps; axes {joint: (3,)}, as declared, or (k, 3) where it
-    has several (those in the plane of a planar joint turn with its normal); pitches {joint: number or (k,)}, m/rad;
+    has several (those in the plane of a planar joint follow its normal, as where a model is built with it: see
+    `aligning_rotation`); pitches {joint: number or (k,)}, m/rad;
     advances {joint: (n,)}, coefficients of a cam; rotor_inertias {joint: number or (nv,)}; mimics {joint: (∂multiplier,
     ∂offset)}. The link's frame at zero stays where it is when a screw or an axis changes.
 
@@ -40,6 +41,11 @@ class Tangent:
     twist as in placements (of a fixed contact: world and frame; of a rolling or sliding one: the frames of its first
     and second surface); constants {coupling: number}; terms {coupling: {joint:
     number or coefficients}}.
+
+        >>> model = rbd.sample("two_link")
+        >>> longer = rbd.Tangent(placements={"elbow": [0, 0, 0, 1, 0, 0]})    # the elbow moves along x
+        >>> rbd.inverse_dynamics_directional(model, [0.3, 0.5], [0, 0], [1, 0], longer).round(3)
+        array([-9.612, -0.12 ])
     """
 
     q: ArrayLike | None = None
@@ -69,6 +75,11 @@ _BY_NAME = tuple(item.name for item in fields(Tangent) if item.default_factory i
 class Tangents:
     """Several tangents, looked up in a model once: what `…_directional` take where the same directions are asked for at
     many states. `tangents`: the `Tangent` of each direction, whose arrays are copied.
+
+        >>> model = rbd.sample("two_link")
+        >>> directions = rbd.Tangents(model, [rbd.Tangent(gravity=[0, 0, 1]), rbd.Tangent(q=[1, 0])])
+        >>> rbd.inverse_dynamics_directional(model, [0.3, 0.5], [0, 0], [1, 0], directions).shape
+        (2, 2)
     """
 
     def __init__(self, model: RobotModel, tangents: Tangent | Iterable[Tangent]) -> None:
@@ -98,7 +109,7 @@ class Tangents:
 
     @classmethod
     def of_states(cls, model: RobotModel, count: int) -> Tangents:
-        """So many directions along which only what the caller puts into a `Case` changes."""
+        """This many directions along which only the caller's `Case` changes."""
         still = cls(model, ())
         still.tangents, still.count, still.shifts = (Tangent(),) * count, count, [None] * count
         return still
@@ -124,7 +135,7 @@ class Tangents:
 
 
 def _check_names(tangent: Tangent) -> None:
-    """`RbdError` where something is no dictionary."""
+    """Raise `RbdError` for values that are not dictionaries."""
     for name in _BY_NAME:
         given = getattr(tangent, name)
         if type(given) is not dict and not isinstance(given, Mapping):

@@ -1,1 +1,1 @@
-"""What the recursions know of each body: joint wrenches, momenta, articulated and operational-space inertias."""
+"""Quantities of each body in the recursions: joint wrenches, momenta, articulated and operational-space inertias."""

@@ -1,4 +1,4 @@
-"""Articulated inertia Î_i and bias B̂_i of each link: K Tables 3 and 4.
+"""Articulated-body inertia Î_i and bias B̂_i of each link (Featherstone 1983): K Tables 3 and 4.
 
 Those of nodes are what `articulated_factors` leaves behind. Links that are rigidly connected are one node there; here
 each has its own, of the link and of all that hangs on it.
@@ -65,7 +65,7 @@ def handed_on(B, o, w, mask, acc, W):
 
 @sweep
 def link_sweep(B, L, v, mask, acc, wrench, e, W, Y):
-    """From the W of `articulated_factors`: what is of each link, to Y."""
+    """Quantities of each link from the W of `articulated_factors`, to Y."""
     z = zero(B, v, 0)
     for r in range(link_count(B)):
         t = ROW * r
@@ -175,6 +175,10 @@ def articulated_bodies(model: RobotModel, q: ArrayLike, v: ArrayLike, tau: Array
     prescribed, a) makes them; Rᵀ g: gravity in link axes. Arguments as in `forward_dynamics`, or with prescribed and a
     as in `hybrid_dynamics`. Raises `RbdError` where the accelerations are not determined, and for models with mimic
     joints, which connect bodies otherwise than by the tree.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.articulated_bodies(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]).inertia.shape
+        (4, 6, 6)
     """
     rates = {"v": v, "tau": tau, "a": getattr(model, "_zeros", ()) if a is None else a}
     given = shaped(model, positions={"q": q}, rates=rates)

@@ -1,4 +1,4 @@
-"""Joint wrenches F_i: what the joint above each link transmits to it, K eq. 42 and Tables 2–4, in O(n).
+"""Joint wrenches F_i, transmitted by the joint above each link: K eq. 42 and Tables 2–4, in O(n).
 
 The links' own equations of motion, with the motion of the nodes that `inverse` leaves behind. Tables 3 and 4 give the
 same `F_i = Î_i V̇_i + B̂_i` (`articulated_bodies`).
@@ -104,13 +104,17 @@ def _one_state(model: RobotModel, q: Any, v: Any, a: Any) -> Array | None:
 @trying(_one_state)
 def joint_wrenches(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
                    external_wrenches: Any = None) -> Array:
-    """What bearings and bolts carry: wrenches (nb, 6) or (N, nb, 6) that the joint above each link exerts on it,
+    """Joint wrenches (nb, 6) or (N, nb, 6), the load of bearings and bolts: exerted on each link by the joint above it,
     moment first (N m, N), in the link's frame, about its origin: K's F_i (eq. 42), gravity and inertia included.
 
     q, v, a and external_wrenches as in `inverse_dynamics`. Fixed and locked joints carry theirs, too; that of the root
     is what holds it (mounting bolts; of a floating root what its six efforts are). `Sᵀ F` of a joint is its effort
     without the share that accelerates its own rotor. A force-torque sensor shows the negative: what the link exerts on
     the joint. Forces of loops and contacts: `constraint_wrenches`, as external wrenches.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.joint_wrenches(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])[1].round(3)
+        array([ 0.  ,  0.  ,  0.  ,  0.  ,  0.  , 19.62])
     """
     given = shaped(model, positions={"q": q}, rates={"v": v, "a": a})
     out = given.empty(len(model.body_names), 6)
@@ -122,7 +126,7 @@ def joint_wrenches(model: RobotModel, q: ArrayLike, v: ArrayLike, a: ArrayLike,
 
 
 class Loaded:
-    """Of a result: what the joints carry, where that was asked for."""
+    """Base of results with optional joint wrenches."""
 
     @property
     def joint_wrenches(self) -> Array:

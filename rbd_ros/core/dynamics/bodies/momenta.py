@@ -15,6 +15,10 @@ def spatial_inertias(model: RobotModel) -> Array:
 
     `[[I, m ĉ], [m ĉᵀ, m 1]]` with I about the origin (kg m²), centre of mass c (m) and mass m (kg); rotor inertias are
     not in it.
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.spatial_inertias(model).shape
+        (4, 6, 6)
     """
     if not hasattr(model, "_block"):
         raise not_a_model(model)
@@ -32,6 +36,10 @@ def spatial_inertias(model: RobotModel) -> Array:
 def body_momenta(model: RobotModel, q: ArrayLike, v: ArrayLike) -> Array:
     """Generalized momenta L = 𝓘 V (nb, 6) or (N, nb, 6) of the links: angular about the link's origin (N m s), then
     linear (N s), in its axes: K eq. 23. They go to other frames as wrenches do (`lie.coadjoint`).
+
+        >>> model = rbd.sample("two_link")
+        >>> rbd.body_momenta(model, [0.0, 0.0], [1.0, 0.0]).shape
+        (4, 6)
     """
     V = body_velocities(model, q, v)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""What one link's inertia is to whoever pushes it: operational space, by the articulated-body factors.
+"""Operational-space inertia of a link (Khatib 1987), from the factors of the articulated-body algorithm.
 
 With `E x` the efforts left over of joint efforts x, `M⁻¹ = Eᵀ Ψ E` (as in constrained dynamics), so `J M⁻¹ Jᵀ` is the
 sum of `Ψ_c e_c e_cᵀ` over the coordinates between the link and the root, e_c what is left over there of six unit
@@ -93,10 +93,14 @@ def inverse_operational_entry(B, q, link, states, out):
 
 
 def inverse_operational_space_inertia(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") -> Array:
-    """`Λ⁻¹ = J M⁻¹ Jᵀ` (6, 6) or (N, 6, 6): by how much a wrench on the link changes its acceleration, angular first.
+    """`Λ⁻¹ = J M⁻¹ Jᵀ` (6, 6) or (N, 6, 6): change of the link's acceleration per wrench on it, angular first.
 
     frame as in `jacobian`. It exists in singular poses, too, where it is singular. O(n); with mimic joints by the mass
     matrix. Raises `RbdError` where that is singular.
+
+        >>> model, q = rbd.sample("iiwa"), np.full(7, 0.4)
+        >>> rbd.inverse_operational_space_inertia(model, q, "link_7").shape
+        (6, 6)
     """
     if frame not in FRAMES:
         raise RbdError(f"frame is {shown(frame)}, expected one of {', '.join(FRAMES)}")
@@ -123,11 +127,15 @@ def inverse_operational_space_inertia(model: RobotModel, q: ArrayLike, body: str
 
 
 def operational_space_inertia(model: RobotModel, q: ArrayLike, body: str, frame: str = "body") -> Array:
-    """Λ = (J M⁻¹ Jᵀ)⁻¹ (6, 6) or (N, 6, 6): the wrench on the link per acceleration that it gives it, while all joints
-    are free; moment and angular acceleration first. Rotor inertia is included.
+    """Λ = (J M⁻¹ Jᵀ)⁻¹ (6, 6) or (N, 6, 6): operational-space inertia (Khatib 1987), the wrench on the link per
+    acceleration of it, all joints free; moment and angular acceleration first. Rotor inertia is included.
 
     frame as in `jacobian`. Raises `RbdError` where the link cannot move in all six directions (fewer than six joints,
     or a singular pose): `inverse_operational_space_inertia` and `effective_inertia` exist there.
+
+        >>> model, q = rbd.sample("iiwa"), np.full(7, 0.4)
+        >>> rbd.operational_space_inertia(model, q, "link_7").shape
+        (6, 6)
     """
     inverse = inverse_operational_space_inertia(model, q, body, frame)
     diagonal = np.diagonal(inverse, axis1=-2, axis2=-1)
@@ -152,12 +160,16 @@ def operational_space_inertia(model: RobotModel, q: ArrayLike, body: str, frame:
 
 
 def effective_inertia(model: RobotModel, q: ArrayLike, body: str, direction: ArrayLike, frame: str = "body") -> Any:
-    """What the link weighs to a push along a direction: force per acceleration along it (kg), or moment per angular
-    acceleration (kg m²), while all joints are free: 1 / (uᵀ J M⁻¹ Jᵀ u). A number, or (N,).
+    """Effective inertia of a link along a direction: force per acceleration along it (kg), or moment per angular
+    acceleration (kg m²), all joints free: 1 / (uᵀ J M⁻¹ Jᵀ u). A number, or (N,).
 
     direction (6,): the wrench of the push, moment first, about the origin of the frame (as in `jacobian`); scaled so
     that its force, or where there is none its moment, has length one. So (0, 0, 0, 0, 0, 1) pushes along z at the
     link's origin. Raises `RbdError` where the link cannot give way in that direction.
+
+        >>> model, q = rbd.sample("iiwa"), np.full(7, 0.4)
+        >>> round(float(rbd.effective_inertia(model, q, "link_7", [0, 0, 0, 0, 0, 1], "world")), 2)    # kg
+        0.49
     """
     inverse = inverse_operational_space_inertia(model, q, body, frame)
     try:

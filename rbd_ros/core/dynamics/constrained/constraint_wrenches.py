@@ -1,4 +1,4 @@
-"""What loops and contacts exert on the links: multipliers as wrenches."""
+"""Wrenches of loops and contacts on the links, from the multipliers."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -39,13 +39,18 @@ def turning_rows_entry(R, flags, G):
 
 
 def constraint_wrenches(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, multipliers: ArrayLike) -> Array:
-    """What constraints with these multipliers (m,) or (N, m) exert on the links (nb, 6) or (N, nb, 6), moment first, in
-    the links' frames, about their origins: `Σ Jᵀ W = Aᵀ λ`.
+    """Wrenches (nb, 6) or (N, nb, 6) of constraints with multipliers (m,) or (N, m) on the links, moment first, in the
+    links' frames, about their origins: `Σ Jᵀ W = Aᵀ λ`.
 
     Loop closures and rolling or sliding contacts act on both bodies with opposite wrenches, fixed ones on their link.
     Couplings, user and nonholonomic constraints are efforts at joints, which bodies feel as efforts of motors: they
     exert nothing here (of a wheel or blade it is not known where it touches what). As `external_wrenches`, the result
     turns functions of trees into those of closed mechanisms.
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> rbd.constraint_wrenches(model, loop, np.zeros(5), [1.0, 0.0, 0.0]).shape
+        (6, 6)
     """
     size = bound_to(model, constraints).size
     given = states(model, positions={"q": q})

@@ -1,4 +1,5 @@
-"""Forward dynamics under constraints: K eq. 67–69, by `constrained_recursion`."""
+"""Forward dynamics under constraints: K eq. 67–69, by ABA (`constrained_recursion`).
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ from .recursion import (
     ALPHA, BETA, CONDITION, DAMPING, EXCESS, INFO, RANK, RESIDUAL, SCALE, constrained_entry, constrained_forward_entry,
     residuals_entry,
 )
-from .values import evaluate
+from .values import evaluate, warn_of_gap
 
 _NO_MASK = np.empty(0, dtype=bool)
 _NO_OPTIONS = np.zeros(3)
@@ -73,6 +74,8 @@ def _one_state(model: RobotModel, constraints: ConstraintSet, q: Any, v: Any, ta
     rank, residual, _, condition, excess = out[-INFO:].tolist()
     if not (excess <= 1.0 or damping > 0.0):
         return None
+    if constraints.unseen and baumgarte is None:
+        warn_of_gap(model, constraints, q)
     return _new(ConstrainedForward, (out[:nv], out[efforts:-INFO], int(rank), residual, condition))
 
 
@@ -92,6 +95,12 @@ def constrained_forward_dynamics(model: RobotModel, constraints: ConstraintSet, 
     is returned. baumgarte: (α, β) in 1/s, or a time T in s for α = β = 1/T: imposes f̈ + 2α ḟ + β² f = 0.
     external_wrenches, friction and the other errors as in `forward_dynamics`. joint_wrenches=True adds what the joints
     carry to the result, with the multipliers' share.
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> found = rbd.constrained_forward_dynamics(model, loop, np.zeros(5), np.zeros(5), [20, 0, 0, 20, 0])
+        >>> found.acceleration.shape, found.multipliers.shape
+        ((5,), (3,))
     """
     bound_to(model, constraints)
     if friction is not None:
@@ -151,6 +160,8 @@ def solve(model: RobotModel, constraints: ConstraintSet, given: States, a: Array
         index = int(np.argmax(bad))
         raise contradiction(model, constraints, info.reshape(-1, INFO)[index], mask,
                             "" if given.batch is None else f"state {index}: ")
+    if constraints.unseen and not options[ALPHA] and not options[BETA]:
+        warn_of_gap(model, constraints, q)
     if given.batch is None:
         return acceleration, effort, multipliers, int(info[RANK]), float(info[RESIDUAL]), float(info[CONDITION])
     return acceleration, effort, multipliers, info[:, RANK].astype(int), info[:, RESIDUAL], info[:, CONDITION]
@@ -197,7 +208,7 @@ def _dense(model: RobotModel, constraints: ConstraintSet, given: States, a: Arra
 
 def contradiction(model: RobotModel, constraints: ConstraintSet, info: Array, mask: NDArray[np.bool_] = _NO_MASK,
                   where: str = "") -> RbdError:
-    """The error for accelerations that no multipliers can give."""
+    """Error for accelerations that contradict the constraints."""
     text = (f"{where}the constraints ({', '.join(constraints.names)}) of model '{model.name}' cannot be met: rank "
             f"{int(info[RANK])} of {constraints.size} rows, residual {info[RESIDUAL]:.3g} of terms of "
             f"{info[SCALE]:.3g}. ")

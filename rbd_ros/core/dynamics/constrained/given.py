@@ -1,4 +1,4 @@
-"""Rows whose values come with a state: those of contacts, by their own kernel, and those of the users' functions."""
+"""Constraint rows evaluated outside the kernel: contacts, by their own kernel, and users' functions."""
 from __future__ import annotations
 
 from typing import Protocol

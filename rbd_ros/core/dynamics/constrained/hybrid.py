@@ -50,6 +50,13 @@ def constrained_hybrid_dynamics(model: RobotModel, constraints: ConstraintSet, q
     `constrained_inverse_dynamics`). All solutions: `constrained_hybrid_solutions`. Raises `RbdError` with
     rank and residual where the prescribed accelerations contradict the constraints. damping, baumgarte,
     external_wrenches, friction, joint_wrenches and the other errors as in `constrained_forward_dynamics`.
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> motors = ["left_shoulder", "right_shoulder"]
+        >>> found = rbd.constrained_hybrid_dynamics(model, loop, *np.zeros((4, 5)), motors)
+        >>> round(float(np.abs(found.acceleration).max()), 9)    # both motors rest
+        0.0
     """
     if minimize not in MINIMIZE:
         raise unknown_name("quantity to minimize", minimize, MINIMIZE)

@@ -24,7 +24,7 @@ from ..inverse import inverse_dynamics
 from ..mass_matrix import mass_matrix
 from .constraint_wrenches import carry
 from .least_effort import OutOfLimits, least_effort
-from .values import evaluate
+from .values import evaluate, warn_of_gap
 
 MINIMIZE = ("multipliers", "effort")
 RANK_TOLERANCE = 1e-8    # of the largest singular value of A
@@ -91,6 +91,13 @@ def constrained_inverse_dynamics(model: RobotModel, constraints: ConstraintSet, 
     check_acceleration is off), the actuators cannot give it, naming the rank, the actuated joints and the residual, or
     not within the limits, naming the coordinate. joint_wrenches=True adds what the joints carry to the result, with the
     multipliers' share.
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> motors = ["left_shoulder", "right_shoulder"]
+        >>> found = rbd.constrained_inverse_dynamics(model, loop, np.zeros(5), np.zeros(5), np.zeros(5), motors)
+        >>> int(np.count_nonzero(found.effort.round(9)))    # the motors alone
+        2
     """
     if minimize not in MINIMIZE:
         raise unknown_name("quantity to minimize", minimize, MINIMIZE)
@@ -130,7 +137,7 @@ def particular(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: A
     given = states(model, positions={"q": q}, rates={
         "v": v, "a": a, "passive_effort": model._zeros if passive_effort is None else passive_effort})
     q, v, a, tau_p = given.arrays
-    _, A, f_ddot = evaluate(model, constraints, q, v, a)
+    f, A, f_ddot = evaluate(model, constraints, q, v, a)
     reference = inverse_dynamics(model, q, v, a, external_wrenches, friction=friction)
     if check_acceleration:
         _check_consistent(model, constraints, f_ddot, A, a)
@@ -148,11 +155,13 @@ def particular(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: A
         index = int(np.argmax(bad))
         raise _too_few(model, mask, int(np.atleast_1d(rank)[index]), float(np.atleast_1d(left)[index]),
                        "" if given.batch is None else f"state {index}: ")
+    if constraints.unseen:
+        warn_of_gap(model, constraints, q, f)
     return Particular(given, mask, reference, tau_p, A_a, null, np.asarray(scale), lam, rank, left)
 
 
 def _within(model: RobotModel, p: Particular, start: Array, root: Array, wanted: Array, limit: Array) -> Array:
-    """What to add to the multipliers (m,) or (N, m), so that efforts are the least within the limits."""
+    """Increment of the multipliers (m,) or (N, m) for least efforts within the limits."""
     out = np.zeros_like(p.multipliers)
     if not limit.size:
         return out

@@ -18,7 +18,7 @@ _ROUNDS = 3        # of exact solutions, when rounding puts another row at its l
 
 
 class OutOfLimits(Exception):
-    """No τ is within the limits; `row` is the one that the least effort exceeds most, `excess` by how much."""
+    """No τ within the limits; `row`: that with the largest excess of the least effort, `excess`: its amount."""
 
     def __init__(self, row: int, excess: float) -> None:
         super().__init__(row, excess)

@@ -37,6 +37,12 @@ def project(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: Arra
     where they do not help; quaternions stay of length one. Velocities lose A⁺ A v of all constraints, the least change
     in Σ v_i² (SI units), or with mass_weighted in the kinetic energy: what an impulse of the constraints leaves. Raises
     `RbdError` naming the constraint with the largest violation if it does not converge.
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> q, v = rbd.project(model, loop, [0.1, 0.0, 0.0, 0.0, 0.0])
+        >>> bool(np.abs(rbd.constraint_values(model, loop, q)).max() < 1e-12)
+        True
     """
     given = states(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ()) if v is None else v})
     q, v = given.arrays

@@ -50,6 +50,12 @@ def constrained_inverse_solutions(model: RobotModel, constraints: ConstraintSet,
     """All efforts of the actuated coordinates that give accelerations a at (q, v), and their multipliers: K eq. 59–61.
 
     Arguments and errors as in `constrained_inverse_dynamics`, which chooses one of them.
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> motors = ["left_shoulder", "right_shoulder"]
+        >>> rbd.constrained_inverse_solutions(model, loop, *np.zeros((3, 5)), motors).effort_null.shape[-1]
+        0
     """
     p = particular(model, constraints, q, v, a, actuated, passive_effort, external_wrenches, check_acceleration)
     values, vectors = np.linalg.eigh(p.null)    # a projector: 0 or 1, ascending
@@ -70,6 +76,12 @@ def constrained_hybrid_solutions(model: RobotModel, constraints: ConstraintSet, 
                                  external_wrenches: Any = None) -> tuple[Array, Solutions]:
     """The accelerations (nv,) of `constrained_hybrid_dynamics`, which are unique, and all efforts at the prescribed
     coordinates that give them: K eq. 70–80, and 61 with u, v for a, p where m > n_v. Arguments and errors as there.
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> motors = ["left_shoulder", "right_shoulder"]
+        >>> rbd.constrained_hybrid_solutions(model, loop, *np.zeros((4, 5)), motors)[0].shape
+        (5,)
     """
     result = constrained_hybrid_dynamics(model, constraints, q, v, a, tau, prescribed,
                                          external_wrenches=external_wrenches)

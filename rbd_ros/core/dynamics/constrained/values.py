@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ...compile import entry
-from ...errors import RbdError
+from ...errors import RbdError, RbdWarning
 from ...model.block import all_finite, integer, node_count, rates_valid, size_q, size_v
 from ...model.configuration import positions_valid
 from ...model.constraint_block import ROWS
@@ -19,6 +20,8 @@ from ...model.state import shaped, states
 from ..kinematics import _ACCEL, _ALPHA, _OMEGA, SIZE, forward_kinematics, node_motion
 from .given import given_rows
 from .rows import Motion, constraint_rows
+
+GAP = 1e-3    # m, rad: Baumgarte's terms and projections leave less
 
 
 @entry("boolean(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64, int64, "
@@ -49,7 +52,7 @@ class ConstraintRows(NamedTuple):
 
 def evaluate(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, a: Array,
              order: int = 2) -> ConstraintRows:
-    """All of it at states whose shapes are right already; what is beyond the order is not computed."""
+    """Evaluate at states of valid shape, up to this order only."""
     bound = bound_to(model, constraints)
     m, lead = bound.size, q.shape[:-1]
     out = ConstraintRows(np.empty((*lead, m)), np.empty((*lead, m, model.nv)), np.empty((*lead, m)))
@@ -61,20 +64,54 @@ def evaluate(model: RobotModel, constraints: ConstraintSet, q: Array, v: Array, 
     return out
 
 
+def warn_of_gap(model: RobotModel, constraints: ConstraintSet, q: Array, value: Array | None = None) -> None:
+    """An `RbdWarning`, once per set, for a state that does not meet its constraints, in the first calls with the set:
+    what constrained dynamics find there is right for it, but no mechanism can be there. value: f(q), if known.
+    """
+    constraints.unseen -= 1
+    v = model._zeros if q.ndim == 1 else np.zeros((len(q), model.nv))
+    f = np.abs(evaluate(model, constraints, q, v, v, 0).value if value is None else value) * constraints.holonomic
+    if f.size and f.max() > GAP:
+        constraints.unseen = 0
+        at = np.unravel_index(int(np.argmax(f)), f.shape)
+        where = f"state {at[0]}: " if f.ndim == 2 else ""
+        warnings.warn(f"constraints: {where}the state does not meet them: {constraints.labels[at[-1]]} is off by "
+                      f"{f.max():.3g} (m or rad). `project(model, constraints, q, v)` is a state that does, "
+                      "`baumgarte=` leads there. Said once per ConstraintSet", RbdWarning, stacklevel=4)
+
+
 def constraint_values(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Array:
-    """f(q) (m,) or (N, m): m, rad where small (see the constraint's class); zero on the manifold."""
+    """f(q) (m,) or (N, m): m, rad where small (see the constraint's class); zero on the manifold.
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> rbd.constraint_values(model, loop, np.zeros(5)).round(12)
+        array([-0.,  0.,  0.])
+    """
     q, v = states(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ())}).arrays
     return evaluate(model, constraints, q, v, v, 0).value
 
 
 def constraint_jacobian(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Array:
-    """A(q) = ∂f/∂q (m, nv) or (N, m, nv) on the velocity space: ḟ = A v (K eq. 55)."""
+    """A(q) = ∂f/∂q (m, nv) or (N, m, nv) on the velocity space: ḟ = A v (K eq. 55).
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> rbd.constraint_jacobian(model, loop, np.zeros(5)).shape
+        (3, 5)
+    """
     q, v = states(model, positions={"q": q}, rates={"v": getattr(model, "_zeros", ())}).arrays
     return evaluate(model, constraints, q, v, v, 1).jacobian
 
 
 def constraint_bias(model: RobotModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike) -> Array:
-    """Ȧq̇ (m,) or (N, m): f̈ = A q̈ + Ȧq̇ (K §3.2)."""
+    """Ȧq̇ (m,) or (N, m): f̈ = A q̈ + Ȧq̇ (K §3.2).
+
+        >>> model = rbd.sample("five_bar")
+        >>> loop = rbd.sample_constraints("five_bar", model)
+        >>> rbd.constraint_bias(model, loop, np.zeros(5), np.zeros(5)).round(12)
+        array([-0.,  0.,  0.])
+    """
     q, v, a = states(model, positions={"q": q}, rates={"v": v, "a": getattr(model, "_zeros", ())}).arrays
     return evaluate(model, constraints, q, v, a, 2).acceleration
 
@@ -83,6 +120,10 @@ def anchored(model: RobotModel, constraints: ConstraintSet, q: ArrayLike) -> Con
     """The same constraints, with every contact of the world where its link's frame is at q (nq,).
 
     A surface takes the frame's axes, a point keeps the axes it has and takes the position.
+
+        >>> model, foot = rbd.sample("two_link"), rbd.ConstraintSet([rbd.FixedContact("tip", kind="point")])
+        >>> rbd.constraint_values(model, rbd.anchored(model, foot, [0.3, 0.5]), [0.3, 0.5]).round(12)
+        array([0., 0., 0.])
     """
     bound_to(model, constraints)
     given = states(model, positions={"q": q})

@@ -69,7 +69,9 @@ class CompliantContacts:
         self.stiffness, self.dissipation, self.exponent, self.coefficient, self.slip_speed = laws
 
     def pressed(self, gap: Array, speed: Array) -> Pressed:
-        """What acts at gaps (…, m) and speeds (…, m, 3) of normal and tangents x, y; never pulls."""
+        """Contact forces at gaps (…, m) and speeds (…, m, 3) of normal and tangents x, y; the normal force is not
+        negative.
+        """
         depth = np.maximum(-gap, 0.0)
         elastic = self.stiffness * depth**self.exponent
         damping = 1.5 * self.dissipation * elastic
@@ -132,11 +134,17 @@ def _pose(model: RobotModel, poses: Array, surface: Surface) -> Array:
 
 
 def contact_wrenches(model: RobotModel, contacts: Sequence[CompliantContact], q: ArrayLike, v: ArrayLike) -> Array:
-    """What compliant contacts exert on the links at q (nq,), v (nv,): (nb, 6), or of a batch (N, nb, 6); moment, then
+    """Wrenches of compliant contacts on the links at q (nq,), v (nv,): (nb, 6), or of a batch (N, nb, 6); moment, then
     force, in the links' frames, about their origins: `external_wrenches` of all functions of dynamics.
 
     Opposite wrenches act on both bodies of a contact; where it is open, none. Raises `RbdError` naming a contact whose
     surfaces have no unique closest points.
+
+        >>> model = rbd.sample("ball_on_plate")
+        >>> plate, ball = rbd.surfaces_of(rbd.sample_path("ball_on_plate"), "plate")[4], rbd.Sphere("ball", 0.03)
+        >>> soft = rbd.CompliantContact(plate, ball, stiffness=2e5, dissipation=2.0)
+        >>> rbd.contact_wrenches(model, [soft], model.neutral(), np.zeros(model.nv)).shape
+        (6, 6)
     """
     bound = CompliantContacts(model, contacts)
     given = states(model, positions={"q": q}, rates={"v": v})

@@ -64,7 +64,7 @@ def point_motion(i, motion, P, E):
 
 @kernel
 def put_row(out, at, stride, count, linear, angular):
-    """What a contact takes of a relative motion in its axes: normal, x, y, spin."""
+    """Components of a relative motion in the contact's axes: normal, x, y, spin."""
     out[at] += linear[2]
     if count > 1:
         out[at + stride] += linear[0]

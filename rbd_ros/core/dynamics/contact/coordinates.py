@@ -62,6 +62,11 @@ def closest_points(first: Surface, second: Surface, pose: ArrayLike, what: str =
 
     Of hollow bodies those where they are nearest to the body inside; with overlap, those of its least depth. Raises
     `RbdError` where there are none, or more than one next to each other (parallel cylinders).
+
+        >>> plate, ball = rbd.surfaces_of(rbd.sample_path("ball_on_plate"), "plate")[4], rbd.Sphere("ball", 0.03)
+        >>> touch = rbd.closest_points(plate, ball, np.eye(4))    # of their links
+        >>> round(float(touch.gap), 6)
+        -0.055
     """
     contact = SlidingContact(first, second)    # says what cannot touch
     T = se3.checked_pose("pose", pose)
@@ -87,12 +92,23 @@ def closest_points(first: Surface, second: Surface, pose: ArrayLike, what: str =
 def contact_rates(contact: ContactPoint, twist: ArrayLike) -> ContactRates:
     """Rates of contact coordinates under the twist (6,) = (ω, v) of the second body against the first: v is that of the
     second body's point at `point_2`, both in the contact's axes. v_z is the rate of the gap.
+
+        >>> plate, ball = rbd.surfaces_of(rbd.sample_path("ball_on_plate"), "plate")[4], rbd.Sphere("ball", 0.03)
+        >>> touch = rbd.closest_points(plate, ball, np.eye(4))    # of their links
+        >>> rbd.contact_rates(touch, [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]).u_2.round(3)    # it rolls
+        array([-1.,  0.])
     """
     return _rates(_checked(contact), contact.u_1, contact.u_2, contact.psi, contact.gap, finite(twist, (6,), "twist"))
 
 
 def contact_twist(contact: ContactPoint, rates: ContactRates) -> Array:
-    """The twist (6,) that gives these rates: the inverse of `contact_rates`."""
+    """The twist (6,) that gives these rates: the inverse of `contact_rates`.
+
+        >>> plate, ball = rbd.surfaces_of(rbd.sample_path("ball_on_plate"), "plate")[4], rbd.Sphere("ball", 0.03)
+        >>> touch = rbd.closest_points(plate, ball, np.eye(4))    # of their links
+        >>> rbd.contact_twist(touch, rbd.contact_rates(touch, [1.0, 0.0, 0.0, 0.0, 0.0, 0.0])).round(6)
+        array([ 1., -0.,  0.,  0.,  0.,  0.])
+    """
     contact = _checked(contact)
     one, two = contact.chart_1, contact.chart_2
     turn = _turn(contact.psi)
@@ -104,7 +120,13 @@ def contact_twist(contact: ContactPoint, rates: ContactRates) -> Array:
 
 
 def contact_accelerations(contact: ContactPoint, twist: ArrayLike, twist_rate: ArrayLike) -> ContactRates:
-    """Second derivatives of contact coordinates; twist_rate (6,): of the twist's components in the contact's axes."""
+    """Second derivatives of contact coordinates; twist_rate (6,): of the twist's components in the contact's axes.
+
+        >>> plate, ball = rbd.surfaces_of(rbd.sample_path("ball_on_plate"), "plate")[4], rbd.Sphere("ball", 0.03)
+        >>> touch = rbd.closest_points(plate, ball, np.eye(4))    # of their links
+        >>> rbd.contact_accelerations(touch, [1.0, 0, 0, 0, 0, 0], np.zeros(6)).u_2.round(3)
+        array([-0., -0.])
+    """
     rates = contact_rates(contact, twist)
     V, V_dot = finite(twist, (6,), "twist"), finite(twist_rate, (6,), "twist_rate")
     h = 1j * STEP

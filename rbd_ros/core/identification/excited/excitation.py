@@ -77,6 +77,10 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     of bodies stay before. seconds: of computation. seed: of the start. progress: called with a line now and then.
     `RbdError` for a model with joints of several coordinates that have quaternions, for joints without any limit of
     velocity, acceleration and effort, and where the limits leave no motion.
+
+        >>> limits = rbd.MotionLimits(velocity=2.0, acceleration=10.0)
+        >>> rbd.excitation(rbd.sample("two_link"), 5.0, limits=limits, seconds=0.2).motion(0.0).v.round(6)
+        array([0., 0.])
     """
     whole = positive(duration, "duration", "time")
     budget = positive(seconds, "seconds", "time")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import RbdError, shown, unknown_name
+from ...model.inertia import numbers
 from ...model.robot_model import RobotModel
 from .reading import JOINT_STATES, read_bag, read_csv, read_npz
 
@@ -23,6 +24,10 @@ class Recording:
     t (N,): s. q, v, a, tau (N, n): positions, velocities, accelerations and efforts of the columns `joints`, rad, m, s,
     N m, N; v and a may be None: they are taken from the positions. joints: names of the columns; without them, the
     columns are the model's coordinates in its order. `RbdError` for shapes that do not belong together.
+
+        >>> t = np.linspace(0.0, 1.0, 101)
+        >>> rbd.Recording(t, np.outer(t, [1.0, 2.0]), tau=np.zeros((101, 2)), joints=["shoulder", "elbow"]).joints
+        ('shoulder', 'elbow')
     """
 
     t: Array
@@ -85,6 +90,10 @@ class Recording:
         topic: of sensor_msgs/JointState, with efforts. effort_topic: of another JointState or of rbd_interfaces'
         efforts, whose values at the times of `topic` are taken instead, if the joint states have none.
         """
+        for what, given in (("topic", topic), ("effort_topic", effort_topic or "")):
+            if not isinstance(given, str):
+                raise RbdError(f"{what}: expected a name, got {type(given).__name__}; joints have the names that the "
+                               "bag says, `identify` takes the model")
         return cls(**read_bag(path, topic, effort_topic))
 
     @classmethod
@@ -96,6 +105,9 @@ class Recording:
             return cls.from_csv(path)
         if kind == ".npz":
             return cls.from_npz(path)
+        if not Path(path).is_dir() and (kind not in (".db3", ".mcap") or not Path(path).exists()):
+            raise RbdError(f"cannot read '{path}': expected a recording that is there: .csv, .npz, or a bag (its "
+                           "folder, .db3, .mcap)")
         return cls.from_bag(path, topic, effort_topic)
 
     def __repr__(self) -> str:
@@ -136,7 +148,7 @@ class Recording:
 
 def _numbers(value: object, name: str, dimensions: int) -> Array:
     try:
-        array = np.array(value, dtype=np.float64)
+        array = np.array(numbers(value))
     except (TypeError, ValueError, OverflowError):
         raise RbdError(f"{name}: expected numbers, got {shown(value)}") from None
     if array.ndim != dimensions:

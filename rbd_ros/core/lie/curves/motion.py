@@ -1,4 +1,4 @@
-"""What curves on SE(3) have in common: what they return, and checks of their ends."""
+"""Common parts of curves on SE(3): their return value, and checks of their ends."""
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -1,1 +1,1 @@
-"""What is wrong, or unlikely, about a description or a model."""
+"""Checks of descriptions and models: errors and implausible data."""

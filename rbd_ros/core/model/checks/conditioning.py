@@ -1,4 +1,5 @@
-"""Which joint makes a mass matrix singular or ill-conditioned. The matrices are given: dynamics is a later layer."""
+"""Joints that make a mass matrix singular or ill-conditioned; the matrices are arguments, as dynamics is a later layer.
+"""
 from __future__ import annotations
 
 import numpy as np
@@ -9,6 +10,7 @@ from ..inertia import Array
 from ..robot_model import RobotModel
 from .diagnosis import Finding, extent
 
+MOST_COORDINATES = 300    # with more, what is here takes too long: it grows with their cube, memory with their square
 NOTHING, SINGULAR, NEARLY, ILL = 1e-13, 1e-12, 1e-7, 1e8
 REMEDY = "give the links behind it an <inertial>, the joint a rotor_inertia, or lock it"
 
@@ -89,7 +91,7 @@ def _ill(model: RobotModel, matrices: Array, diagonal: Array) -> list[Finding]:
 
 
 def _guilty(vector: Array, names: list[str]) -> str:
-    """Joints that dominate a direction, most first."""
+    """Joints that dominate a direction, in descending order."""
     weight = np.abs(vector)
     order = [int(i) for i in np.argsort(-weight) if weight[i] >= 0.3 * weight.max()][:3]
     return ", ".join(names[i] for i in order)

@@ -1,4 +1,4 @@
-"""What is suspicious about a robot description: each finding with its severity, its subject and the fix.
+"""Findings on a robot description, each with severity, subject and fix.
 
 Checks of links are in `plausibility`, of the mass matrix in `conditioning`; here those of joints and of the whole.
 """
@@ -19,8 +19,8 @@ SEVERITIES = ("error", "warning", "note")
 
 @dataclass(frozen=True)
 class Finding:
-    """severity: one of `SEVERITIES`; topic: what kind of thing it is, the same for all findings of the kind; line:
-    where the subject starts in the file, or `12 of 'arm.xacro'`, None where that is not known.
+    """severity: one of `SEVERITIES`; topic: the kind of finding; line: of the subject in the file, or `12 of
+    'arm.xacro'`, None if unknown.
     """
 
     severity: str
@@ -103,7 +103,7 @@ def _joint(joint: JointSpec) -> Iterator[Finding]:
 
 
 def mimic_findings(description: Description) -> list[Finding]:
-    """Followers whose own limits do not hold what their source makes them do."""
+    """Mimic joints whose limits are exceeded within the limits of their source."""
     specs = {joint.name: joint for joint in description.joints}
     try:
         mimics = resolve_mimics(depth_first(description)[1])
@@ -130,7 +130,7 @@ def mimic_findings(description: Description) -> list[Finding]:
 
 
 def structure_findings(description: Description) -> list[Finding]:
-    """Mass that dynamics does not see, and bodies without any."""
+    """Mass without influence on the dynamics, and moving bodies without mass."""
     moving = set(moving_links(description))
     links = description.links
     found = []

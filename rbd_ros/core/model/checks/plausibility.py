@@ -1,4 +1,4 @@
-"""Whether a real body could have the inertia of a link, and what went wrong if not.
+"""Physical consistency of link inertias, with the likely mistake.
 
 A body is judged by the uniform ellipsoid that has its mass and inertia. Among all bodies of no more than some density
 the ellipsoid's second moments have the least determinant, so a denser ellipsoid than any metal proves the data wrong.
@@ -12,6 +12,8 @@ from ..inertia import Array, Inertia
 from .diagnosis import Finding, extent, moving_links
 
 HEAVIEST, LIGHTEST = 3e4, 1.2    # kg/m³: more than osmium; air
+EXCESS = 0.25    # of the largest moment above the sum of the others: neither rounding nor identification
+FELT = 1e-5      # of the robot's mass times its size squared: an inertia that matters
 POINT = 1e-6    # m: a radius of gyration below is none
 UNITS = ((1e9, "g mm²"), (1e7, "g cm²"), (1e6, "kg mm²"), (1e4, "kg cm²"))
 CHECK = "take it from CAD (about the centre of mass, link axes, kg m²)"
@@ -51,9 +53,11 @@ def _link(name: str, inertia: Inertia, reach: float, size: float, total: float) 
                              "check the signs of the products of inertia; " + CHECK))
     elif moments[0] + moments[1] < moments[2] * (1 - 1e-6):
         excess = moments[2] - moments[0] - moments[1]
-        found.append(Finding("warning", "triangle inequality", name, f"principal moments {shown} kg m²: the largest "
-                             f"exceeds the sum of the others by {excess:.2g} kg m², which no real body's does",
-                             "usual for identified parameters if it is little; else " + CHECK))
+        wrong = excess > EXCESS * moments[2] and moments[2] > FELT * total * size**2
+        found.append(Finding("error" if wrong else "warning", "triangle inequality", name,
+                             f"principal moments {shown} kg m²: the largest exceeds the sum of the others by "
+                             f"{excess:.2g} kg m², which no real body's does",
+                             CHECK if wrong else "usual for identified parameters if it is little; else " + CHECK))
     else:
         sound = True
     found += _com(name, inertia, scale, reach, size)
@@ -87,7 +91,7 @@ def _density(name: str, mass: float, moments: Array, size: float, total: float) 
         return [Finding("note", "thinner than a real body", name, what,
                         "harmless unless accuracy matters; else " + CHECK)]
     if mass < LIGHTEST * volume:
-        matters = moments[2] > 1e-5 * total * size**2
+        matters = moments[2] > FELT * total * size**2
         unit = _unit(mass, float(axes.max()), float(volume), size)
         return [Finding("warning" if matters else "note", "inertia too large for the mass", name,
                         f"{what}: lighter than air{unit}", CHECK if matters else "a placeholder? " + CHECK)]

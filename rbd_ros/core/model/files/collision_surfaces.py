@@ -23,13 +23,16 @@ def surfaces_of(path_or_xml: str | os.PathLike[str], link: str) -> tuple[Surface
     A sphere is a `Sphere`; a cylinder the endless `Cylinder` of its round side, with z along it; a box six planes,
     those of its faces x, −x, y, −y, z and −z (endless: of a plate take the one on top, `[4]`). Meshes are left out.
     Raises `RbdError` for a link that is not in the file, and for a shape without the numbers that it needs.
+
+        >>> [type(surface).__name__ for surface in rbd.surfaces_of(rbd.sample_path("ball_on_plate"), "plate")[:2]]
+        ['Plane', 'Plane']
     """
     text, source = read_text(path_or_xml)
     return tuple(surface for shape in collision_shapes(text, source, link) for surface in shape)
 
 
 def collision_shapes(text: str | bytes, source: str, link: str) -> list[tuple[Surface, ...]]:
-    """As `surfaces_of`, one tuple per shape, of a box six."""
+    """As `surfaces_of`, one tuple per shape (six surfaces for a box)."""
     links = {element.get("name", ""): element for element in parse_xml(text, source) if element.tag == "link"}
     if link not in links:
         raise unknown_name("link", link, links, source)

@@ -1,4 +1,4 @@
-"""Constraints from YAML, beside a URDF that has no words for loops.
+"""Constraints from YAML, as URDF cannot describe loops.
 
     constraints:
       - {name: closure, type: loop, predecessor: left_tip, successor: right_tip, axes: revolute,
@@ -48,14 +48,22 @@ def load_constraints(path_or_text: str | os.PathLike[str], model: RobotModel) ->
     Frames are `{xyz, rpy}` (m, rad), each zero where left out; axes a list of rx, ry, rz, x, y, z or a joint's name.
     Contacts that let go are checked, and left to `load_contacts`. Raises `RbdError` naming the entry and what is wrong
     with it, with the valid links, joints, axes or keys.
+
+        >>> model = rbd.sample("five_bar")
+        >>> rbd.load_constraints(rbd.sample_path("five_bar").with_suffix(".constraints.yaml"), model).names
+        ('closure',)
     """
     return _load(path_or_text, model)[0]
 
 
 def load_contacts(path_or_text: str | os.PathLike[str],
                   model: RobotModel) -> tuple[UnilateralContact | CompliantContact, ...]:
-    """The contacts that let go of a YAML file or text, for `Simulator(model, contacts=…)`: its key `contacts`, as in
-    `load_constraints`.
+    """Unilateral and compliant contacts of a YAML file or text, for `Simulator(model, contacts=…)`: its key `contacts`,
+    as in `load_constraints`.
+
+        >>> point = "{type: unilateral, first: {link: base, surface: plane}, second: {link: ball, surface: point}}"
+        >>> len(rbd.load_contacts(f"contacts: [{point}]", rbd.sample("ball_on_plate")))
+        1
     """
     return _load(path_or_text, model)[1]
 

@@ -1,4 +1,4 @@
-"""Rotor inertias that descriptions tell beside `<inertial>`: Drake's tags in URDF, `<rotor_params>` in SRDF.
+"""Rotor inertias of descriptions: Drake's tags in URDF, `<rotor_params>` in SRDF.
 
 URDF itself has no word for them. A rotor of inertia I behind a gear of ratio r is felt at the joint as r² I.
 
@@ -18,12 +18,15 @@ from ...errors import RbdError, unknown_name
 from .urdf_parts import LARGEST, NUMBER
 from .xml_tree import parse_xml, read_text
 
+LARGEST_RATIO = 1e6
+MOST_NOTES = 20    # of strange names: each is compared with all others
 INERTIA, RATIO = "drake:rotor_inertia", "drake:gear_ratio"
 
 
 def transmission_rotors(robot: ElementTree.Element, joints: Collection[str], notes: list[str]) -> dict[str, float]:
-    """kg m² (kg) as felt at each joint of the URDF's transmissions; several actuators of one joint add up."""
+    """Reflected rotor inertia, kg m² (kg), of each joint in the URDF's transmissions, summed over its actuators."""
     rotors: dict[str, float] = {}
+    strangers = 0
     for transmission in robot.findall("transmission"):
         names = [joint.get("name", "") for joint in transmission.findall("joint")]
         for actuator in transmission.findall("actuator"):
@@ -35,17 +38,23 @@ def transmission_rotors(robot: ElementTree.Element, joints: Collection[str], not
             if len(names) != 1:
                 notes.append(f"{what}: the rotor inertia is not read: there are {len(names)} joints, expected 1")
             elif names[0] not in joints:
-                notes.append(f"{what}: the rotor inertia is not read: {unknown_name('joint', names[0], joints)}")
+                strangers += 1
+                if strangers <= MOST_NOTES:
+                    notes.append(f"{what}: the rotor inertia is not read: {unknown_name('joint', names[0], joints)}")
             elif felt is None:
                 notes.append(f"{what}: the rotor inertia of joint '{names[0]}' is not read: {INERTIA} and {RATIO} must "
                              "each have a value that is a number, not negative")
             else:
                 rotors[names[0]] = rotors.get(names[0], 0.0) + felt
+    if strangers > MOST_NOTES:
+        notes.append(f"transmissions: nor are the joints of {strangers - MOST_NOTES} more")
     return rotors
 
 
 def srdf_rotors(path_or_xml: str | os.PathLike[str], joints: Collection[str], notes: list[str]) -> dict[str, float]:
-    """kg m² (kg) as felt at each joint that `<rotor_params>` of an SRDF (a file's path or its XML text) lists."""
+    """Reflected rotor inertia, kg m² (kg), of each joint in `<rotor_params>` of an SRDF (a file's path or its XML
+    text).
+    """
     text, source = read_text(path_or_xml, "SRDF")
     tree = parse_xml(text, source)
     if tree.tag != "robot":
@@ -67,8 +76,8 @@ def srdf_rotors(path_or_xml: str | os.PathLike[str], joints: Collection[str], no
 
 
 def _felt(inertia: str, ratio: str) -> float | None:
-    """r² I, or None unless both are numbers that make sense."""
+    """Reflected inertia r² I; None if either number is invalid."""
     if not (NUMBER.fullmatch(inertia.strip()) and NUMBER.fullmatch(ratio.strip())):
         return None
     I, r = float(inertia), abs(float(ratio))
-    return I * r**2 if 0.0 <= I <= LARGEST and r <= 1e6 else None
+    return I * r**2 if 0.0 <= I <= LARGEST and r <= LARGEST_RATIO else None

@@ -30,6 +30,11 @@ def from_screws(screws: ArrayLike, home: ArrayLike, inertias: Sequence[Inertia],
     parents: of body i the body before it, −1 for the world; by default i − 1. names: of the bodies, by default
     "body1", …; joint i is "joint…" or "NAME_joint". Bodies' frames need not lie on their joint's axis: massless links
     "…_axis" do. Raises `RbdError` naming the joint where a screw is no unit screw, or shapes do not fit.
+
+        >>> rod = rbd.Inertia(1.0, [0.25, 0.0, 0.0], np.diag([0.0, 0.02, 0.02]))
+        >>> model = rbd.from_screws([[0, 1, 0, 0, 0, 0]], [np.eye(4)], [rod])
+        >>> rbd.gravity_effort(model, [0.0]).round(3)
+        array([-2.452])
     """
     H = se3.checked_pose("home", home)
     n = len(H) if H.ndim == 3 else -1

@@ -42,7 +42,7 @@ def surface(which: str, entry: Any, model: RobotModel) -> Surface:
 
 
 def _collision(which: str, entry: Mapping[Any, Any], model: RobotModel) -> Surface:
-    """That of a `<collision>` shape of the robot description."""
+    """Surface of a `<collision>` shape of the robot description."""
     for key in entry:
         if key not in ("link", "surface", "face", "shape"):
             raise unknown_name("key", key, ["link", "surface", "face", "shape"], which)
@@ -76,7 +76,7 @@ def _collision(which: str, entry: Mapping[Any, Any], model: RobotModel) -> Surfa
 
 
 def has_truth(value: Any) -> bool:
-    """Whether true or false stands anywhere in a value, which would count as 1 or 0."""
+    """Whether a value contains booleans, which Python would take as 1 or 0."""
     if isinstance(value, Mapping):
         value = list(value.values())
     return isinstance(value, bool) or (isinstance(value, list) and any(map(has_truth, value)))

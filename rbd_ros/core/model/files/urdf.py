@@ -46,6 +46,10 @@ def load_urdf(path_or_xml: str | os.PathLike[str], root: str = "fixed",
     after the reduction. Joints without an entry take it from `<rotor_params>` of the file or XML text srdf, else from
     `drake:rotor_inertia` and `drake:gear_ratio` in the URDF. Raises `RbdError` naming what is wrong; warns
     (`RbdWarning`) about inertias that no body can have, and about names and numbers that are not read.
+
+        >>> model = rbd.load_urdf(rbd.sample_path("iiwa"), locked={"joint_7": 0.0})
+        >>> model.nv, model.name
+        (6, 'iiwa')
     """
     text, source = read_text(path_or_xml)
     description, notes = parse_urdf(text, source)

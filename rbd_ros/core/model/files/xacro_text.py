@@ -1,7 +1,8 @@
 """xacro → URDF text, by the library `xacro`, with the file and line that each element comes from.
 
 All that leans on the inside of that library (2.0, 2.1) is here: `parse`, which is replaced while a file is expanded, so
-that elements carry their places through all macros, and `filestack`, which names the file of an error.
+that elements carry their places through all macros; what `$(find NAME)` calls, likewise, so that it finds what
+`package://` does; and `filestack`, which names the file of an error.
 """
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from typing import Any, cast
 from xml.dom import expatbuilder, minidom
 
 from ...errors import RbdError, shortened, unknown_name
+from .packages import package_folder
 
 MARK = "rbd_place"
 COMMANDS = "xacro:"    # the library looks at the prefix, too: several names of its namespace are in use
@@ -41,6 +43,7 @@ def expanded(path: str, given: str) -> Expanded:
     """The URDF that a file makes of arguments `name:=value …`. Raises `RbdError` naming file and macro."""
     try:
         import xacro
+        from xacro import substitution_args as inside
     except ImportError:
         raise RbdError(f"'{shortened(path, 200)}' is a xacro file, and the package xacro is not installed: install it, "
                        f"or expand the file first (`xacro {Path(path).name} > robot.urdf`)") from None
@@ -48,6 +51,7 @@ def expanded(path: str, given: str) -> Expanded:
     with _LOCK:
         reading = _Reading(xacro)
         parse, xacro.parse = xacro.parse, reading.parse
+        find, inside._eval_find = inside._eval_find, lambda name: str(package_folder(name, path))
         try:
             document = xacro.process_file(path, mappings=dict(arguments))
         except Exception as error:    # the library raises what its Python expressions raise
@@ -55,7 +59,7 @@ def expanded(path: str, given: str) -> Expanded:
                              for name in arguments if name not in reading.names)
             raise RbdError(f"cannot expand '{shortened(path, 200)}': {_reason(error, xacro, path)}{unread}") from None
         finally:
-            xacro.parse = parse
+            xacro.parse, inside._eval_find = parse, find
     for name in arguments:
         if name not in reading.names:
             raise unknown_name("xacro argument", name, sorted(reading.names), f"'{shortened(path, 200)}'")
@@ -78,7 +82,7 @@ def _arguments(path: str, given: str) -> dict[str, str]:
 
 def _reason(error: Exception, xacro: ModuleType, path: str) -> str:
     """What happened, in which macro and file."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()).replace(f"{RbdError}: ", "") or type(error).__name__
     if isinstance(error, RecursionError):
         text = "macros or files that contain themselves"
     macros = [macro.body.getAttribute("name") for macro in getattr(error, "macros", ()) or ()]
@@ -86,7 +90,7 @@ def _reason(error: Exception, xacro: ModuleType, path: str) -> str:
     where = [f"in macro '{name}'" for name in macros[:3]]
     if stack[-1] and stack[-1] != path:
         where.append(f"in '{stack[-1]}'")
-    return shortened(", ".join([text, *where]), 250)
+    return shortened(", ".join([text, *where]), 400)
 
 
 class _Reading:

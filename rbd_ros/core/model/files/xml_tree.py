@@ -1,22 +1,26 @@
 """XML → element tree with line numbers, refusing what a robot description has no use for.
 
 Entities and document types are refused (they can grow a small file to gigabytes), and so are files that are very
-large or very deeply nested. Namespaces are left as written: `xacro:include` stays `xacro:include`.
+large, very deeply nested or of very many elements. Namespaces are left as written: `xacro:include` stays
+`xacro:include`.
 """
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import cast
 from xml.etree import ElementTree
 from xml.parsers import expat
 
 from ...errors import RbdError
+from .packages import package_folder
 from .xacro_text import Expanded, expanded, split
 
 PACKAGE = "package://"
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 200
+MAX_ELEMENTS = 1_000_000
 
 
 class Element(ElementTree.Element):
@@ -28,7 +32,7 @@ class Element(ElementTree.Element):
 def read_text(path_or_xml: str | os.PathLike[str], kind: str = "URDF") -> tuple[str | bytes, str]:
     """The XML of a file's path, or the text itself, and a name for it in messages. kind: of the format, for these.
 
-    `package://name/…` is looked for in the ament packages of the environment; `file.xacro name:=value …` is expanded.
+    `package://name/…` is looked for as `package_folder` does; `file.xacro name:=value …` is expanded.
     """
     if not isinstance(path_or_xml, (str, os.PathLike)):
         raise RbdError(f"expected a {kind} file's path or its XML text, got {type(path_or_xml).__name__}")
@@ -58,29 +62,47 @@ def read_text(path_or_xml: str | os.PathLike[str], kind: str = "URDF") -> tuple[
     return data, f"'{shown}'"
 
 
-def in_package(url: str) -> str:
-    """The path of `package://name/path`, found as `ros2 pkg prefix` finds it."""
+def in_package(url: str, description: str | os.PathLike[str] | None = None) -> str:
+    """The path of `package://name/path`, as `package_folder` finds it."""
+    name, path = package_parts(url)
+    try:
+        return str(package_folder(name, description, path) / path)
+    except RbdError as error:
+        raise RbdError(f"'{url[:200]}': {error}") from None
+
+
+def prefixes() -> list[str]:
+    """Where packages are installed: the folders in AMENT_PREFIX_PATH."""
+    return [os.path.normpath(prefix) for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if prefix]
+
+
+def package_parts(url: str) -> tuple[str, str]:
+    """The name and the path of `package://name/path`; `RbdError` for a path that leaves the package."""
     name, _, rest = url.removeprefix(PACKAGE).partition("/")
-    for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
-        if prefix and name and Path(prefix, "share/ament_index/resource_index/packages", name).exists():
-            return str(Path(prefix, "share", name, rest))
-    raise RbdError(f"'{url[:200]}': no package '{name[:80]}' in the environment (AMENT_PREFIX_PATH): source its "
-                   "workspace")
+    path = os.path.normpath(rest.lstrip("/"))
+    if not re.fullmatch(r"\w[\w.+-]*", name) or path.split("/")[0] == "..":
+        raise RbdError(f"'{url[:200]}': expected package://NAME/PATH with a path inside the package")
+    return name, path
 
 
-def parse_xml(text: str | bytes, source: str) -> Element:
-    """The root element. Raises `RbdError` naming `source` and the line where it is not well-formed."""
+def parse_xml(text: str | bytes, source: str, what: str = "a robot description") -> Element:
+    """The root element. Raises `RbdError` naming `source` and the line where it is not well-formed.
+
+    what: it is, for messages.
+    """
     builder = ElementTree.TreeBuilder(element_factory=Element)
     parser = expat.ParserCreate()
-    depth = 0
+    depth = count = 0
     places = iter(text.places) if isinstance(text, Expanded) else None
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
+        nonlocal depth, count
+        depth, count = depth + 1, count + 1
         if depth > MAX_DEPTH:
             raise RbdError(f"{source}, line {parser.CurrentLineNumber}: <{tag[:60]}> is nested more than {MAX_DEPTH} "
-                           "elements deep, too deep for a robot description")
+                           f"elements deep, too deep for {what}")
+        if count > MAX_ELEMENTS:
+            raise RbdError(f"{source} has more than {MAX_ELEMENTS} elements, too many for {what}")
         cast(Element, builder.start(tag, attributes)).line = (
             next(places, 0) if places else parser.CurrentLineNumber)
 
@@ -90,8 +112,8 @@ def parse_xml(text: str | bytes, source: str) -> Element:
         builder.end(tag)
 
     def document_type(name: str, *rest: object) -> None:
-        raise RbdError(f"{source}, line {parser.CurrentLineNumber}: <!DOCTYPE {name[:60]}> is not allowed: a robot "
-                       "description needs no entities or document types; remove it")
+        raise RbdError(f"{source}, line {parser.CurrentLineNumber}: <!DOCTYPE {name[:60]}> is not allowed: {what} "
+                       "needs no entities or document types; remove it")
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end

@@ -1,4 +1,4 @@
-"""YAML from a file or a text, with errors that say which, and limits that no file of people reaches."""
+"""YAML from a file or a text, with its name in errors, and limits of size and depth."""
 from __future__ import annotations
 
 import os
@@ -15,7 +15,7 @@ KINDS = {f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "str", "int", "f
 
 
 def read_yaml(path_or_text: str | os.PathLike[str], what: str) -> tuple[Any, str]:
-    """The content of a YAML file, or of a text (which has a line break or a colon), and how to call it in messages.
+    """Content of a YAML file, or of a text (with a line break or a colon), and its name in messages.
 
     Mappings with names as keys, lists, numbers, texts, true, false and null. what: what it holds, "constraints" for
     instance. Raises `RbdError` where it cannot be read, is not YAML, says something twice, or has anything else in it.

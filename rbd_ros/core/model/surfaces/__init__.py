@@ -1,1 +1,1 @@
-"""Surfaces on links and the contacts that are declared between them."""
+"""Surfaces on links, and contacts between them."""

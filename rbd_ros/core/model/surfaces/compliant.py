@@ -1,4 +1,4 @@
-"""Contacts that give way: a normal force by depth and its rate, and friction by slip, declared between two surfaces."""
+"""Compliant contacts: normal force by depth and its rate, and friction by slip, between two surfaces."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from .unilateral import UnilateralContact
 
 @dataclass(frozen=True, eq=False)
 class CompliantContact(Contact):
-    """Two surfaces that push each other apart where they overlap, by d (m): Hunt and Crossley (1975), Marhefka and
-    Orin (1999), with friction. Not a constraint: forces that follow from q and v (`contact_wrenches`, `Simulator`).
+    """Compliant contact of two surfaces that overlap by d (m): Hunt and Crossley (1975), Marhefka and Orin (1999), with
+    friction. Not a constraint: forces that follow from q and v (`contact_wrenches`, `Simulator`).
 
     Normal force `k dⁿ (1 + 3/2 c ḋ)`, never pulling: stiffness k (N/mⁿ), exponent n (1 and more; 1.5: Hertz, of round
     bodies), dissipation c (s/m). A body that hits the other at v bounces off with e v,
@@ -20,6 +20,10 @@ class CompliantContact(Contact):
     unit), slip_speed s₀ (m/s). It never adds energy, and never quite sticks: under a load of r times µ F it creeps at
     s₀ atanh r. The forces act at the second surface's closest point, opposite on both bodies. Of a `Plane` with a size
     only points and spheres above it touch.
+
+        >>> mat = rbd.CompliantContact(rbd.Plane("world"), rbd.Sphere("ball", 0.1), stiffness=2e5, dissipation=2.0)
+        >>> mat.exponent
+        1.5
     """
 
     stiffness: float = field(kw_only=True)

@@ -16,8 +16,9 @@ MOVES_BEST = (SPHERE, TORUS, CYLINDER, PLANE)    # in the search for closest poi
 
 @dataclass(frozen=True, eq=False)
 class Contact:
-    """What contacts share. Rows `normal`: the gap (m, positive apart) along the first surface's normal; its multiplier
-    is the force (N) that pushes the bodies apart, the second along that normal: negative where it would have to pull.
+    """Base class of contacts. Rows `normal`: the gap (m, positive apart) along the first surface's normal; its
+    multiplier is the force (N) that pushes the bodies apart, the second along that normal: negative where it would have
+    to pull.
     """
 
     first: Surface
@@ -70,6 +71,10 @@ class SlidingContact(Contact):
     """Two surfaces that touch, and slide without friction: `Plane`, `Sphere`, `Cylinder`, `Ellipsoid`, `Torus`.
 
     One row, `normal`: see `RollingContact`.
+
+        >>> slide = rbd.SlidingContact(rbd.Plane("world"), rbd.Sphere("ball", 0.1), name="slide")
+        >>> rbd.ConstraintSet([slide]).row_names
+        ('slide/normal',)
     """
 
     name: str = ""
@@ -90,6 +95,10 @@ class RollingContact(Contact):
 
     A contact is two-sided here: it keeps touching where it would have to pull. Closest points must be unique:
     `RbdError` names a contact where they are not, or where a hollow body does not hold the other.
+
+        >>> roll = rbd.RollingContact(rbd.Plane("world"), rbd.Sphere("ball", 0.1), name="roll")
+        >>> rbd.ConstraintSet([roll]).row_names
+        ('roll/normal', 'roll/tangent_x', 'roll/tangent_y')
     """
 
     spin: bool = True
@@ -106,7 +115,7 @@ class RollingContact(Contact):
 
 
 def _impossible(first: Surface, second: Surface) -> str:
-    """Why two surfaces cannot touch in a point; looks at both orders."""
+    """Reason why two surfaces cannot touch in a point, in either order."""
     if first.kind == second.kind == PLANE:
         return "planes touch all over: use LoopClosure with axes 'planar', or FixedContact"
     if not first.inside:
@@ -128,7 +137,7 @@ def _impossible(first: Surface, second: Surface) -> str:
 
 
 def _widths(surface: Surface) -> list[float]:
-    """Half the widths of a body or of the room in a hollow one, along its axes, the largest first."""
+    """Half the widths of a body, or of the cavity of a hollow one, along its axes, the largest first."""
     a, b, c = surface.sizes
     if surface.kind == SPHERE:
         return [a, a, a]

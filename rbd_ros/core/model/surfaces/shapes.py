@@ -1,4 +1,4 @@
-"""What contact needs to know of a surface, each kind in one place: its normal and how that turns along the surface.
+"""Geometry of surfaces for contact: normal, Weingarten map and chart axes of each kind.
 
 A shape is a tuple (kind, side, a, b, c), in the frame of the surface: side −1 for one that is touched from inside.
 
@@ -101,7 +101,7 @@ def settled(shape, x):
 
 @sweep
 def outside(shape, x):
-    """How far x is outside of the body, of any kind but ellipsoids."""
+    """Signed distance of x from the body, for any kind except ellipsoids."""
     kind, side, a, b, _ = shape
     z = 0.0 * x[0]
     if kind == PLANE:

@@ -32,7 +32,7 @@ class Chart(NamedTuple):
 
 
 class Surface:
-    """What surfaces share. link: which carries it ("world": the world, or the model's link of this name)."""
+    """Base class of surfaces. link: the link that carries it ("world": the world, or the model's link of this name)."""
 
     kind: ClassVar[int]
     link: str
@@ -59,7 +59,7 @@ class Surface:
         return self.kind, -1.0 if self.inside else 1.0, *self.sizes
 
     def coordinates(self, point: ArrayLike) -> tuple[Array, int]:
-        """u (2,) of a point (3,) of the surface, in its frame, and which chart: 0, or where that ends 1."""
+        """u (2,) of a point (3,) of the surface, in its frame, and the chart: 0, or 1 beyond its end."""
         x = tuple(finite(point, (3,), "point").tolist())
         second = bool(polar(self.shape, normal(self.shape, x)))
         return np.array(chart_coordinates(self.shape, x, second)), int(second)
@@ -84,6 +84,10 @@ class Plane(Surface):
 
     size (2,): edge lengths (m) along x and y of a rectangle about the frame's origin: what is beside it does not touch
     in a `UnilateralContact`; constraints take the plane as endless.
+
+        >>> floor = rbd.Plane("world")
+        >>> rbd.UnilateralContact(floor, rbd.Sphere("ball", 0.1), friction=0.5).friction
+        0.5
     """
 
     link: str
@@ -101,7 +105,11 @@ class Plane(Surface):
 
 @dataclass(frozen=True, eq=False)
 class Point(Surface):
-    """A point of a link, at its frame's origin, that touches planes: a corner, a tip. A sphere without radius."""
+    """A point of a link, at its frame's origin, that touches planes: a corner, a tip. A sphere without radius.
+
+        >>> rbd.Point("foot").link
+        'foot'
+    """
 
     link: str
     frame: Frame = None
@@ -122,7 +130,11 @@ class Point(Surface):
 
 @dataclass(frozen=True, eq=False)
 class Sphere(Surface):
-    """A sphere of this radius (m) about the frame's origin; inside: a hollow one, touched from inside."""
+    """A sphere of this radius (m) about the frame's origin; inside: a hollow one, touched from inside.
+
+        >>> rbd.Sphere("ball", 0.1).radius
+        0.1
+    """
 
     link: str
     radius: float = 0.0
@@ -145,6 +157,9 @@ class Cylinder(Sphere):
 
     On a plane it touches along a line: contact is in the middle, the frame's origin, and its axis has to be held
     parallel to the plane by other joints or constraints (`LoopClosure` with axes ["ry"] of a frame with x along it).
+
+        >>> rbd.Cylinder("wheel", 0.1).radius
+        0.1
     """
 
     kind = CYLINDER
@@ -152,7 +167,11 @@ class Cylinder(Sphere):
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid(Surface):
-    """An ellipsoid with these three semi-axes (m) along the frame's axes; inside: a hollow one."""
+    """An ellipsoid with these three semi-axes (m) along the frame's axes; inside: a hollow one.
+
+        >>> rbd.Ellipsoid("egg", (0.1, 0.1, 0.2)).sizes
+        (0.1, 0.1, 0.2)
+    """
 
     link: str
     semi_axes: Sequence[float] | Array = ()
@@ -176,6 +195,9 @@ class Ellipsoid(Surface):
 class Torus(Surface):
     """A ring: a tube of minor_radius (m) about the circle of major_radius in the frame's x, y plane, the larger of the
     two; inside: touched from inside the tube.
+
+        >>> rbd.Torus("tyre", major_radius=0.3, minor_radius=0.05).minor_radius
+        0.05
     """
 
     link: str

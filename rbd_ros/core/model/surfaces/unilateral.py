@@ -1,4 +1,4 @@
-"""Contacts that push and rub, and let go: what the simulator takes besides constraints."""
+"""Unilateral contacts with Coulomb friction, for `Simulator`."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -16,11 +16,15 @@ from .surface import Plane, Point
 
 @dataclass(frozen=True, eq=False)
 class UnilateralContact(Contact):
-    """Two surfaces that push each other where they touch, rub by Coulomb's law, and let go: for `Simulator`.
+    """Unilateral contact of two surfaces with Coulomb friction, for `Simulator`.
 
     first, second: surfaces as in `RollingContact`; of a `Plane` with a size only points and spheres above it touch.
     friction: coefficient µ, of rest and of sliding alike. restitution: of an impact, 0 … 1 (Newton's: the speed after
     it over that before, along the normal), less where friction would let an impact add energy.
+
+        >>> lands = rbd.UnilateralContact(rbd.Plane("world"), rbd.Sphere("ball", 0.1), friction=0.4, restitution=0.2)
+        >>> lands.friction
+        0.4
     """
 
     friction: float = field(default=0.0, kw_only=True)
@@ -55,6 +59,10 @@ def box_contacts(plane: Plane, link: str, size: ArrayLike, *, frame: Frame = Non
 
     link: which carries the box of this size (3,), m, edge lengths along the axes of its frame, about its origin. name:
     of the contacts, with `/0` … `/7` behind it; by default the link's.
+
+        >>> corners = rbd.box_contacts(rbd.Plane("world"), "box", (0.2, 0.3, 0.1), friction=0.4)
+        >>> len(corners)
+        8
     """
     edges = finite(size, (3,), f"size of the box on '{link}'")
     if not (edges > 0.0).all():

@@ -1,4 +1,4 @@
-"""The fastest speed along a path, in two sweeps over a grid (after Pham & Pham 2018, TOPP-RA), friction included.
+"""Time-optimal speed along a path in two sweeps over a grid (TOPP-RA, Pham & Pham 2018), friction included.
 
 With b = ṡ² and u = s̈, every limit is, at a grid point, `low ≤ A u + B b + G + f(q' √b) ≤ high`, f the friction: for a
 given b an interval of u, whatever f is. From one point to the next b grows by 2 Δs u. Backwards, the largest b from

@@ -1,4 +1,4 @@
-"""A path as a task of one coordinate, s(t) from 0 to 1: the way along it is the spline, and joints follow.
+"""A path as a task of one coordinate: the spline is s(t) from 0 to 1, and joint motion follows from it.
 
 `v = q' ṡ`, `a = q'' ṡ² + q' s̈`, `jerk = q''' ṡ³ + 3 q'' ṡ s̈ + q' s⃛`, primes by s.
 """

@@ -1,4 +1,4 @@
-"""The fastest way s(t) along a path whose accelerations must not jump: limits of jerk, effort rate, motors' velocities.
+"""Time-optimal s(t) along a path with continuous acceleration: limits of jerk, effort rate, motor velocity.
 
 s is a quintic spline of time, with s = 0 at the start and 1 at the end: the problem of `optimize_motion` with one
 coordinate, whose rows are those of the joints (`PathTask`), and with the duration as cost.
@@ -71,7 +71,7 @@ def smooth_timing(model: RobotModel, path: Path, limits: CheckedLimits, friction
 
 
 def _check_ends(task: PathTask) -> None:
-    """`RbdError` where the speed at an end breaks a limit whatever follows."""
+    """Raise `RbdError` if the speed at an end alone breaks a limit."""
     given = [name for name, loose in zip(("start", "goal"), task.loose, strict=True) if not loose]
     for name, values in task.end_columns.items():
         limit = task.limits.of(name)[1]

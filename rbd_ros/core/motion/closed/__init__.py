@@ -1,1 +1,1 @@
-"""Motions of mechanisms with closed loops: what their independent coordinates make of all others."""
+"""Motions of mechanisms with closed loops, by their independent coordinates."""

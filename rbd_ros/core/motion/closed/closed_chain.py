@@ -1,4 +1,4 @@
-"""A mechanism with loops, seen from its independent coordinates u: all positions, velocities, accelerations, efforts.
+"""A mechanism with loops by its independent coordinates u: all positions, velocities, accelerations, efforts.
 
 `f(q) = 0` and A v = 0 leave as many coordinates free as the mechanism can move in: q = φ(u), v = T u̇, a = T ü + g with
 T = [1; −P A_u], g = [0; −P Ȧq̇], P the pseudoinverse of A's columns of the dependent coordinates. Newton's method closes
@@ -44,7 +44,8 @@ class Lifted(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """Efforts of the actuated coordinates (N, actuated), ID with friction (N, nv), and what sharing them took."""
+    """Efforts of the actuated coordinates (N, actuated), ID with friction (N, nv), and the terms of their distribution.
+    """
 
     effort: Array
     whole: Array
@@ -193,7 +194,7 @@ class ClosedChain:
         return Lifted(q, v, a, T, P, A)
 
     def efforts(self, at: Lifted) -> Shared:
-        """What the motors give, redundant ones by the rule."""
+        """Efforts of the motors, redundant ones by the weighting rule."""
         h = inverse_dynamics(self.model, at.q, at.v, at.a, self.wrenches) + self.friction.effort(at.v)
         if self.minimize == "effort":
             Ta = at.T[:, self.actuated]

@@ -1,4 +1,4 @@
-"""What is weighed and limited at nodes of a mechanism with loops, and its derivatives by (u, u̇, ü, u⃛)."""
+"""Weighted and limited quantities at the knots of a mechanism with loops, and derivatives by (u, u̇, ü, u⃛)."""
 from __future__ import annotations
 
 from collections.abc import Collection

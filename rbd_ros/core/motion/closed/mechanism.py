@@ -1,4 +1,4 @@
-"""From constraints and a posture to a `ClosedChain`: which coordinates are independent, and what is wrong with it."""
+"""`ClosedChain` from constraints and a posture: choice of independent coordinates, and validation."""
 from __future__ import annotations
 
 from typing import Any
@@ -53,7 +53,7 @@ def closed_chain(model: RobotModel, constraints: Any, actuated: Any, minimize: s
 
 
 def closed_posture(model: RobotModel, constraints: ConstraintSet, value: Any, name: str) -> Array:
-    """A posture (nq,) whose loops are closed; `RbdError` for what is none."""
+    """A posture (nq,) whose loops are closed; raises `RbdError` otherwise."""
     try:
         q = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

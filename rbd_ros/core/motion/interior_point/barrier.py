@@ -1,4 +1,4 @@
-"""Rows of limits behind a barrier: slacks, excesses, multipliers, and what a step does to them; one pass each.
+"""Rows of limits in the barrier problem: slacks, excesses, multipliers and their steps, one pass each.
 
 `min_e ρ e − µ log(e − g) − µ log e` for a row g that may be broken by e at the price ρ; s = e − g.
 """
@@ -49,7 +49,7 @@ def prices(e, s, y, mu, rho, w, D, target):
 
 @entry("void(float64[::1], float64[::1], float64, float64[::1])", nogil=True)
 def complements(g, y, rho, out):
-    """out := largest, and sum, of what rows that are kept are priced, and broken ones not; and the largest row.
+    """out := max and sum of the complementarity products, max violation of a row.
 
     The sum is the duality gap of a convex problem whose broken rows cost ρ, at a stationary point.
     """
@@ -66,7 +66,7 @@ def complements(g, y, rho, out):
 
 @entry("float64(float64[::1], float64[::1], float64[::1], float64, float64)", nogil=True)
 def centring(e, s, y, mu, rho):
-    """How far products of slacks and multipliers are from µ, at most."""
+    """Largest deviation of the complementarity products from µ."""
     most = 0.0
     for i in range(e.shape[0]):
         most = max(most, abs(s[i] * y[i] - mu), abs(e[i] * (rho - y[i]) - mu))

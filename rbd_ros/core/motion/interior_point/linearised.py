@@ -1,4 +1,4 @@
-"""What the problem tells its solver at a point: values, derivatives, and the matrix of a step."""
+"""Interface of problem and solver: values, derivatives and step matrix at a point."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Values(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a Newton step needs: the band by control points, the border's columns (n, m), and its corner (m, m)."""
+    """Matrix of a Newton step: the band by control points, the border's columns (n, m), and its corner (m, m)."""
 
     band: Array
     border: Array

@@ -1,4 +1,4 @@
-"""Primal-dual interior point method for a least-squares cost under limits that may contradict each other.
+"""Primal-dual interior point method for a least-squares cost under limits that may be infeasible.
 
 `min f(x) + ρ Σ e_i` under `g(x) ≤ e, e ≥ 0, c(x) = 0`: limits cost ρ per unit of violation, which is exact for ρ above
 all multipliers, so every x is a valid iterate and an impossible problem ends at a least violating motion. For given x
@@ -45,7 +45,7 @@ STOPPED = "stopped"       # by the caller
 
 
 class Solution(NamedTuple):
-    """Where the method ended: unknowns, multipliers of the rows, KKT residual, largest row, iterations, and why."""
+    """Result of the method: unknowns, multipliers of the rows, KKT residual, largest row, iterations, and why."""
 
     x: Array
     y: Array
@@ -114,7 +114,7 @@ class _Search:
                         self.mu, self.rho)
 
     def look(self) -> None:
-        """Derivatives, and how far the conditions of an optimum are from being met."""
+        """Update derivatives and KKT residuals."""
         self.linear = self.problem.linear(self.x)
         self.A = self.problem.equations.columns(self.linear)
         slope = self.problem.gradient(self.linear, self.y) + self.A @ self.nu
@@ -126,7 +126,7 @@ class _Search:
         self.residual = max(self.stationarity, self.equations, complement)
 
     def ended(self, stop: Stop) -> str:
-        """Why the search ends here, or "". A limit that is cheaper to break than to keep becomes dearer."""
+        """Reason of termination, or "". Raises the penalty of limits that are cheaper to break than to keep."""
         if self.residual <= self.tolerance:
             if self.violation > 10.0 * self.tolerance and self.rho < LARGEST_PENALTY:
                 self.rho *= 10.0
@@ -146,9 +146,9 @@ class _Search:
         return GAP * self.tolerance * max(self.at.cost, SMALL)
 
     def _sharper_gap(self) -> float:
-        """The gap by the augmented Lagrangian, which no feasible motion is above, of close rows only (D = −y / g):
-        3/2 of theirs, and what its model can fall where the others let go, ½ rᵀ H⁻¹ r with r their pull; H of Newton,
-        or of Gauss and Newton where that is not convex.
+        """Duality gap by the bound from the augmented Lagrangian, of close rows only (D = −y / g): 3/2 of their gap,
+        plus the decrease ½ rᵀ H⁻¹ r of the quadratic model without the other rows, r being their gradient; H by Newton,
+        or by Gauss–Newton where that is not convex.
         """
         problem, at, g = self.problem, self.linear, self.at.rows
         far = g < -CLOSE
@@ -162,7 +162,7 @@ class _Search:
         return self.gap
 
     def lower_barrier(self, until: float) -> str:
-        """Let µ fall as far as the iterate is close to the path of centres; "inside" where it is at `until`."""
+        """Lower µ while the iterate is close to the central path; "inside" once µ is at `until`."""
         least = LEAST_BARRIER * self.tolerance
         while self.mu > least and max(self.stationarity, self.equations, barrier.centring(
                 self.slack.e, self.slack.s, self.y, self.mu, self.rho)) <= NEAR * self.mu:
@@ -173,7 +173,7 @@ class _Search:
         return ""
 
     def step(self) -> str:
-        """One step of Newton, as far as it lowers the merit function; "no progress" where there is none."""
+        """One Newton step with line search on the merit function; "no progress" if none is accepted."""
         e, s = self.slack.e, self.slack.s
         y = self.y.copy()
         w, D, target = np.empty_like(y), np.empty_like(y), np.empty_like(y)

@@ -29,7 +29,7 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
           smoothing: float, degree: int, control_points: int, constraints: Any = None, actuated: Any = None,
           minimize: str = "effort", planes: Any = (), actuation: Any = None, passive_tolerance: Any = 1e-3,
           until: float = np.inf) -> Task:
-    """What `optimize_motion` was asked; `RbdError` for what is malformed, or contradicts itself at once. A posture for
+    """The checked task of `optimize_motion`; raises `RbdError` for malformed or contradictory arguments. A posture for
     a goal that is a pose is sought until then (`time.perf_counter`).
     """
     check_model(model, constraints)
@@ -47,7 +47,7 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
     friction, apart = joint_friction(model, smoothing), Planes(model, planes)
     if constraints is None:
         poses = tuple(end if isinstance(end, BodyGoal) else None for end in (start, goal))
-        times, via = checked_waypoints(model, waypoints)
+        times, via = checked_waypoints(model, waypoints, B)
         first, last = open_ends(model, start, goal, B.end_derivatives, via, kept, until)
         task = Task(model, B, first, last, fixed, bounds, weights, kept, times, via, wrenches, friction,
                     planes=apart if len(apart) else None, springs=springs, poses=(poses[0], poses[1]))
@@ -58,7 +58,7 @@ def asked(model: Any, start: Any, goal: Any, duration: Any, objective: Any, limi
             return closed_chain(model, constraints, actuated, minimize, weights.get("effort", np.ones(model.nv)),
                                 friction, wrenches, posture)
 
-        times, points = checked_waypoints(model, waypoints, model.nq)
+        times, points = checked_waypoints(model, waypoints, B, model.nq)
         ends = closed_ends(model, constraints, mechanism, B, start, goal, points, kept, until)
         own = ends.postures[:, ends.chain.places[ends.chain.independent]]
         task = Task(model, B, ends.start, ends.goal, fixed, bounds, weights, kept, times, own[2:], wrenches, friction,
@@ -84,7 +84,7 @@ def check_way(task: Task, u: Array) -> None:
 
 
 def check_model(model: Any, constraints: Any = None) -> None:
-    """`RbdError` for what is no robot model, or one whose positions are no vector, or that cannot move."""
+    """Raise `RbdError` unless the argument is a robot model that can move, with a vector of positions."""
     if not hasattr(model, "_block"):
         raise not_a_model(model)
     if constraints is None and (model.nq != model.nv or model._quaternions):

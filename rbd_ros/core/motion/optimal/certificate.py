@@ -1,4 +1,4 @@
-"""The found motion, sampled at 1 kHz or finer: how much of each limit it uses, at which joint and when."""
+"""Certificate of a motion, sampled at 1 kHz or finer: largest use of each limit, with joint and time."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -37,12 +37,12 @@ class Certificate(NamedTuple):
 
     @property
     def worst(self) -> float:
-        """Of what more nodes help against."""
+        """Largest use of a limit, unactuated joints' efforts excluded, as more knots do not reduce those."""
         return max((usage.ratio for name, usage in self.usage.items() if name != PASSIVE), default=0.0)
 
 
 def samples(task: Task, duration: float, rate: float = RATE) -> int:
-    """How many of a motion of this duration (s) are looked at."""
+    """Number of samples of a motion of this duration (s)."""
     rates = np.isfinite(task.limits.effort_rate).any() or np.isfinite(task.limits.motor_velocity).any()
     most = MOST if task.chain is None else MOST_RATES_IN_LOOPS if rates else MOST_IN_LOOPS
     if task.springs is not None and task.springs.bent:

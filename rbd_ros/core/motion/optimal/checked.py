@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from ...errors import RbdError, shown, unknown_name
 from ...model.robot_model import RobotModel
 from ...model.scalars import positive
+from ..splines import Basis
 from ..trajectory import Reference
 from .task import STATE
 
 Array = NDArray[np.float64]
-WEIGHED = ("effort", "power", "effort_rate", "velocity", "acceleration", "jerk", "duration")
+WEIGHED = ("effort", "power", "effort_rate", "velocity", "acceleration", "jerk", "jerk_share", "duration")
+NO_JOINTS = ("duration", "jerk_share")    # their weight is one number
 SLOWEST = 1e3      # s; and FASTEST: bounds of a free duration
 FASTEST = 1e-3
 SHORTEST, LONGEST = 1e-6, 1e6    # s, of a given one
@@ -56,13 +58,15 @@ def checked_objective(model: RobotModel, objective: Any) -> dict[str, Array]:
         if not (np.isfinite(array).all() and array.min() >= 0.0):
             raise RbdError(f"objective: the weight of {name} must be one number or {model.nv}, finite and not "
                            f"negative, got {shown(weight)}")
-        if name == "duration" and np.ptp(array):
-            raise RbdError(f"objective: the weight of duration must be one number, it is that of no joint, got "
+        if name in NO_JOINTS and np.ptp(array):
+            raise RbdError(f"objective: the weight of {name} must be one number, it is that of no joint, got "
                            f"{shown(weight)}")
         if array.any():
             found[name] = array
     if not found:
         raise RbdError("objective: all weights are 0")
+    if [*found] == ["jerk_share"]:
+        raise RbdError("objective: jerk_share weighs jerk against the rest, of which there is none")
     return found
 
 
@@ -88,12 +92,19 @@ def _time(value: Any) -> float:
     return time
 
 
-def checked_waypoints(model: RobotModel, waypoints: Any, size: int | None = None) -> tuple[Array, Array]:
-    """Fractions of the duration (W,) and positions (W, nv), or of this size, from pairs of them."""
+def checked_waypoints(model: RobotModel, waypoints: Any, spline: Basis,
+                      size: int | None = None) -> tuple[Array, Array]:
+    """Fractions of the duration (W,) and positions (W, nv), or of this size, from pairs of them, as many as such a
+    spline can pass.
+    """
+    most = spline.count - 2 * spline.end_derivatives
     times, points = [], []
     if not isinstance(waypoints, Iterable) or isinstance(waypoints, str | bytes | Mapping):
         raise RbdError(f"waypoints: expected pairs (fraction of the duration, q), got {shown(waypoints)}")
     for i, pair in enumerate(waypoints):
+        if i == most:
+            raise RbdError(f"waypoints: splines of {spline.count} control points can pass {most}, and there are more: "
+                           "expected fewer, or more control_points")
         try:
             time, q = pair
             times.append(float(time))

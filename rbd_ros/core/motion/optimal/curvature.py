@@ -1,4 +1,4 @@
-"""Second derivatives of λᵀτ by (q, v, a) at every node: what Newton's matrix has beyond Gauss's and Newton's.
+"""Second derivatives of λᵀτ by (q, v, a) at every knot: the part of the Hessian beyond Gauss–Newton.
 
 By forward differences of the analytic first derivatives along q; ∂²τ/∂v² follows from ∂M/∂q by the Christoffel symbols.
 A step is inexact by 1e-7 of it, the gradient and so the solution are not. They change little while λ changes much, so

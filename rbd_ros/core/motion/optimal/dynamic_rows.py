@@ -1,4 +1,4 @@
-"""What inverse dynamics weighs and limits at nodes: efforts, power, effort rates, and derivatives by (q, v, a, …).
+"""Rows of inverse dynamics at the knots: efforts, power, effort rates, and derivatives by (q, v, a, …).
 
 Friction is added to the efforts: `damping v + friction tanh(v / smoothing)`.
 """

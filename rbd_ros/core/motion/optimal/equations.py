@@ -1,4 +1,4 @@
-"""What a motion must meet exactly: waypoints, linear in the control points, ends that are poses of bodies, and no
+"""Equality constraints of a motion: waypoints, linear in the control points, ends that are poses of bodies, and no
 effort of joints without motors, at as many points as the splines leave free (collocation).
 """
 from __future__ import annotations

@@ -1,10 +1,15 @@
-"""Where the search begins: the motion of least jerk through all waypoints, and a duration that fits the limits."""
+"""Where the search begins: the motion of least jerk through all waypoints, and a duration that fits the limits; and
+what a share of jerk weighs there.
+"""
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .nodes import Nodes
+from .problem import Problem
 from .task import Task
 
 Array = NDArray[np.float64]
@@ -12,6 +17,9 @@ PEAK = 1.875        # speed of the minimum-jerk motion, of its average
 SLOWER = 1.5        # than the speed limits ask for
 REACHED = 1e-9      # of the largest value
 USUAL_SPEED = 1.0   # rad/s or m/s, where there is no limit
+NODES = 100         # where costs are compared
+LEAST_WAY = 1e-2    # rad or m per joint: for a share of jerk, shorter ways count as that long
+UNIT_JERK = 720.0   # ∫jerk² of the motion of least jerk by 1 in 1 s
 
 
 def minimum_jerk(task: Task, T: float) -> Array:
@@ -57,3 +65,28 @@ def first_duration(task: Task) -> float:
     needed = PEAK * float((np.abs(np.diff(points, axis=0)) / speed / fractions[:, None]).max())
     low, high = task.durations
     return float(np.clip(SLOWER * max(needed, 0.1), low * 1.01, high * 0.99))
+
+
+def with_jerk(task: Task) -> Task:
+    """The task with a weight of `jerk` instead of its `jerk_share` w: on the motion of least jerk, jerk then costs w
+    times what the rest of the objective does, whatever robot, way and duration are.
+    """
+    rest = dict(task.objective)
+    share = rest.pop("jerk_share", None)
+    if share is None:
+        return task
+    T = first_duration(task) if task.free_duration else task.duration
+    control = minimum_jerk(task, T)
+
+    def cost(objective: dict[str, Array]) -> float:
+        weighed = replace(task, objective=objective)
+        problem = Problem(weighed, weighed.nodes(NODES))
+        return problem.values(problem.unknowns(control, T)).cost
+
+    ones = np.ones(task.model.nv)
+    with np.errstate(over="ignore", invalid="ignore"):
+        jerk = max(cost({"jerk": ones}), task.size * UNIT_JERK * LEAST_WAY**2 / T**5)
+        weight = share * cost(rest) / jerk
+    if not np.isfinite(weight).all():    # of what cannot be planned anyway
+        weight = np.zeros(task.model.nv)
+    return replace(task, objective={**rest, "jerk": rest.get("jerk", 0.0) + weight})

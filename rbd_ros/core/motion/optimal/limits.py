@@ -18,8 +18,12 @@ SMALLEST = 1e-12   # one below it asks that nothing moves at all
 
 @dataclass(frozen=True)
 class MotionLimits:
-    """What a motion keeps, per joint: each a number, (nv,), or None: the model's position, velocity and effort limits,
+    """Limits of a motion per joint: each a number, (nv,), or None: the model's position, velocity and effort limits,
     and no limit of acceleration, jerk, effort rate and motor velocity. rad, m, s, N m, N; `inf` takes a limit off.
+
+        >>> limits = rbd.MotionLimits(velocity=1.0, acceleration=[5.0, 8.0])
+        >>> rbd.optimize_motion(rbd.sample("two_link"), [0.0, 0.0], [1.0, -0.5], 2.0, limits=limits).good
+        True
     """
 
     position_lower: ArrayLike | None = None
@@ -84,7 +88,7 @@ class CheckedLimits:
 
 
 def checked_limits(model: RobotModel, limits: object) -> CheckedLimits:
-    """Of what was given for `limits`, the model's for None."""
+    """Checked limits from the argument `limits`; the model's for None."""
     if limits is None:
         limits = MotionLimits()
     if not isinstance(limits, MotionLimits):

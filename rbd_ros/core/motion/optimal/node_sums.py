@@ -1,4 +1,4 @@
-"""What is weighed and limited at all nodes, in one pass each: columns, rows, slopes by the states, changes by a step.
+"""Passes over all knots: columns, rows, slopes by the states, changes by a step.
 
 Columns per node: rows of the dynamics, then the state z; both divided by `scale`. Rows: columns (by their flat index)
 less their upper bounds, then lower bounds less columns.

@@ -1,4 +1,4 @@
-"""Where a motion is looked at: evenly, in the middle of equal parts, and where limits ask for more.
+"""Knots of a motion: midpoints of equal parts, and refinement near limits.
 
 No gap between nodes is larger than another, which counts for limits. The weights are the evenest that are exact for
 polynomials of some degree on each interval of the spline, between whose polynomials the cost has kinks.

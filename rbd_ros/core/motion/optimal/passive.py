@@ -1,4 +1,4 @@
-"""Open chains of which some joints have no motor: what is tolerated of their efforts, and what cannot be."""
+"""Open chains with unactuated joints: tolerance of their efforts, and infeasible tasks."""
 from __future__ import annotations
 
 from dataclasses import replace

@@ -90,7 +90,7 @@ class Problem:
     # ---- values
 
     def values(self, x: Array) -> Values:
-        """Cost, rows and equations; a cost of infinity where x is out of all reason."""
+        """Cost, rows and equations; infinite cost for x out of range."""
         T = self.duration(x)
         if T <= 0.0 or not np.isfinite(x).all():
             return Values(np.inf, np.empty(0), np.empty(0))
@@ -182,7 +182,7 @@ class Problem:
         return out
 
     def convexified(self, curvature: Array) -> bool:
-        """Take from the latest curvature what friction makes concave; False where that is nothing."""
+        """Remove the concave part that friction adds from the latest curvature; False if there is none."""
         concave = getattr(self.dynamics, "concave", None)
         if concave is None or not concave.any():
             return False

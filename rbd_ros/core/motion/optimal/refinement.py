@@ -1,4 +1,4 @@
-"""From a first guess to a motion within its limits: searches on nodes, of which there are more where limits are broken.
+"""Search with refinement: from a first guess to a motion within its limits, with more knots where limits are broken.
 """
 from __future__ import annotations
 

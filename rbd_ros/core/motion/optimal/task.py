@@ -1,4 +1,4 @@
-"""What is asked of a motion, checked once: ends, waypoints, duration, objective, limits."""
+"""The checked task of a motion: ends, waypoints, duration, objective, limits."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -71,7 +71,7 @@ class Task:
     fast: RobotModel | None = None   # the model with code of its own for batches
 
     def rows(self) -> Any:
-        """What is weighed and limited, where it is neither of an open nor of a closed chain."""
+        """Rows of a special task (a path's); None for open and closed chains."""
         return None
 
     @property
@@ -210,7 +210,7 @@ class Task:
         return found
 
     def arrival(self, u: Array) -> Array | None:
-        """Where a mechanism with loops should have come to with its last control point u (n,), (nq,)."""
+        """Final posture (nq,) of a mechanism with loops for its last control point u (n,)."""
         pose = self.poses[1]
         if isinstance(pose, ClosedGoal):
             return pose.closed(u)

@@ -1,1 +1,1 @@
-"""Where bodies are in a motion: poses that it ends at, planes that points keep off."""
+"""Task-space conditions of a motion: end poses of bodies, and planes that limit points."""

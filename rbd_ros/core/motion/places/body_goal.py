@@ -29,6 +29,10 @@ INSIDE = 1e-2       # of the position limits
 class BodyGoal:
     """Where a body is to be: position (3,) of its frame's origin, or of the point `offset` (3,) in its frame, in m,
     world axes; orientation (3, 3), world from body, or None: any.
+
+        >>> goal = rbd.BodyGoal("link_7", [0.4, 0.2, 0.6])    # the origin of this link, m
+        >>> goal.size
+        3
     """
 
     body: str

@@ -1,4 +1,4 @@
-"""Planes that points of bodies stay before, in a motion."""
+"""Half-space limits of points of bodies, in a motion."""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -23,6 +23,10 @@ class PlaneLimit:
 
     offset (3,): the point in the body's frame, m; normal (3,) of any length; name: of the point, the body's unless
     given.
+
+        >>> above = rbd.PlaneLimit("link_7", (0.0, 0.0, 1.0), 0.1)    # it stays 0.1 m above the floor
+        >>> above.body
+        'link_7'
     """
 
     body: str

@@ -1,1 +1,1 @@
-"""Contacts that let go, of a simulated robot: unilateral ones with Coulomb friction."""
+"""Unilateral contacts with Coulomb friction, of a simulated robot."""

@@ -1,4 +1,4 @@
-"""What compliant contacts add to a step of the simulation: efforts that push, damping that is implicit, a check.
+"""Compliant contacts in a simulation step: elastic efforts, implicit damping, a stability check.
 
 The elastic force acts at the stages of `rk4`, at the start of a step of `semi_implicit`, and for `variational` in its
 middle, as far as it is known before the step: Störmer and Verlet's method for a mass on a spring, which bounds the
@@ -45,7 +45,7 @@ class CompliantMotion:
         return np.einsum("cjn,cj->n", touched.J, self.bound.forces(touched.gap, touched.J @ v))
 
     def begin(self, q: Array, v: Array, implicit: bool) -> CompliantMotion | Touched | None:
-        """What acts in a step from this state: efforts by state; implicit: elastic ones and `damping`, None as all is
+        """Forces in a step from this state: efforts by state; implicit: elastic ones and `damping`, None as all is
         apart.
         """
         if not implicit:

@@ -1,4 +1,4 @@
-"""Forces or impulses of contacts with Coulomb friction: complementarity in cones, solved exactly.
+"""Forces or impulses of contacts with Coulomb friction: cone complementarity problem, solved exactly.
 
 Rows are velocities (or accelerations) w = G λ + c under forces λ. Each is one of
 
@@ -41,7 +41,7 @@ class Rows(NamedTuple):
 
 
 class Unsolved(Exception):
-    """No forces are found, or there are none (Painlevé's paradox)."""
+    """No solution found, or none exists (Painlevé's paradox)."""
 
 
 def cone_forces(G: Array, c: Array, rows: Rows, nearly: float = 0.0) -> Array:
@@ -84,7 +84,7 @@ class _Problem:
         return np.asarray(self.rows.friction * np.maximum(lam[self.rows.bound], 0.0))
 
     def left(self, lam: Array, y: Array) -> float:
-        """What is left of the equations, λ − its projection, relative to the largest force."""
+        """Residual of the equations, λ − its projection, relative to the largest force."""
         rows = self.rows
         out = lam.copy()
         out[rows.normal] -= np.maximum(y[rows.normal], 0.0)
@@ -96,7 +96,7 @@ class _Problem:
         return float(np.abs(out).max()) / max(self.scale, float(np.abs(lam).max()))
 
     def drop(self, lam: Array, y: Array) -> None:
-        """Let go, in y, the one that comes apart most of those that push: of four legs three stand on uneven ground."""
+        """Release, in y, the pushing contact that separates most (of four legs, three stand on uneven ground)."""
         at = self.rows.normal[y[self.rows.normal] > 0.0]
         apart = lam[at] - y[at]
         if at.size and apart.max() > EXACT * self.scale:

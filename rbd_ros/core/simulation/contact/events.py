@@ -1,4 +1,4 @@
-"""Contacts of explicit integration as modes: each is open, slides or sticks, until an event.
+"""Contact modes of explicit integration: open, sliding or sticking, between events.
 
 Accelerations follow from the forces that Coulomb's law allows at each evaluation: of contacts that are closed, and of
 those at rest that may begin to slide. Letting go and breaking away are continuous in them, as rest and sliding have one
@@ -61,7 +61,7 @@ class Mode(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What an evaluation found: forces (n, 3), in the contacts' axes at `q`; which contacts hold, which of these stick;
+    """Result of an evaluation: forces (n, 3), in the contacts' axes at `q`; which contacts hold, which of these stick;
     which joints are held.
     """
 
@@ -73,14 +73,13 @@ class Taken(NamedTuple):
 
 
 class Events:
-    """Steps of a model by RK4. level: dry friction (nv,) of joints at velocities, None: none."""
+    """Steps of a model by RK4. level: dry friction (nv,) of joints at velocities."""
 
-    def __init__(self, touching: Touching, level: Callable[[Array], Array] | None,
+    def __init__(self, touching: Touching, level: Callable[[Array], Array],
                  constrained: ConstrainedMotion | None) -> None:
         self.model, self.touching, self._constrained = touching.model, touching, constrained
         self._inverse, self._level = inverse_inertia(self.model, constrained), level
-        nv = self.model.nv
-        self._most = np.zeros(nv) if level is None else np.broadcast_to(level(np.zeros(nv)), nv)
+        self._most = np.zeros(self.model.nv)
         self._rubs = self._most > 0.0
         self.taken: Taken | None = None
         self._pause = 0
@@ -90,6 +89,8 @@ class Events:
                 wrenches: Any) -> tuple[Array, Array] | None:
         """The state h (s) after t; None where its events have no end, or its equations no solution."""
         left = h
+        self._most = self._level(np.zeros(self.model.nv))
+        self._rubs = self._most > 0.0
         self.impulses = []
         if self._pause:
             self._pause -= 1
@@ -169,8 +170,7 @@ class Events:
         Of what slides slowly, friction along its way is that of the mode; across, implicit: `−µ λ_n (v_p + s a_p)/|v|`.
         """
         model, touching, constrained = self.model, self.touching, self._constrained
-        if self._level is not None:
-            tau = tau - mode.sign * self._level(v)
+        tau = tau - mode.sign * self._level(v)
 
         def free(tau: Array) -> Array:
             return forward_dynamics(model, q, v, tau, wrenches) if constrained is None else constrained.acceleration(

@@ -1,4 +1,4 @@
-"""Impacts of all contacts that close at once: one solution, which never adds kinetic energy."""
+"""Simultaneous impacts of closing contacts: one solution, which never adds kinetic energy."""
 from __future__ import annotations
 
 from collections.abc import Callable

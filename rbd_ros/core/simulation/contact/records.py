@@ -1,4 +1,4 @@
-"""What a simulator says of its contacts."""
+"""Contact states of a simulator."""
 from __future__ import annotations
 
 from typing import NamedTuple

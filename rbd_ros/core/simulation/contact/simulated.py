@@ -1,4 +1,4 @@
-"""What contacts add to a step of `Simulator`, with each of its integrators, and what they say after it."""
+"""Contacts in a step of `Simulator`, for each integrator, and their states after it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -22,20 +22,20 @@ RESTS = 1e-7      # m/s: what slides slower is called sticking
 
 
 class SimulatedContacts:
-    """Contacts of one simulator; level: dry friction (nv,) of its joints at velocities, None: none. explicit: whether
-    it integrates by RK4, with events (`events`), and in steps (`stepping`) only where these have no end. touched:
+    """Contacts of one simulator; level: dry friction (nv,) of its joints at velocities. explicit: whether it
+    integrates by RK4, with events (`events`), and in steps (`stepping`) only where these have no end. touched:
     whether contacts had a part in the last step.
     """
 
     def __init__(self, model: RobotModel, contacts: Sequence[UnilateralContact], bounds: Bounds,
-                 level: Callable[[Array], Array] | None, constrained: ConstrainedMotion | None, explicit: bool) -> None:
+                 level: Callable[[Array], Array], constrained: ConstrainedMotion | None, explicit: bool) -> None:
         self._touching = Touching(model, contacts, bounds, None if constrained is None else constrained.constraints)
         self._stepping = Stepping(self._touching, level, constrained)
         self._events = Events(self._touching, level, constrained) if explicit else None
         self._model = model
 
     def start(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """A state that is set from outside, moved out of a little overlap."""
+        """Initial state, with small overlaps removed."""
         self._by_events = self._events is not None
         if self._events is not None:
             self._events.forget()
@@ -79,7 +79,7 @@ class SimulatedContacts:
         return end
 
     def states(self, q: Array, v: Array) -> tuple[ContactState, ...]:
-        """What the contacts did in the last step, which ended at q, v."""
+        """Contact states after the last step, which ended at q, v."""
         touching, events = self._touching, self._events
         slip = np.hypot(*(touching.at(q, v).J[:, 1:] @ v).T) if self._by_events else self._stepping.slip
         rests = (slip < RESTS) & (touching.friction > 0.0)

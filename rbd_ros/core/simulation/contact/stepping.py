@@ -1,4 +1,4 @@
-"""Contacts by impulses in each step (Moreau 1988): for any step, of order 1, dissipative.
+"""Time stepping of contacts by impulses (Moreau 1988): any step length, order 1, dissipative.
 
 A step of the variational integrator without contacts, friction and stops comes first; impulses at its end then make the
 velocity obey Signorini's, Newton's and Coulomb's laws. What presses acts evenly over the step, so that a body at rest
@@ -28,19 +28,20 @@ NEARLY = 1e-3    # of the largest impulse: what one step may leave where Newton'
 
 
 class Stepping:
-    """Steps of a model. level: dry friction (nv,) of joints at velocities, None: none."""
+    """Steps of a model. level: dry friction (nv,) of joints at velocities."""
 
-    def __init__(self, touching: Touching, level: Callable[[Array], Array] | None,
+    def __init__(self, touching: Touching, level: Callable[[Array], Array],
                  constrained: ConstrainedMotion | None) -> None:
         self.model, self.touching, self._level, self._constrained = touching.model, touching, level, constrained
-        self._free = variational.Variational(self.model, None, Bounds(self.model, False, False), None, constrained)
+        self._free = variational.Variational(
+            self.model, lambda _: None, Bounds(self.model, False, False), None, constrained)
         self._inverse = inverse_inertia(self.model, constrained)
         nothing = np.zeros((touching.size, 3))
         self.force, self.impulse = nothing, nothing    # of the last step, in the contacts' axes
         self.slip = np.zeros(touching.size)    # speed of sliding
 
     def free_of_contact(self, q: Array, v: Array, h: float) -> bool:
-        """Whether a step to (q, v) from one without closed contacts needs none of this."""
+        """Whether a step to (q, v) from one without closed contacts stays free of contact."""
         here = self.touching.at(q, v)
         return not ((here.gap <= 0.0) & (here.margin > 0.0) & (here.gap > -STALE - 2.0 * h * np.abs(
             here.J[:, 0] @ v))).any()
@@ -89,7 +90,7 @@ class Stepping:
                 hits: Mask) -> tuple[Array, Array, Array]:
         """Velocities after the impulses, those (n, 3), and what velocities (nv,) come of those that only press."""
         nv, mu = self.model.nv, self.touching.friction[at]
-        limit = np.zeros(0) if self._level is None else h * np.broadcast_to(self._level(free), nv)
+        limit = h * self._level(free)
         rubs = np.flatnonzero(limit > 0.0)
         full, out = np.zeros(3 * len(at) + len(rubs)), np.zeros((self.touching.size, 3))
         if not full.size:

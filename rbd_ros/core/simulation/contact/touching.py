@@ -1,4 +1,4 @@
-"""Where the contacts and the stops of a simulated robot are: gaps, rows, and what moves a state back onto them."""
+"""Gaps and rows of the contacts and stops of a simulated robot, and projection of states onto them."""
 from __future__ import annotations
 
 from collections.abc import Sequence

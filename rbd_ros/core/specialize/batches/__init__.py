@@ -1,1 +1,1 @@
-"""Many states by a robot's own code: in blocks of lanes, shared by threads."""
+"""Batches by specialized code: blocks of SIMD lanes, shared by threads."""

@@ -1,4 +1,4 @@
-"""What threads need that share memory without the interpreter's lock, as functions within kernels.
+"""Atomic operations and waiting for threads without the interpreter's lock, as functions within kernels.
 
 Numbers are int64 at addresses. No compiler moves other reads and writes past these functions.
 """

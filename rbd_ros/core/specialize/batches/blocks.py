@@ -1,4 +1,4 @@
-"""The part of a batch that one thread computes: pieces of it, until all are taken, in blocks of lanes.
+"""Work of one thread on a batch: pieces, until all are taken, in blocks of lanes.
 
 What threads share is at one address: numbers (int64) as in `lanes.many_states`.
 """

@@ -1,4 +1,4 @@
-"""Threads that share batches: the calling thread offers its work, computes, and waits for those who took part of it.
+"""Thread pool for batches: the calling thread offers work, computes, and waits for the workers that took part.
 
 To wake a thread takes some 50 µs, a fifth of what 10,000 states of an arm take. So after a batch a worker looks out
 for the next one for about a millisecond, without the interpreter's lock, and lets other threads of the machine run each
@@ -46,7 +46,7 @@ def rest(turns):
 
 @kernel
 def offer(workers, work):
-    """To all workers that no other call has."""
+    """Offer the work to all free workers."""
     for k in range(len(workers)):
         state = workers.ctypes.data + 8 * WORKER * k
         before = number_at(state)
@@ -96,7 +96,7 @@ def share_entry(work, workers, x0, x1, x2, x3, x4, out, good, room):
 
 @entry("int64(int64[:, ::1], int64, int64)", nogil=True)
 def worker_entry(workers, k, turns):
-    """What worker k does until nobody had work for it in so many turns; returns how often it worked."""
+    """Loop of worker k, until no work came in this many turns; returns how often it worked."""
     state = workers.ctypes.data + 8 * WORKER * k
     worked, idle = 0, 0
     while True:
@@ -125,7 +125,7 @@ class Crew:
         self._busy: list[Future[int] | None] = [None] * count
 
     def wake(self) -> None:
-        """Let those come who are away. That two may come to one place, of two calls at once, does no harm."""
+        """Restart workers that ended. Two workers in one place, from two concurrent calls, are harmless."""
         for k, state in enumerate(self.workers[:, STATE].tolist()):
             busy = self._busy[k]
             if state == AWAY and (busy is None or busy.done()):

@@ -1,4 +1,4 @@
-"""Calling a robot's own code: many states in blocks of lanes, spread over threads."""
+"""Calls of specialized code: many states in blocks of lanes, spread over threads."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ LARGE = 1_000_000      # numbers of a result that does not stay in the caches
 
 def many_states(code: Code, inputs: Sequence[Array], sizes: Sequence[int], threads: int
                 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Code for many states (N, …) each: results (N, sum of sizes), and for which states the code was.
+    """Code for many states (N, …) each: results (N, sum of sizes), and the states in the code's domain.
 
     Large ones of several arrays lie in rows that begin lines of the caches.
     """
