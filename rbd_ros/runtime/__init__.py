@@ -1,1 +1,1 @@
-"""Decisions of running programs: time is an argument, there is no ROS, and no mathematics of its own."""
+"""Logic of the nodes, without ROS: time is an argument; mathematics is in `core`."""

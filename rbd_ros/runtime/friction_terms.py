@@ -1,4 +1,4 @@
-"""Which friction of the model counts: parameters `friction.*`, the same for everything that computes with it."""
+"""Friction terms in use: parameters `friction.*`, common to all nodes that compute with the model."""
 from __future__ import annotations
 
 from collections.abc import Mapping

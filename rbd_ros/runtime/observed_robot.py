@@ -1,4 +1,4 @@
-"""What is known of a running torque node and its robot from outside, and whether it still is."""
+"""State of a running torque node and its robot as observed from outside, with expiry."""
 from __future__ import annotations
 
 import math
@@ -10,10 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.model.robot_model import RobotModel
+from .inputs.references import ReferenceInput
+from .inputs.rejections import Rejections
+from .inputs.trajectory_points import Point
 
 Array = NDArray[np.float64]
 LOST = 0.5            # s without joint states after which a robot counts as lost: ten times the nodes' own limit
 SILENT = 3.0          # s without diagnostics, which come once a second, after which a node does
+STREAMED = 0.2        # s: so long a sample of a streamed reference counts, as in the nodes
+FOLLOWING = ("running", "ramp_in")    # modes in which a node follows its reference
 LATENCIES = ("latency_p50_us", "latency_p99_us")
 
 
@@ -21,6 +26,8 @@ LATENCIES = ("latency_p50_us", "latency_p99_us")
 class Observation:
     """q (nq,): the last one, None before the first. measured, commanded (nv,): torques, NaN where not known. lost: why
     q and measured are not of now, "" if they are; silent: why mode, latencies (µs), rejections and commanded are not.
+    braked: whether a simulated robot says that its brakes are engaged. reference (nq,): where the node wants it, None
+    if that is not known: it is what came since the view began, and what the node itself would take of it.
     """
 
     q: Array | None
@@ -33,6 +40,8 @@ class Observation:
     rejections: Mapping[str, int]
     lost: str
     silent: str
+    braked: bool = False
+    reference: Array | None = None
 
 
 @dataclass(eq=False)
@@ -51,13 +60,18 @@ class ObservedRobot:
     _report_at: float = -math.inf
     _status: str = ""
     _values: dict[str, str] = field(default_factory=dict)
+    _braked: bool = False
+    _brakes_at: float = -math.inf
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self._measured, self._commanded = np.full((2, self.model.nv), np.nan)
+        self._reference = ReferenceInput(self.model, Rejections(), STREAMED)
+        self._stamp_ns = 0
         self._places = {joint.name: joint for joint in self.model.joints if joint.nq == 1}
 
-    def on_state(self, now: float, names: Sequence[str], position: Sequence[float], effort: Sequence[float]) -> None:
+    def on_state(self, now: float, names: Sequence[str], position: Sequence[float], effort: Sequence[float],
+                 stamp_ns: int = 0) -> None:
         """A joint state. Of one that names no joint of the robot, or holds what is not finite, nothing is taken."""
         if len(position) != len(names) or not self._places.keys() & set(names):
             return
@@ -70,7 +84,18 @@ class ObservedRobot:
                 measured[joint.idx_v] = effort[i] if len(effort) == len(names) else np.nan
         if np.isfinite(q).all():
             with self._lock:
-                self._q, self._measured, self._state_at = q, measured, now
+                self._q, self._measured, self._state_at, self._stamp_ns = q, measured, now, stamp_ns
+
+    def on_reference(self, now: float, stamp_ns: int, names: Sequence[str], position: Sequence[float]) -> None:
+        """A sample of a streamed reference."""
+        with self._lock:
+            self._reference.accept(now, stamp_ns, names, position)
+
+    def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> None:
+        """A trajectory that the node was sent."""
+        with self._lock:
+            self._reference.accept_trajectory(now, stamp_ns, self._stamp_ns, names, points,
+                                              self._q if now - self._state_at <= LOST else None)
 
     def on_command(self, now: float, names: Sequence[str], effort: Sequence[float]) -> None:
         """What the node commands."""
@@ -84,13 +109,17 @@ class ObservedRobot:
             self._commanded, self._command_at = commanded, now
 
     def on_report(self, now: float, name: str, message: str, values: Mapping[str, str]) -> None:
-        """A status of `/diagnostics`; those of other nodes are not looked at."""
-        if name == self.node:
-            with self._lock:
+        """A status of `/diagnostics`: of the node, or of a simulated robot beside it; of others nothing is taken."""
+        with self._lock:
+            if name == self.node:
                 self._status, self._values, self._report_at = message, dict(values), now
+                if values.get("mode") not in FOLLOWING:    # it has dropped what it followed
+                    self._reference.clear()
+            elif "brakes" in values and name.rpartition("/")[0] == self.node.rpartition("/")[0]:
+                self._braked, self._brakes_at = values["brakes"] == "on", now
 
     def at(self, now: float) -> Observation:
-        """What is known now: nothing that is old is given as if it were present."""
+        """The present observation, without expired values."""
         with self._lock:
             values = dict(self._values)
             lost = _missing("joint state", now - self._state_at, LOST)
@@ -100,10 +129,13 @@ class ObservedRobot:
                 values.clear()
             rejections = {key.removeprefix("rejected_"): int(_number(value)) for key, value in values.items()
                           if key.startswith("rejected_") and key != "rejected_total" and _number(value) > 0.0}
+            known = not lost and values.get("mode") in FOLLOWING
+            reference = self._reference.sample(now, self._stamp_ns) if known else None
             return Observation(
                 self._q, none if lost else self._measured, none if now - self._command_at > LOST else self._commanded,
                 values.get("mode", ""), "" if silent else self._status, _number(values.get("rate_hz")),
-                (_number(values.get(LATENCIES[0])), _number(values.get(LATENCIES[1]))), rejections, lost, silent)
+                (_number(values.get(LATENCIES[0])), _number(values.get(LATENCIES[1]))), rejections, lost, silent,
+                self._braked and now - self._brakes_at <= SILENT, None if reference is None else reference.q)
 
 
 def _missing(what: str, age: float, longest: float) -> str:

@@ -17,6 +17,7 @@ from ..core.model.robot_model import RobotModel
 from .parameters import Parameter, Table, per_joint
 
 Array = NDArray[np.float64]
+MOST_COORDINATES = 1000    # of a robot that a node computes with: a check of its mass matrix takes their cube
 
 ROBOT_TABLE: Table = (
     Parameter("gravity", "numbers", (0.0, 0.0, -9.81), "Acceleration of gravity in the axes of the world, m/s²: "
@@ -98,8 +99,9 @@ def _zero_limits(model: RobotModel, override: Sequence[float] | None) -> list[st
 
 def check_model(model: RobotModel) -> None:
     """Raise `RbdError`, naming the joint, unless the model has joints of one coordinate and a regular mass matrix."""
-    if not model.nv:
-        raise RbdError(f"robot '{model.name}' has no moving joint")
+    if not 0 < model.nv <= MOST_COORDINATES:
+        raise RbdError(f"robot '{model.name}' has {model.nv} degrees of freedom, expected 1 to {MOST_COORDINATES}"
+                       if model.nv else f"robot '{model.name}' has no moving joint")
     for joint in model.joints:
         if joint.nq != 1 or joint.nv != 1:
             raise RbdError(f"joint '{joint.name}' is {joint.type} and has {joint.nv} coordinates, but a joint state "
@@ -120,7 +122,7 @@ def check_model(model: RobotModel) -> None:
 
 
 def loaded(model: RobotModel, values: Mapping[str, Any]) -> RobotModel:
-    """The model with the load of these validated values; `RbdError` names the parameter that cannot be."""
+    """The model with the load of these validated values; raises `RbdError` naming the invalid parameter."""
     body, mass = values["payload.body"], values["payload.mass"]
     if body and body not in model.body_names:
         raise unknown_name("link in parameter 'payload.body':", body, model.body_names)

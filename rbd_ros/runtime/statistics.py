@@ -1,4 +1,4 @@
-"""What a node measures about itself: rate, latency, deadline misses."""
+"""Statistics of a node: rate, latency, deadline misses."""
 from __future__ import annotations
 
 import numpy as np

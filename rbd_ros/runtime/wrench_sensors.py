@@ -1,4 +1,4 @@
-"""Force-torque sensors at joints, fixed ones too: which, and what they show.
+"""Force-torque sensors at joints, fixed ones included: names and readings.
 
 As Gazebo's sensor by default and a real one at a wrist, it shows what the child link exerts on the parent link, in the
 frame of the child link, about its origin: at rest, the weight of what hangs on it; pushed, the push.
@@ -54,7 +54,7 @@ def wrench_sensors(names: tuple[str, ...], model: RobotModel) -> tuple[WrenchSen
 
 def readings(model: RobotModel, sensors: tuple[WrenchSensor, ...], q: Array, v: Array, a: Array,
              wrenches: Any) -> Array | None:
-    """What the sensors show (n, 6), moment first, under external wrenches; None where that would not be finite."""
+    """Readings of the sensors (n, 6), moment first, under external wrenches; None where that would not be finite."""
     try:
         return -joint_wrenches(model, q, v, a, wrenches)[[sensor.link for sensor in sensors]]
     except RbdError:

@@ -1,1 +1,1 @@
-"""Feed-forward laws and everything that keeps their torque safe: pure logic that the nodes call."""
+"""Control laws and controllers: logic without ROS that the nodes call."""

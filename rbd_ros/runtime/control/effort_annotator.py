@@ -31,8 +31,8 @@ from ...core.motion.trajectory import Reference
 from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.finite import all_finite
 from ..inputs.joint_map import JointMap, as_array
-from ..inputs.references import Point
 from ..inputs.rejections import Rejected, Rejections, Verdict
+from ..inputs.trajectory_points import MOST_POINTS, Point
 from ..parameters import Parameter, Table, validate
 from ..planning.retiming import Timed, exceeds, retimed
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
@@ -44,7 +44,7 @@ RETIME = ("never", "if_needed", "always")
 
 ANNOTATOR_TABLE: Table = (
     *ROBOT_TABLE, joints_row("all lists with one entry per joint, and of the published effort"), *PAYLOAD_TABLE,
-    ROBOT_COMPENSATES, *EFFORT_LIMITS,
+    ROBOT_COMPENSATES, *EFFORT_LIMITS, MOST_POINTS,
     *friction_rows("Compensate"),
     Parameter("retime", "string", "never", "Time trajectories anew, along the same path, so that efforts and "
               "velocities keep their limits. if_needed: those that do not, to last no less than before; always: all, "
@@ -101,7 +101,7 @@ class Annotation(NamedTuple):
 
 
 class EffortAnnotator:
-    """Trajectories in, efforts out; all that is wrong with one of them is counted in `rejections`."""
+    """Trajectories in, efforts out; invalid trajectories are counted in `rejections`."""
 
     def __init__(self, model: RobotModel, settings: AnnotatorSettings) -> None:
         self.rejections = Rejections()
@@ -166,7 +166,7 @@ class EffortAnnotator:
         return out
 
     def _retimed(self, times: Array, q: Array, v: Array, a: Array) -> tuple[Timed | None, str]:
-        """The same path with a timing that keeps the limits, if that is wanted; else why there is none."""
+        """The same path retimed within the limits, if requested; else the reason why not."""
         mode, law = self.settings.retime, self.settings.law
         if mode == "never":
             return None, ""

@@ -1,4 +1,4 @@
-"""The controller of a robot with elastic joints: motor efforts and motor references beside the efforts of the links.
+"""Controller of a robot with elastic joints: motor efforts and motor references in addition to joint efforts.
 
 A joint state is answered with link-side τ, τ̇, τ̈ of the reference, as in the rigid form, with the motors' motion by the
 flatness map, and with motor efforts by the law of `elastic_law`. Both efforts go through safety filters in the same
@@ -24,10 +24,12 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.trajectory import Reference
 from ..inputs.finite import all_finite
+from ..inputs.joint_map import Turns
 from ..inputs.motor_states import MotorInput
 from ..inputs.references import ReferenceInput
 from ..inputs.rejections import Verdict
 from ..safety import NOTHING, Command, NoCommand, SafetySettings
+from ..safety.hold import PositionHold
 from ..safety.motor_ramp import MotorRamp
 from .elastic_law import ElasticState
 from .elastic_laws import ElasticLaws
@@ -41,8 +43,8 @@ BRAKING = 0.2    # the most that braking takes from a motor's own momentum in on
 
 
 class ElasticController(FlatnessController[ElasticLaws]):
-    """Joint and motor states in, efforts of joints and motors out, and the way of the motors by the flatness map; `now`
-    is a steady time in s.
+    """Joint and motor states in, efforts of joints and motors out, and motor references by the flatness map; `now` is a
+    steady time in s.
     """
 
     settings: ElasticSettings
@@ -53,6 +55,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
         self.motor_state = MotorInput(self.actuation, self.rejections, settings.safety.state_timeout,
                                        settings.plausible_velocity)
         self.counts = {"motor_state_missing": 0, "reference_incomplete": 0, "impossible": 0, "feedback_missing": 0}
+        self.hold = PositionHold(np.concatenate([Turns(model).turn, np.zeros(self.actuation.nm - model.nv)]))
         self._ramp, self._led_by, self._jumps = MotorRamp(), self.safety.laws.new, False
         self._last_stamp = self._elapsed = 0.0
         self._heard = -math.inf    # the time of the last joint state but this one
@@ -97,6 +100,7 @@ class ElasticController(FlatnessController[ElasticLaws]):
     def _forget(self, laws: ElasticLaws) -> None:
         """The next command is the first one."""
         laws.motors.reset()
+        laws.use(self.state.received, None)
         if laws is self.safety.laws.new:
             self._ramp.forget()
             self._last_stamp = 0.0
@@ -144,10 +148,23 @@ class ElasticController(FlatnessController[ElasticLaws]):
             self._forget(laws)
         return found
 
+    def again(self, laws: ElasticLaws) -> tuple[Array, ...] | None:
+        motors = laws.before(self.state.received)
+        if motors is None:    # `feedback_linearization`, too
+            return None
+        motor_effort = motors.effort
+        if laws.motors.gains is not None:
+            state = ElasticState(self.state.q, self.state.v,
+                                 *self.motor_state.measured(self.state.q, self.state.v))
+            motor_effort = motor_effort + self.loop.share * laws.motors.feedback(motors, state)
+        return motors.torque, motor_effort
+
     def _command(self, now: float, laws: ElasticLaws, newest: bool) -> Command | NoCommand:
         reference = self.desired(now, laws)
         if reference is None:
             return NOTHING
+        if problem := self.astray(laws, reference):
+            return self.lost(laws, problem)
         if laws.settings.law.mode != "feed_forward" and not self.motor_state.fresh(now):
             return self._refuse("motor_state_missing", "no fresh motor state", newest)
         if laws.settings.law.mode == "feedback_linearization" and self.loop.share <= 0.0:
@@ -165,12 +182,14 @@ class ElasticController(FlatnessController[ElasticLaws]):
         if not (all_finite(found.effort) and _finite(found.reference)):
             return self._refuse("impossible", "the motor reference is not finite", newest)
         motors = None
+        laws.use(self.state.received, None if laws.settings.law.mode == "feedback_linearization" else found.reference)
         if newest and self.safety.mode in ("waiting", "stale", "ramp_in", "running"):
             motors = self._led_in(now, laws, found.reference)
         return Command(effort, rates, found.effort, motors)
 
     def _led_in(self, now: float, laws: ElasticLaws, wanted: MotorReference) -> MotorReference:
-        """The motor reference to let out: within `ramp_in` from where the motors are, after a change from where it was.
+        """The blended motor reference: within `ramp_in` from the measured motors, after a change from the last
+        reference.
         """
         duration, time = self.settings.safety.ramp_in, self._last_stamp
         jumps, self._jumps, self._led_by = self._jumps or laws is not self._led_by, False, laws
@@ -185,16 +204,18 @@ class ElasticController(FlatnessController[ElasticLaws]):
 
     @property
     def led(self) -> bool:
-        """Whether the motor reference that is let out is the one that is wanted."""
+        """Whether the motor reference passes unchanged."""
         return not self._jumps and self._led_by is self.safety.laws.new and self._ramp.rests
 
     def lead(self, motors: MotorReference) -> None:
-        """It is, and this was let out."""
+        """Record a reference that passed unchanged."""
         self._since_last()
         self._ramp.follow(self._last_stamp, motors)
 
     def _present(self, now: float, like: MotorReference) -> MotorReference:
-        """The motors as measured; unless they are, where they hold gravity, or `RbdError` if springs do not bear it."""
+        """The measured motors; if unknown, the motors that hold gravity; raises `RbdError` if that exceeds the springs'
+        range.
+        """
         laws = self.safety.laws.new
         if self.motor_state.fresh(now):
             position, velocity = self.motor_state.measured(self.state.q, self.state.v)
@@ -204,7 +225,8 @@ class ElasticController(FlatnessController[ElasticLaws]):
                              effort=self.safe(laws, True)[1])
 
     def _holding(self, laws: ElasticLaws) -> MotorReference:
-        """The motors that hold gravity at rest in the last state; `RbdError` if it is more than the springs bear."""
+        """The motors that hold gravity at rest in the last state; raises `RbdError` if that exceeds the springs' range.
+        """
         q = self.state.q
         return motor_reference(laws.actuation, q, self._zero, self._zero,
                                [laws.safe_effort(q, self._zero, True), self._zero, self._zero],
@@ -233,15 +255,19 @@ class ElasticController(FlatnessController[ElasticLaws]):
             effort = held(laws.actuation, laws.safe_effort(q, v, True))
         if not at_rest and self.motor_state.fresh(self.state.received):
             effort = effort - self._braking(laws, q) * self.motor_state.measured(q, v)[1]
+        if self.motor_state.fresh(self.state.received):
+            effort = effort + self.held(laws.hold_gains(q), self.motor_state.measured(q, v)[1], at_rest)
         return [laws.safe_effort(q, v, at_rest), effort]
 
+    def holding_coordinates(self) -> Array:
+        return self.motor_state.measured(self.state.q, self.state.v)[0]
+
     def safe_motors(self, at_rest: bool) -> Array:
-        """What the newest settings hold for safe for the motors in the last state (nm,)."""
+        """Safe effort of the motors in the last state (nm,), by the newest settings."""
         return self.safe(self.safety.laws.newest, at_rest)[1]
 
     def _braking(self, laws: ElasticLaws, q: Array) -> Array:
-        """Damping of the motors (nm,), N m s/rad: what slows the arm down at the wanted rate, as far as sampling allows
-        it.
+        """Braking damping of the motors (nm,), N m s/rad, for the configured rate, bounded by the sampling period.
         """
         actuation, nv = laws.actuation, laws.actuation.nv
         rate, period = laws.settings.safe_damping, self.statistics.period

@@ -38,6 +38,9 @@ class ElasticLawSettings:
     """mode: of `MODES`. period: of the control, s. kp, kd: of all motors, a number or (nm,), N m/rad and N m s/rad.
 
     gains: of the error dynamics (`FeedbackGains.placed`). look_ahead: of `feedback_linearization`, in periods.
+
+        >>> rbd.ElasticLawSettings(period=0.001, kp=100.0, kd=10.0).mode
+        'feed_forward_pd'
     """
 
     period: float
@@ -58,8 +61,7 @@ class ElasticState(NamedTuple):
 
 
 class ElasticCommand(NamedTuple):
-    """effort (nm,) for the motors; reference: their motion by the flatness map, what drives with a position loop of
-    their own want.
+    """effort (nm,) for the motors; reference: their motion by the flatness map, for drives with a position loop.
     """
 
     effort: Array
@@ -71,6 +73,13 @@ class ElasticLaw:
 
     Springs with damping have a state, the deflection of the reference. In `feedback_linearization`, dampers that
     settle within two periods (D/K < 2 periods) are ignored: no sampled control could use them.
+
+        >>> model = rbd.sample("two_link")
+        >>> drive = rbd.SeriesDrive(rbd.SeriesSpring([500.0]), motor=rbd.Motor(rotor_inertia=1e-4, gear_ratio=100.0))
+        >>> arm = rbd.Actuation(model, {"shoulder": drive, "elbow": drive})
+        >>> law = rbd.ElasticLaw(arm, rbd.ElasticLawSettings(period=0.001, kp=100.0, kd=10.0))
+        >>> law.gains is None
+        False
     """
 
     def __init__(self, actuation: Actuation, settings: ElasticLawSettings) -> None:

@@ -1,4 +1,4 @@
-"""What settings make of a state of a robot with elastic joints."""
+"""Control laws of a robot with elastic joints."""
 from __future__ import annotations
 
 import numpy as np
@@ -15,17 +15,26 @@ Array = NDArray[np.float64]
 
 
 class ElasticLaws(FlatnessLaws):
-    """Beside those of the links, the law of the motors, which has a memory of its own."""
+    """The laws of the links and the law of the motors, which has its own memory."""
 
     settings: ElasticSettings
 
     def __init__(self, settings: ElasticSettings, reference: ReferenceInput) -> None:
-        super().__init__(settings, reference)
         self.actuation, self.motors = settings.actuation, ElasticLaw(settings.actuation, settings.law)
+        super().__init__(settings, reference)
+        gains = self.motors.gains
+        self._hold_gains = None if gains is None else self.bounded(*gains, settings.motors.effort_limit)
         self.quick: QuickFlatness | None = None
         if QuickFlatness.suits(settings.actuation) and settings.law.mode != "feedback_linearization":
             self.quick = QuickFlatness(settings.actuation, self._dynamics, self._friction, settings.friction.smoothing,
                                         self.motors.gains)
+
+    def return_time(self) -> Array:
+        nv, none = self.model.nv, np.full(self.model.nv, np.inf)
+        if self.motors.gains is None:
+            return none
+        kp, kd = (gains[:nv] for gains in self.motors.gains)
+        return np.divide(kd, kp, out=none, where=(kp > 0.0) & (kd > 0.0))
 
     def flat(self, reference: Reference, wrenches: Array | None, state: ElasticState, stiffness: Array,
              share: float) -> tuple[Array, Array | None, ElasticCommand | None]:

@@ -89,7 +89,7 @@ class ElasticSettings(FlatnessSettings):
 
 
 def per_joint_of(name: str, values: tuple[float, ...], order: NDArray[np.intp], what: str) -> Array:
-    """As `per_joint`, for things that are not the joints."""
+    """As `per_joint`, for other names than joints."""
     if len(values) not in (1, len(order)):
         raise RbdError(f"parameter '{name}' has {len(values)} numbers, expected 1 or {len(order)} (one per {what})")
     return per_joint(name, values, order)

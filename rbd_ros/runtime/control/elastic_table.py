@@ -26,6 +26,6 @@ ELASTIC_TABLE: Table = (
     Parameter("motor_effort_limits.maximum", "numbers", (-1.0,), "Limit of the motor torque behind the gear, N m or N: "
               "one number, or one per motor; -1: that of the joint.", lower=-1.0, per="motor"),
     Parameter("motor_effort_limits.rate", "numbers", (math.inf,), "Rate limit of the motor torque, N m/s or N/s, "
-              "likewise.",
+              "likewise; of feedback_linearization, whose torque is feedback, it holds back ramps and fades alone.",
               lower=1e-3, per="motor"),
 )

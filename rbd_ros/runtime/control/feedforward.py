@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.dynamics.bodies.link_tree import link_tree
+from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.trajectory import Reference
@@ -18,6 +19,7 @@ from ..inputs.rejections import Rejected, Verdict
 from ..parameters import Parameter, Table, per_joint, validate
 from ..robot import joint_order
 from ..safety import NOTHING, Command, NoCommand
+from ..safety.hold import HoldGains
 from ..world.moving_base import MovingBase, floating
 from ..world.odometry import ODOMETRY_TABLE, Odometry, OdometryInput
 from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, readings, wrench_sensors
@@ -71,7 +73,7 @@ class FeedforwardSettings(FollowingSettings):
 
 
 def _check_moving(values: Mapping[str, Any]) -> None:
-    """`RbdError` for parameters that do not go with odometry."""
+    """Raise `RbdError` for parameters that are incompatible with odometry."""
     if any(values["mounting.rpy"]):
         raise RbdError("parameters 'odometry' and 'mounting.rpy' are both set: odometry says how the root link is "
                        "turned")
@@ -87,16 +89,29 @@ def _check_moving(values: Mapping[str, Any]) -> None:
 class FeedforwardLaws(FollowingLaws):
     """The law of these settings; on a base that moves where there is odometry."""
 
+    settings: FeedforwardSettings
+
     def __init__(self, settings: FeedforwardSettings, reference: ReferenceInput,
                  odometry: OdometryInput | None = None) -> None:
         super().__init__(settings, reference)
         self.moving = None if settings.floating is None or odometry is None else MovingBase(
             settings.floating, odometry, settings.law)
+        self._hold_gains = self.bounded(settings.law.kp, settings.law.kd, settings.safety.effort_limit)
         self.law = TrackingLaw(self.model, settings.law) if self.moving is None else self.moving.law
 
     def effort(self, q: Array, v: Array, reference: Reference | None, wrenches: Any, share: float) -> Array:
         """As `TrackingLaw.effort`."""
         return (self.law if self.moving is None else self.moving).effort(q, v, reference, wrenches, share)
+
+    def return_time(self) -> Array:
+        law = self.settings.law
+        return np.divide(law.kd, law.kp, out=np.full(self.model.nv, np.inf), where=(law.kp > 0.0) & (law.kd > 0.0))
+
+    def hold_gains(self, q: Array) -> HoldGains | None:
+        law = self.settings.law
+        if law.feedforward != "computed_torque":
+            return self._hold_gains
+        return self.bounded(law.kp, law.kd, self.settings.safety.effort_limit, mass_matrix(self.model, q))
 
     def gravity(self, q: Array) -> Array:
         return super().gravity(q) if self.moving is None else self.moving.gravity(q)
@@ -136,7 +151,7 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
             self.odometry.forget()
 
     def on_odometry(self, now: float, odometry: Odometry) -> Verdict:
-        """How the base is turned and moves."""
+        """Take the pose and the motion of the base."""
         assert self.odometry is not None
         return self.odometry.accept(now, odometry)
 
@@ -159,11 +174,26 @@ class FeedforwardController(FollowingController[FeedforwardLaws]):
 
     def command(self, now: float, laws: FeedforwardLaws) -> Command | NoCommand:
         if self.odometry is not None and (problem := self.odometry.problem(now)):
+            laws.use(self.state.received, None)
             return NoCommand(problem)
         reference, law = self.desired(now, laws), laws.law
         if (reference is None and law.needs_reference) or (law.only_feedback and self.loop.share <= 0.0):
+            laws.use(self.state.received, None)
             return NOTHING
-        return Command(laws.effort(self.state.q, self.state.v, reference, self.fresh_wrenches(now), self.loop.share))
+        if reference is not None and (problem := self.astray(laws, reference)):
+            return self.lost(laws, problem)
+        wrenches = self.fresh_wrenches(now)
+        laws.use(self.state.received, (reference, wrenches))
+        return Command(laws.effort(self.state.q, self.state.v, reference, wrenches, self.loop.share))
+
+    def again(self, laws: FeedforwardLaws) -> tuple[Array, ...] | None:
+        used = laws.before(self.state.received)
+        if used is None:
+            return None
+        reference, wrenches = used
+        if reference is not None:
+            reference = self.turned(reference)
+        return (laws.effort(self.state.q, self.state.v, reference, wrenches, self.loop.share),)
 
     def sensed(self, now: float) -> Array | None:
         """What the force-torque sensors of the settings should show (n, 6) in the last state, under the external

@@ -1,4 +1,4 @@
-"""Torque with its first and second time derivative along a reference: what flat elastic joints are controlled with.
+"""Torque with its first and second time derivative along a reference, for flatness control of elastic joints.
 
     τ = ID(q, v, a) + friction(v) + Kp (q_ref ⊖ q) + Kd (v_ref − v)
 
@@ -8,7 +8,7 @@ feed-forward's, which is smooth. External wrenches count as constant in the body
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -21,12 +21,13 @@ from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.smooth_trajectory import SmoothTrajectory
-from ...core.motion.trajectory import Reference, Waypoint
+from ...core.motion.trajectory import Reference, Waypoints
 from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.references import ReferenceInput
 from ..parameters import Parameter, Table, per_joint, validate
 from ..robot import joint_order
 from ..safety import NOTHING, Command, NoCommand
+from ..safety.hold import HoldGains
 from .elastic_table import ELASTIC_TABLE
 from .following import FOLLOWING_TABLE, FollowingController, FollowingLaws, FollowingSettings
 
@@ -72,9 +73,17 @@ class FlatnessLaws(FollowingLaws):
         super().__init__(settings, reference)
         model = self.model
         self._feedback = bool(settings.kp.any() or settings.kd.any())
+        self._hold_gains = self.bounded(settings.kp, settings.kd, settings.safety.effort_limit)
         # Gravity that the robot compensates leaves the torque and its derivatives alike.
         self._dynamics = model.with_(gravity=(0.0, 0.0, 0.0)) if "gravity" in settings.compensates else model
         self._friction = None if "friction" in settings.compensates else settings.friction.of(model)
+
+    def return_time(self) -> Array:
+        kp, kd = self.settings.kp, self.settings.kd
+        return np.divide(kd, kp, out=np.full(self.model.nv, np.inf), where=(kp > 0.0) & (kd > 0.0))
+
+    def hold_gains(self, q: Array) -> HoldGains | None:
+        return self._hold_gains
 
     def effort(self, q: Array, v: Array, reference: Reference, wrenches: Any = None,
                share: float = 1.0) -> tuple[Array, Array | None]:
@@ -116,14 +125,26 @@ class FlatnessController(FollowingController[W], Generic[W]):
     def make_laws(self, settings: Any) -> W:
         return FlatnessLaws(settings, self.reference)    # type: ignore[return-value]
 
-    def interpolation(self, waypoints: Sequence[Waypoint], start: Reference) -> SmoothTrajectory:
+    def interpolation(self, waypoints: Waypoints, start: Reference) -> SmoothTrajectory:
         return SmoothTrajectory(waypoints, start, self.model)
 
     def command(self, now: float, laws: W) -> Command | NoCommand:
         reference = self.desired(now, laws)
         if reference is None:
+            laws.use(self.state.received, None)
             return NOTHING
-        return Command(*laws.effort(self.state.q, self.state.v, reference, self.fresh_wrenches(now), self.loop.share))
+        if problem := self.astray(laws, reference):
+            return self.lost(laws, problem)
+        wrenches = self.fresh_wrenches(now)
+        laws.use(self.state.received, (reference, wrenches))
+        return Command(*laws.effort(self.state.q, self.state.v, reference, wrenches, self.loop.share))
+
+    def again(self, laws: W) -> tuple[Array, ...] | None:
+        used = laws.before(self.state.received)
+        if used is None:
+            return None
+        reference, wrenches = used
+        return (laws.effort(self.state.q, self.state.v, self.turned(reference), wrenches, self.loop.share)[0],)
 
     def warm_up(self) -> None:
         super().warm_up()

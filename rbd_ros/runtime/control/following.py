@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -11,44 +12,88 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import check_between
-from ...core.motion.trajectory import Interpolation, Reference, Trajectory, Waypoint
-from ..inputs.joint_map import Turns, total_wrenches
-from ..inputs.references import Point, ReferenceInput
-from ..inputs.rejections import TAKEN, Rejected, Rejections, Verdict
-from ..parameters import Parameter, Table
+from ...core.motion.velocity_limits import velocity_limits
+from ...core.motion.trajectory import Interpolation, Reference, Trajectory, Waypoints
+from ..inputs.joint_map import Turns
+from ..inputs.references import Offer, ReferenceInput
+from ..inputs.rejections import Rejected, Rejections, Verdict
+from ..inputs.trajectory_points import MOST_POINTS, Point, PointTable
+from ..inputs.wrench_input import WRENCH_TABLE, WrenchInput, WrenchSettings
+from ..parameters import Parameter, Table, per_joint
+from ..robot import joint_order
+from ..safety import NoCommand
 from .torque_controller import Laws, TorqueController
 from .torque_settings import TORQUE_TABLE, TorqueSettings
 
 Array = NDArray[np.float64]
+LEAST_TOLERANCE = 0.1    # rad or m
+TRIES = 10               # to check a trajectory while other threads change what it starts from
+NO_LOCK = nullcontext()
+BRAKING = 0.3            # s
 
 FOLLOWING_TABLE: Table = (
     *TORQUE_TABLE,
+    MOST_POINTS,
     Parameter("reference_timeout", "number", 0.2, "Age of a streamed reference after which the robot stands still at "
               "its position, s; 0: never.", lower=0.0, upper=1e6),
-    Parameter("wrench_timeout", "number", 0.1, "Age at which external wrenches expire, s; 0: never.", lower=0.0,
-              upper=1e6),
+    Parameter("tracking_tolerance", "numbers", (-1.0,), "Largest distance of a joint from its reference, rad or m: a "
+              "robot that is farther away does not follow, and is stopped where it is. -1: where the feedback alone "
+              "would lead it back faster than the velocity limit of its description (10 rad/s or 2 m/s if that is 0 or "
+              "missing), 0.1 at least; inf: none.", lower=-1.0),
+    *WRENCH_TABLE,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class FollowingSettings(TorqueSettings):
-    """Validated parameters of controllers that follow; timeouts in s."""
+    """Validated parameters of controllers that follow; timeout in s."""
 
     reference_timeout: float
-    wrench_timeout: float
+    tracking_tolerance: Array    # (nv,), -1: by the gains
+    wrenches: WrenchSettings
 
     @staticmethod
     def fields_from(values: Mapping[str, Any], model: RobotModel) -> dict[str, Any]:
-        return TorqueSettings.fields_from(values, model) | {name: values[name]
-                                                            for name in ("reference_timeout", "wrench_timeout")}
+        order = joint_order(values["joints"], model)[2]
+        return TorqueSettings.fields_from(values, model) | {
+            "reference_timeout": values["reference_timeout"], "wrenches": WrenchSettings.from_values(values),
+            "tracking_tolerance": per_joint("tracking_tolerance", values["tracking_tolerance"], order)}
 
 
 class FollowingLaws(Laws):
-    """Laws with the reference that they follow."""
+    """Laws with the reference that they follow. `used`, `used_before`: inputs other than the state of the last command
+    and of the one before, None if there was none.
+    """
 
-    def __init__(self, settings: TorqueSettings, reference: ReferenceInput) -> None:
+    settings: FollowingSettings
+
+    def __init__(self, settings: FollowingSettings, reference: ReferenceInput) -> None:
         super().__init__(settings)
         self.reference = reference
+        self.used: Any = None
+        self.used_before: Any = None
+        self._used_at = -math.inf
+        self.tolerance = self._tolerance()
+
+    def return_time(self) -> Array:
+        """Time constant (nv,) in s of the return by feedback alone: error over requested velocity; inf without
+        feedback.
+        """
+        return np.full(self.model.nv, math.inf)
+
+    def _tolerance(self) -> Array:
+        """Largest tracking error (nv,) allowed."""
+        given = self.settings.tracking_tolerance
+        by_gains = np.maximum(velocity_limits(self.model) * self.return_time(), LEAST_TOLERANCE)
+        return np.array(np.where(given < 0.0, by_gains, given))
+
+    def use(self, at: float, inputs: Any) -> None:
+        """Record the inputs of the command for the state received at this time."""
+        self.used_before, self.used, self._used_at = self.used, inputs, at
+
+    def before(self, at: float) -> Any:
+        """Inputs of the command for the state before the one received at this time."""
+        return self.used_before if self._used_at == at else self.used
 
 
 F = TypeVar("F", bound=FollowingLaws)
@@ -64,11 +109,11 @@ class FollowingController(TorqueController[F], Generic[F]):
         self.reference = ReferenceInput(model, rejections, settings.reference_timeout, self.interpolation)
         super().__init__(model, settings, rejections)
         self._turns = Turns(model)
-        self._wrenches: Array | None = None
-        self._wrenches_received = -math.inf
+        self._not_following = 0    # cycles
+        self.wrenches = WrenchInput(model, rejections, settings.wrenches)
         self._beginning: FollowingLaws | None = None    # those with which a stream began; no trajectory came since
 
-    def interpolation(self, waypoints: Sequence[Waypoint], start: Reference) -> Interpolation:
+    def interpolation(self, waypoints: Waypoints, start: Reference) -> Interpolation:
         """The motion of a trajectory; `RbdError` if it cannot be."""
         trajectory = Trajectory(waypoints, start)
         check_between(self.model, trajectory)
@@ -79,11 +124,12 @@ class FollowingController(TorqueController[F], Generic[F]):
         super().apply(settings)
         for reference in self._references():
             reference.timeout = settings.reference_timeout
+        self.wrenches.allow(settings.wrenches)
 
     def clear(self) -> None:
         for reference in self._references():
             reference.clear()
-        self._wrenches = None
+        self.wrenches.clear()
 
     def _references(self) -> list[ReferenceInput]:
         """All that some laws follow, the newest last."""
@@ -93,9 +139,20 @@ class FollowingController(TorqueController[F], Generic[F]):
 
     def reset(self, now: float) -> None:
         if self.safety.latched:    # since when there may not have been any state
-            for reference in self._references():
-                reference.forget(now - self.safety.patience)
+            self._drop("an emergency stop", now)
         super().reset(now)
+
+    def begin_anew(self) -> None:
+        cause = "of another clock" if self.state.clock_restarts != self._clocks else "of a robot that is elsewhere"
+        known = any([reference.followed is not None or reference.waits for reference in self._references()])
+        self.notice(f"joint states are those {cause}" + (
+            ": the trajectory or reference was dropped, and the robot is held; send another one" if known else ""))
+        super().begin_anew()
+
+    def _drop(self, cause: str, now: float) -> None:
+        """Forget references older than `patience`."""
+        if any([reference.forget(now - self.safety.patience) for reference in self._references()]):
+            self.notice(f"the trajectory or reference was dropped: {cause}")
 
     def on_reference(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike,
                      velocity: ArrayLike = (), acceleration: ArrayLike = (), jerk: ArrayLike = (),
@@ -129,33 +186,90 @@ class FollowingController(TorqueController[F], Generic[F]):
     def desired(self, now: float, laws: FollowingLaws) -> Reference | None:
         """What these laws follow in the last state, continuous joints in the turn of that."""
         reference = laws.reference.sample(now, self.state.time_ns)
-        if reference is None or not self._turns.any:
-            return reference
-        return reference._replace(q=self._turns.nearest(reference.q, self.state.q))
+        return None if reference is None else self.turned(reference)
 
-    def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: Sequence[Point]) -> Verdict:
-        """Take a trajectory, which replaces what was desired before."""
+    def turned(self, reference: Reference) -> Reference:
+        """The reference, continuous joints in the turn of the last state."""
+        return reference._replace(q=self._turns.nearest(reference.q, self.state.q)) if self._turns.any else reference
+
+    def astray(self, laws: F, reference: Reference) -> str:
+        """Joint whose tracking error exceeds `tracking_tolerance`, "" if none."""
+        if self.safety.mode not in ("waiting", "ramp_in", "running"):    # on the way out it need not follow any more
+            return ""
+        ramp = max(self.safety.modes.weight, 0.2) if self.safety.mode == "ramp_in" else 1.0    # as feedback acts
+        distance, most = np.abs(self.model.difference(self.state.q, reference.q)), laws.tolerance / ramp
+        over = np.flatnonzero(distance > most)
+        if not over.size:
+            return ""
+        i = int(over[np.argmax(distance[over] / most[over])])
+        return (f"joint '{self.model.velocity_names[i]}' is {distance[i]:.3g} (rad or m) from its reference, at "
+                f"most {most[i]:.3g} ('tracking_tolerance')")
+
+    def lost(self, laws: F, problem: str) -> NoCommand:
+        """Handle a lost robot: hold it in place, and drop the trajectory."""
+        laws.use(self.state.received, None)
+        if laws.reference.followed is not None and laws.reference.start_ns:
+            laws.reference.clear()
+            self.notice(f"the trajectory was dropped, and the robot is held: {problem}")
+        self._not_following += 1
+        return NoCommand(problem)
+
+    def withhold(self, laws: F) -> None:
+        laws.use(self.state.received, None)
+
+    def on_trajectory(self, now: float, stamp_ns: int, names: Sequence[str], points: PointTable | Sequence[Point],
+                      lock: AbstractContextManager[Any] = NO_LOCK) -> Verdict:
+        """Take a trajectory, which replaces what was desired before. lock: held for a moment before and after what a
+        long one takes, so that another thread answers states meanwhile.
+        """
+        for _ in range(TRIES):
+            with lock:
+                refused = self._refuses_trajectory(stamp_ns)
+                before, state_ns = self.reference.without_later(), self.state.time_ns
+                measured = self.state.q if self.state.age(now) < self.state.timeout else None
+            offer: Offer | Rejected
+            try:
+                offer = refused or before.offered(now, stamp_ns, state_ns, names, points, measured)
+            except Rejected as error:
+                offer = error
+            with lock:
+                if isinstance(offer, Rejected):
+                    return self.rejections.add(offer)
+                if self.safety.latched or before.changes != self.reference.changes:
+                    continue    # stopped, or what it was to start from is no more
+                self._beginning = None
+                accepted = self.reference.take(offer)
+                if accepted.jumps:    # as far as that is allowed
+                    self._fade_from(before)
+                return accepted
+        with lock:
+            return self.rejections.add(Rejected(
+                "bad_trajectory", f"what it starts from changed {TRIES} times while it was checked: send it again"))
+
+    def _refuses_trajectory(self, stamp_ns: int) -> Rejected | None:
         if self.safety.latched:
-            return self.rejections.add(Rejected("bad_trajectory", "no trajectory is accepted during an emergency stop: "
-                                                "call ~/reset first"))
+            return Rejected("bad_trajectory", "no trajectory is accepted during an emergency stop: call ~/reset first")
         if stamp_ns and self.state.unstamped:
-            return self.rejections.add(Rejected("bad_trajectory", "joint states have no stamps to compare the "
-                                                "trajectory's stamp with: send it with stamp 0, to begin at once"))
-        measured = self.state.q if self.state.age(now) < self.state.timeout else None
-        before = self.reference.without_later()
-        accepted = self.reference.accept_trajectory(now, stamp_ns, self.state.time_ns, names, points, measured)
-        self._beginning = None if accepted else self._beginning
-        if accepted.jumps:    # as far as that is allowed
-            self._fade_from(before)
-        return accepted
+            return Rejected("bad_trajectory", "joint states have no stamps to compare the trajectory's stamp with: "
+                            "send it with stamp 0, to begin at once")
+        return None
+
+    def halt(self, now: float) -> None:
+        super().halt(now)
+        reference = self.reference.sample(now, self.state.time_ns)
+        if reference is None or self.safety.mode not in ("ramp_in", "running"):
+            return
+        ahead = Point(BRAKING, reference.q + 0.5 * BRAKING * reference.v, self._zero, self._zero)
+        if not self.on_trajectory(now, 0, self.model.joint_names, [ahead]):    # there is a limit
+            self.on_trajectory(now, 0, (), ())
 
     def prepare(self, now: float) -> None:
         """References are forgotten where the robot was stopped or let down, or the loop was too slow for as long: it is
         not where it was meant to be, and a trajectory has gone on without it.
         """
         if self.safety.abandoned(now) or (self.loop.slow and self.loop.slow_for(now) > self.safety.patience):
-            for reference in self._references():
-                reference.forget(now - self.safety.patience)
+            self._drop("the loop was too slow for too long" if self.loop.slow else "an emergency stop"
+                       if self.safety.latched else "there were no joint states for too long", now)
         if self.reference.due(self.state.time_ns):
             before = self.reference.without_later()
             if self.reference.begin(now, self.state.time_ns):
@@ -163,21 +277,16 @@ class FollowingController(TorqueController[F], Generic[F]):
 
     def on_wrenches(self, now: float, wrenches: Sequence[tuple[str, ArrayLike]]) -> Verdict:
         """Take all external wrenches: (body, [moment, force] on the body in its link frame)."""
-        try:
-            self._wrenches = total_wrenches(self.model, wrenches)
-        except Rejected as error:
-            return self.rejections.add(error)
-        self._wrenches_received = now
-        return TAKEN
+        return self.wrenches.accept(now, wrenches)
 
     @property
     def wrenched(self) -> bool:
         """Whether there are external wrenches, which may be too old."""
-        return self._wrenches is not None
+        return self.wrenches.any
 
     def fresh_wrenches(self, now: float) -> Array | None:
         """External wrenches (bodies, 6), None without any."""
-        timeout = self.settings.wrench_timeout
-        if self._wrenches is not None and 0.0 < timeout < now - self._wrenches_received:
-            self._wrenches = None
-        return self._wrenches
+        return self.wrenches.at(now)
+
+    def report(self) -> dict[str, Any]:
+        return super().report() | {"not_following": self._not_following}

@@ -1,4 +1,4 @@
-"""Is the loop fast enough for feedback? Torque that follows an old state pushes where the robot has been.
+"""Check of rate and latency of the control loop: feedback on old states is destabilising.
 
     age > max_age periods                    the answer has no feedback, which comes back within `ramp_in`
     mean age > max_age periods, or

@@ -1,4 +1,4 @@
-"""The flatness map of elastic joints with one compiled call, where that can (`core/steady/flat.py`)."""
+"""Flatness map of elastic joints in one compiled call, where supported (`core/steady/flat.py`)."""
 from __future__ import annotations
 
 import numpy as np

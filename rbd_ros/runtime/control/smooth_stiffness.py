@@ -1,4 +1,4 @@
-"""A wanted stiffness that may jump, made twice continuously differentiable, as the flatness map needs it.
+"""Stiffness setpoint filtered to be twice continuously differentiable, as the flatness map requires.
 
 In a time τ of its own, dτ/dt = b, the stiffness follows its target with three poles at −1. As the step response of
 that is monotone, the stiffness is a mean of all its targets so far and never leaves their range. The poles only set

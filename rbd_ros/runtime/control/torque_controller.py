@@ -1,6 +1,7 @@
-"""What every torque controller does with a joint state, without ROS: accept it, compute, make the effort safe."""
+"""Base of torque controllers, without ROS: accept a joint state, compute, make the effort safe."""
 from __future__ import annotations
 
+import math
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -13,41 +14,62 @@ from ...core.dynamics.inverse import gravity_effort, inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ..inputs.finite import all_finite
+from ..inputs.joint_map import Turns
 from ..inputs.joint_states import StateInput
 from ..inputs.plausibility import Known
 from ..inputs.rejections import Rejections, Verdict
 from ..safety import Command, Defect, NoCommand, SafetyFilter, SafetySettings
 from ..safety.gravity_check import GravityVerdict, compare_gravity
+from ..safety.hold import HoldGains, PositionHold
 from ..statistics import CycleStatistics
 from .loop_rate import LoopRate
 from .torque_settings import TorqueSettings
 
 Array = NDArray[np.float64]
-STILL = 0.05    # rad/s or m/s: slower than that counts as rest
+STILL, FOR = 0.05, 0.2    # rad/s or m/s, s: slower for so long counts as rest
+SLIP = 0.3                # rad or m: a robot that is held springs back by no more
 
 
 L = TypeVar("L", bound="Laws")
 
 
 class Laws:
-    """What settings make of a state. After a change the old ones and the new ones are asked until the fade is over."""
+    """Control laws for given settings. After a change both old and new laws are evaluated until the fade is over."""
 
     def __init__(self, settings: TorqueSettings) -> None:
         self.settings, self.model = settings, settings.model    # the model with its payload
         self._zero = np.zeros(self.model.nv)
 
     def safe_effort(self, q: Array, v: Array, at_rest: bool) -> Array:
-        """g(q) − damping M(q) v (nv,), without damping if `at_rest`; 0 if the robot compensates gravity."""
+        """g(q) − damping M(q) v (nv,), without damping if `at_rest`, without g if the robot compensates gravity."""
         settings = self.settings
-        if "gravity" in settings.compensates:
+        compensated = "gravity" in settings.compensates
+        if compensated and (at_rest or not v.any()):
             return self._zero.copy()
         try:
             if at_rest:
                 return self.gravity(q)
             effort = self.accelerating(q, -settings.safe_damping * v)
+            if compensated:
+                effort = effort - self.gravity(q)
         except RbdError:
-            return settings.safety.fallback.copy() if at_rest else self.safe_effort(q, v, True)
+            return settings.safety.fallback.copy() if at_rest and not compensated else self.safe_effort(q, v, True)
         return effort if all_finite(effort) else self.safe_effort(q, v, True)    # a velocity beyond all reason
+
+    def hold_gains(self, q: Array) -> HoldGains | None:
+        """The feedback with which the robot is held at q; None where there are no gains."""
+        return None
+
+    def bounded(self, kp: Array, kd: Array, limit: Array, mass: Array | None = None) -> HoldGains | None:
+        """The gains bounded by the configured share of the limit (n,), and `SLIP`; no hold without a limit.
+        """
+        share = self.settings.hold_position
+        if share <= 0.0 or not kp.any():
+            return None
+        bound = share * np.where(np.isinf(limit), 0.0, limit)
+        stiffness = kp if mass is None else kp * np.diag(mass)
+        most = np.divide(bound, stiffness, out=np.zeros(len(kp)), where=stiffness > 0.0)
+        return HoldGains(kp, kd, np.minimum(most, SLIP), mass)
 
     def gravity(self, q: Array) -> Array:
         """g(q) (nv,)."""
@@ -73,6 +95,11 @@ class TorqueController(ABC, Generic[L]):
         self.statistics = CycleStatistics(settings.state_rate)
         self.loop = LoopRate(settings.state_rate, settings.max_age, settings.min_rate)
         self._zero = np.zeros(model.nv)
+        self.hold = PositionHold(Turns(model).turn)
+        self._notices: list[str] = []
+        self._noticed, self._last_notice = 0, ""
+        self._lost_at = math.inf    # when the states ceased, s
+        self._moved_at = -math.inf
         self._comparisons, self._compare_at = 0, 0.0
         self._restarts = self._clocks = 0
         self._problem = ""    # of the last answer, for reports
@@ -88,7 +115,7 @@ class TorqueController(ABC, Generic[L]):
         """The laws of these settings."""
 
     def apply(self, settings: TorqueSettings) -> None:
-        """Use other settings from now on; the state of all inputs remains. The torque goes over to theirs softly."""
+        """Change the settings; the state of all inputs remains, and the torque fades over."""
         self.model, self.settings = settings.model, settings
         self.state.timeout, self.state.cutoff = settings.safety.state_timeout, settings.velocity_cutoff
         self.state.allow(settings.plausible_velocity)
@@ -97,7 +124,7 @@ class TorqueController(ABC, Generic[L]):
 
     @abstractmethod
     def command(self, now: float, laws: L) -> Command | NoCommand:
-        """What these laws want in the last state."""
+        """The command of these laws in the last state."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -105,7 +132,7 @@ class TorqueController(ABC, Generic[L]):
 
     def on_state(self, now: float, stamp_ns: int, names: Sequence[str], position: ArrayLike, velocity: ArrayLike = (),
                  effort: ArrayLike = (), age: float = 0.0) -> Command | Verdict:
-        """What to publish for this joint state; nothing where it is rejected, or the controller inactive.
+        """The command for this joint state; None if it is rejected or the controller is inactive.
 
         age: s since it was sent.
         """
@@ -123,7 +150,11 @@ class TorqueController(ABC, Generic[L]):
         return self._answer(now, age())
 
     def _answer(self, now: float, age: float) -> Command:
-        """What to publish for the state that was accepted."""
+        """The command for the accepted state."""
+        if self._lost_at < math.inf:
+            self.notice(f"joint states are back after {now - self._lost_at:.3f} s")
+            self._lost_at = math.inf
+            self.hold.forget()
         if self.state.restarts != self._restarts:
             self._restarts = self.state.restarts
             self.begin_anew()
@@ -137,7 +168,14 @@ class TorqueController(ABC, Generic[L]):
             self.prepare(now)
         except Exception:
             defect = self._stop_by_a_defect()
-        found = self.safety.update(now, lambda laws: self._asked(now, laws))
+        self._follow_hold()
+        still = now - self.safety.time
+        if self.safety.mode in ("ramp_in", "running") and still >= self.settings.safety.state_timeout:
+            self.notice(f"this node stood still for {still:.3f} s: ramping in")    # and with it the watchdog
+            self.safety.lose()
+        found = self.safety.update(now, lambda laws: self._asked(now, laws), self.again)
+        if self.safety.modes.share >= 1.0:
+            self.hold.forget()
         if defect is not None:
             found = found._replace(problem=defect.problem)
         self._problem = found.problem
@@ -155,10 +193,27 @@ class TorqueController(ABC, Generic[L]):
 
     def begin_anew(self) -> None:
         """The joint states are those of another clock, or of a robot that is elsewhere."""
+        self.hold.forget()
         self.clear()
 
+    def notice(self, text: str) -> None:
+        """Record a notice for users."""
+        self._notices.append(text)
+        self._noticed, self._last_notice = self._noticed + 1, text
+
+    def take_notices(self) -> list[str]:
+        """Notices since the last call, for logs."""
+        notices, self._notices = self._notices, []
+        return notices
+
     def prepare(self, now: float) -> None:
-        """What has to be done once in a cycle, before laws are asked."""
+        """Once per cycle, before the laws are evaluated."""
+
+    def again(self, laws: L) -> tuple[Array, ...] | None:
+        """The efforts that these laws want in the last state for all else as in the cycle before; None if that is not
+        known.
+        """
+        return None
 
     def withhold(self, laws: L) -> None:
         """No command is asked for in this cycle, as the loop is too slow."""
@@ -176,17 +231,41 @@ class TorqueController(ABC, Generic[L]):
             return self._stop_by_a_defect()
 
     def _stop_by_a_defect(self) -> NoCommand:
-        """It may be there in every cycle from now on: there must be an effort all the same."""
+        """Stop after a defect, which may recur in every cycle, with an effort all the same."""
         self.safety.stop()
         return NoCommand(Defect(traceback.format_exc()))
 
     def safe(self, laws: L, at_rest: bool) -> list[Array]:
-        """What is safe in the last state, one effort per output."""
-        return [laws.safe_effort(self.state.q, self.state.v, at_rest)]
+        """Safe efforts in the last state, one per output."""
+        effort = laws.safe_effort(self.state.q, self.state.v, at_rest)
+        return [effort + self.held(laws.hold_gains(self.state.q), self.state.v, at_rest)]
 
     def safe_effort(self, at_rest: bool) -> Array:
-        """What the newest settings hold for safe in the last state (nv,)."""
-        return self.safety.laws.newest.safe_effort(self.state.q, self.state.v, at_rest)
+        """Safe effort in the last state (nv,), by the newest settings."""
+        return self.safe(self.safety.laws.newest, at_rest)[0]
+
+    def held(self, gains: HoldGains | None, v: Array, at_rest: bool) -> Array | float:
+        """What holds the robot at the velocity v, beside what is safe; nothing in a loop that is too slow, and nothing
+        at rest while it moves.
+        """
+        if gains is None or self.loop.slow or self.loop.share <= 0.0 or (
+                at_rest and np.abs(self.state.v).max() > STILL):
+            return 0.0
+        return self.hold.effort(gains, 0.0 * v if at_rest else v)
+
+    def _follow_hold(self) -> None:
+        share = self.safety.modes.share
+        gains = None if share >= 1.0 else self.safety.laws.newest.hold_gains(self.state.q)
+        if gains is None or self.loop.slow or self.loop.share <= 0.0:
+            self.hold.forget()
+        elif share > 0.0:    # the command leads it away
+            self.hold.pause()
+        else:
+            self.hold.follow(self.holding_coordinates(), gains.most)
+
+    def holding_coordinates(self) -> Array:
+        """Measured coordinates (n,) held in place."""
+        return self.state.q
 
     def compare_gravity(self, now: float) -> GravityVerdict | None:
         """Whether robot and model agree about gravity, judged twice after each activation; None at all other times.
@@ -216,13 +295,17 @@ class TorqueController(ABC, Generic[L]):
         return compare_gravity(self.model.joint_names, measured, gravity, compensates, acting)
 
     def watchdog(self, now: float) -> Command | None:
-        """What to publish because no joint state comes, None while they do."""
-        return self.safety.watchdog(now)
+        """The command in the absence of joint states; None while they arrive."""
+        command = self.safety.watchdog(now)
+        if command is not None and self._lost_at == math.inf:
+            self._lost_at = self.state.received
+        return command
 
     def activate(self, now: float) -> None:
         self.clear()
         self._comparisons, self._compare_at, self.state.measured_effort = 0, now, None
         self.loop.restart()
+        self.hold.forget()
         self.safety.activate(now)
 
     def reset(self, now: float) -> None:
@@ -230,23 +313,32 @@ class TorqueController(ABC, Generic[L]):
         self.safety.reset()
 
     def deactivate(self) -> None:
+        self._moved_at = self.state.received
         self.safety.deactivate()
 
     @property
     def finished(self) -> bool:
-        """Whether `finish` can follow. A robot that was stopped on the way out is braked until it stands still, or as
-        long as the ramp would have taken.
+        """Whether `finish` can follow: no command is left in the output, and the robot is at rest by its joint states.
         """
         safety = self.safety
-        return safety.finished or (safety.mode == "stopped" and safety.settled
-                                   and float(np.abs(self.state.v).max()) <= STILL)
+        return (safety.finished or (safety.mode == "stopped" and safety.settled)) and self.rests()
+
+    def halt(self, now: float) -> None:
+        """End the motion softly; `rests` tells when the robot stands still."""
+        self._moved_at = self.state.received
+
+    def rests(self) -> bool:
+        """Whether the robot stands still, and has for `FOR` s, or there are no states any more; to be asked often."""
+        if np.abs(self.state.v).max() > STILL:
+            self._moved_at = self.state.received
+        return self.safety.time - self._moved_at >= FOR
 
     def finish(self, now: float) -> Command | None:
-        """What to publish last of all (`SafetyFilter.finish`)."""
+        """The final command (`SafetyFilter.finish`)."""
         return self.safety.finish(now)
 
     def warm_up(self) -> None:
-        """Load or compile all that a cycle calls, without any trace in the state of this controller."""
+        """Load or compile everything that a cycle calls, without changing the state of this controller."""
         model, q = self.model, self.model.neutral()
         inverse_dynamics(model, q, self._zero, self._zero)
         model.difference(q, q)
@@ -260,5 +352,5 @@ class TorqueController(ABC, Generic[L]):
             "cycles": self.statistics.cycles, "steady_cycles": self._steady_cycles,
             "late_states": self.statistics.late_states, "clock_restarts": self.state.clock_restarts,
             "position_restarts": self.state.position_restarts, **self.safety.counts, **self.loop.counts,
-            "rejected_total": self.rejections.total}
+            "notices": self._noticed, "last_notice": self._last_notice, "rejected_total": self.rejections.total}
         return values | {f"rejected_{kind}": count for kind, count in self.rejections.counts.items()}

@@ -40,7 +40,9 @@ TORQUE_TABLE: Table = (
               "activation, and log differences. Set false if `effort` of the joint states is not a torque (UR: "
               "current)."),
     *EFFORT_LIMITS,
-    Parameter("effort_limits.rate", "numbers", (math.inf,), "Rate limit of the effort, N m/s or N/s.", lower=1e-3),
+    Parameter("effort_limits.rate", "numbers", (math.inf,), "Rate limit of what references, "
+              "ramps and fades change in the effort, N m/s or N/s; the response to the state is not held back.",
+              lower=1e-3),
     Parameter("state_timeout", "number", 0.05, "Age of the last joint state at which the safe output begins, s.",
               lower=1e-3, upper=10.0),
     Parameter("state_rate", "number", 0.0, "Expected rate of joint states, Hz; 0: measured (`feedback.*` compares with "
@@ -49,8 +51,8 @@ TORQUE_TABLE: Table = (
     VELOCITY_CUTOFF,
     Parameter("plausible_velocity", "numbers", (2.0,), "Joint and motor states are rejected if a joint is faster, or "
               "has moved faster, than this multiple of the description's velocity limit (10 rad/s or 2 m/s if that is "
-              "0 or missing), or if its velocity jumps by more than half of that limit while positions do not; inf: "
-              "every state is accepted.", lower=1.0),
+              "0 or missing; for a motor that sets a stiffness what crosses its range in 10 ms), or if its velocity "
+              "jumps by more than half of that limit while positions do not; inf: every state is accepted.", lower=1.0),
     Parameter("feedback.max_age", "number", 5.0, "Largest age of a joint state for feedback, from its publication to "
               "the answer, in periods (of `state_rate`). Older ones are answered without feedback, which returns "
               "within ramp_in; if they are older on average, by the safe output. inf: no limit, for simulations that "
@@ -63,8 +65,12 @@ TORQUE_TABLE: Table = (
     Parameter("ramp_out", "number", 0.5, "Time from the command to the safe output at deactivation and at the end, s.",
               lower=0.0, upper=60.0),
     Parameter("safe_output.damping", "number", 5.0, "The safe effort is g(q) - damping M(q) v while the state is "
-              "fresh, so speed decays at this rate, 1/s. (The safe effort is 0 if the robot compensates gravity.)",
+              "fresh, so speed decays at this rate, 1/s. (Without g(q) if the robot compensates gravity.)",
               lower=0.0, upper=100.0),
+    Parameter("safe_output.hold_position", "number", 0.1, "Share of the effort limits with which a robot that is "
+              "stopped or waits for a command is held in its place, by the gains of the node; where it is pushed by "
+              "more, it yields as by dry friction. 0: gravity torque and damping alone, which drifts by errors of the "
+              "model.", lower=0.0, upper=1.0),
     Parameter("safe_output.hold", "number", 0.5, "How long the safe effort of the last state is held after states "
               "stop, s.", lower=0.0, upper=1e6),
     Parameter("safe_output.fallback_ramp", "number", 1.0, "Duration of the ramp to the fallback after that, s.",
@@ -88,6 +94,7 @@ class TorqueSettings:
     safety: SafetySettings
     compensates: tuple[str, ...]
     safe_damping: float
+    hold_position: float
     velocity_cutoff: float
     plausible_velocity: Array
     state_rate: float
@@ -113,6 +120,7 @@ class TorqueSettings:
             ramp_in=values["ramp_in"], ramp_out=values["ramp_out"])
         return {"model": loaded(model, values), "joints": joints, "output": output, "safety": safety,
                 "compensates": values["robot_compensates"], "safe_damping": values["safe_output.damping"],
+                "hold_position": values["safe_output.hold_position"],
                 "velocity_cutoff": values["velocity_cutoff"],
                 "plausible_velocity": per_joint("plausible_velocity", values["plausible_velocity"], order),
                 "state_rate": values["state_rate"], "max_age": values["feedback.max_age"],

@@ -1,1 +1,1 @@
-"""Simulators of other makers behind our topics, and what tells whether they agree with the model. No ROS here."""
+"""Co-simulation with other simulators, and residuals against the model; without ROS."""

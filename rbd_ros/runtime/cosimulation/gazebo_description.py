@@ -1,4 +1,4 @@
-"""What Gazebo makes of a robot description, and a description that it takes as it is meant.
+"""Gazebo's interpretation of a robot description, and an adapted description with the intended meaning.
 
 The rules are those of sdformat 14 (parser_urdf.cc, Inertial of gz-math 7):
 
@@ -33,7 +33,7 @@ CONTROL, STATES, FORCE = PLUGINS
 
 
 def refusals(description: Description) -> list[tuple[str, str]]:
-    """(link, what Gazebo does about it) for all that does not become what the description says."""
+    """(link, what Gazebo does) for each deviation from the description."""
     root, order = depth_first(description)
     behind: dict[str, list[str]] = {root: [], **{joint.child: [] for joint in order}}
     for joint in reversed(order):
@@ -126,7 +126,8 @@ def gazebo_description(text: str | bytes, source: str, interface: str, *, contro
     if followers:
         notes.append(f"joints {', '.join(followers)}: are mimic joints, which Gazebo's default engine does not "
                      "support; they move freely")
-    _set_plugins(tree, driven_joints(description), interface, controllers, states)
+    told = [*driven_joints(description), *followers] if states or interface == "bridge" else []
+    _set_plugins(tree, driven_joints(description), interface, controllers, told)
     return ElementTree.tostring(tree, encoding="unicode"), notes
 
 
@@ -168,8 +169,8 @@ def _set_inertial(link: Any, mass: float, com: Array, matrix: Array) -> None:
         f"i{'xyz'[i]}{'xyz'[k]}": repr(float(matrix[i, k])) for i in range(3) for k in range(i, 3)})
 
 
-def _set_plugins(tree: Any, joints: Sequence[str], interface: str, controllers: str, states: bool) -> None:
-    """Those of `interface`, and no others for torque or states."""
+def _set_plugins(tree: Any, joints: Sequence[str], interface: str, controllers: str, told: Sequence[str]) -> None:
+    """Those of `interface`, and no others for torque or states. told: joints whose states Gazebo itself publishes."""
     for element in [*tree.findall("ros2_control"), *tree.findall("gazebo")]:
         plugins = [plugin for plugin in element.findall("plugin")
                    if plugin.get("name") in PLUGINS or "ros_control" in (plugin.get("filename") or "")]
@@ -178,11 +179,11 @@ def _set_plugins(tree: Any, joints: Sequence[str], interface: str, controllers: 
         if element.tag == "ros2_control" or (plugins and not len(element)):
             tree.remove(element)
     gazebo = ElementTree.SubElement(tree, "gazebo")
-    if states or interface == "bridge":
-        _plugin(gazebo, STATES)
+    if told:    # without names it would publish the joint to the world, too
+        _names(_plugin(gazebo, STATES), told)
     if interface == "bridge":
         for name in joints:
-            ElementTree.SubElement(_plugin(gazebo, FORCE), "joint_name").text = name
+            _names(_plugin(gazebo, FORCE), [name])
         return
     plugin = _plugin(gazebo, CONTROL)
     ElementTree.SubElement(plugin, "parameters").text = controllers
@@ -201,3 +202,8 @@ def _set_plugins(tree: Any, joints: Sequence[str], interface: str, controllers: 
 
 def _plugin(parent: Any, name: str) -> Any:
     return ElementTree.SubElement(parent, "plugin", {"filename": PLUGINS[name], "name": name})
+
+
+def _names(plugin: Any, joints: Sequence[str]) -> None:
+    for name in joints:
+        ElementTree.SubElement(plugin, "joint_name").text = name

@@ -1,4 +1,4 @@
-"""What a world file of Gazebo says: the name of the world, which is in the names of its services, step and gravity.
+"""Contents of a Gazebo world file: name of the world (part of its service names), step and gravity.
 
 Files are looked for where Gazebo does: as a path, in GZ_SIM_RESOURCE_PATH, and among its own worlds. Defaults are those
 of SDFormat 1.10.

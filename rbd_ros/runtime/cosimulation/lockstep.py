@@ -4,22 +4,25 @@
 |-------------|------------------------------------------|---------------------------------------------------|
 | `starting`  | the answer to any state                  | `stepping`, with that answer as the first command |
 | `stepping`  | a state with a stamp at or after the target | `computing`                                    |
-| `computing` | the answer to that state, by its stamp   | `stepping`: the command goes out, then the request |
+| `computing` | the answer to that state, by its stamp   | `sending`: the command goes out                   |
+| `sending`   | receipts of the nodes that take it, if they are asked | `stepping`: the request for steps goes out |
 
 Time of the simulation is only compared, never waited for: all waiting is for messages, and the deadlines are those of
-a steady clock. Times are in ns.
+a steady clock. A state with an earlier stamp than the one before is of a simulation that was reset: the turns begin
+anew. Times are in ns.
 """
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.errors import RbdError
 from ..parameters import Parameter, Table, validate
 
 STEPPERS = ("rbd", "gazebo", "simulation_interfaces", "none")
+PAUSE = 1_000_000_000    # ns of real time for which a simulation that ran stands still, before it is said
 
 LOCKSTEP_TABLE: Table = (
     Parameter("stepper", "string", "rbd", "How the paused simulation is stepped: rbd: services <plant>/step and "
@@ -41,15 +44,18 @@ LOCKSTEP_TABLE: Table = (
     Parameter("bridge_model", "string", "", "Efforts go to /model/<bridge_model>/joint/<joint>/cmd_force "
               "(std_msgs/Float64) for ros_gz_bridge; needs `joints`. Empty: none.", read_only=True),
     Parameter("receivers", "strings", (), "Names of nodes that must subscribe to the efforts before the first one is "
-              "sent, such as the controller. Empty: any subscriber.", read_only=True),
+              "sent, such as the controller. With steps, they are asked after each one whether they have handled it "
+              "(service get_parameters of the controller, or <name>/get_parameters), and no step is made before they "
+              "answer. Empty: any subscriber, and nobody is asked.", read_only=True),
     Parameter("activity_topic", "string", "", "With Gazebo's ros2_control: topic of a joint_state_broadcaster that is "
               "activated together with the controller; single steps are made until it publishes. Empty: until "
               "joint_states has a publisher and the commands a subscriber.", read_only=True),
     Parameter("settle", "number", 0.0, "Real time between a command and the request for steps, s. The order of topics "
-              "and services through ros_gz_bridge is not defined: 0.01 for Gazebo. Not needed for our plants.",
+              "and services through ros_gz_bridge is not defined: 0.01 for Gazebo. It begins when the receivers have "
+              "answered. Not needed for our plants.",
               lower=0.0, upper=1.0, read_only=True),
     Parameter("patience", "number", 5.0, "Real time after which a missing state is requested again and a missing "
-              "answer is reported, s.", lower=0.01, upper=3600.0, read_only=True),
+              "answer, or receipt, is reported, s.", lower=0.01, upper=3600.0, read_only=True),
 )
 
 
@@ -89,27 +95,69 @@ class LockstepSettings:
             activity_topic=values["activity_topic"])
 
 
+def receipt_services(controller: str, receivers: Sequence[str]) -> list[str]:
+    """Of the nodes that take the commands; `<controller>/commands` is a topic in the namespace of the controller."""
+    return [f"{controller if controller.rpartition('/')[2] == name else name}/get_parameters" for name in receivers]
+
+
+class Interruption(NamedTuple):
+    """Of the time of a simulation: a `pause` at a time (s) for so many s of real time, or a `reset` to a time (s), so
+    many s earlier.
+    """
+
+    kind: str
+    at: float
+    seconds: float
+
+
 class Lockstep:
     """Decides when to send a command and to request steps.
 
     period: simulated time between two commands. patience: how long an answer or a state may be missing until `overdue`
-    says so; while `starting`, `retry` is the time between two attempts.
+    says so; while `starting`, `retry` is the time between two attempts. receipts: whether `on_receipt` follows each
+    command.
     """
 
-    def __init__(self, period: int, patience: int, retry: int = 500_000_000) -> None:
-        self.period, self.patience, self.retry = period, patience, retry
-        self.counts: Counter[str] = Counter({"cycles": 0, "overdue": 0, "refused": 0, "overshoots": 0, "unanswered": 0})
+    def __init__(self, period: int, patience: int, retry: int = 500_000_000, receipts: bool = False) -> None:
+        self.period, self.patience, self.retry, self.receipts = period, patience, retry, receipts
+        self.counts: Counter[str] = Counter({"cycles": 0, "overdue": 0, "refused": 0, "overshoots": 0, "unanswered": 0,
+                                             "resets": 0, "pauses": 0})
         self.phase = "starting"
         self.stamp = -1         # of the state to be answered
         self.target = 0         # of the state that is waited for
         self._since = 0
+        self._last = -1         # stamp of the last state
+        self._advanced: int | None = None    # when it was later than the one before
+        self._runs = False
 
     def start(self, now: int) -> None:
         """Begin anew; the caller makes the simulation show a state, and again whenever `overdue` says so."""
         self.phase, self.stamp, self.target, self._since = "starting", -1, 0, now
+        self._last, self._advanced, self._runs = -1, None, False
 
-    def on_state(self, now: int, stamp: int) -> None:
-        """A state of this stamp came."""
+    def on_reset(self, now: int) -> None:
+        """Take a jump of time backwards."""
+        self.counts["resets"] += 1
+        self.start(now)
+
+    def on_state(self, now: int, stamp: int) -> Interruption | None:
+        """Take a state of this stamp; returns the interruption of simulated time before it, if any."""
+        last, found = self._last, None
+        if stamp < last and self.phase != "starting":
+            self.on_reset(now)
+            found = Interruption("reset", stamp * 1e-9, (last - stamp) * 1e-9)
+        elif stamp > last:
+            waited = 0 if self._advanced is None else now - self._advanced
+            if self._runs and waited > PAUSE:
+                self.counts["pauses"] += 1
+                found = Interruption("pause", last * 1e-9, waited * 1e-9)
+            self._runs = self._advanced is not None and waited <= PAUSE
+            self._advanced = now
+        self._last = stamp
+        self._reach(now, stamp)
+        return found
+
+    def _reach(self, now: int, stamp: int) -> None:
         if self.phase == "starting":
             self.stamp = stamp
         elif self.phase == "stepping" and stamp >= self.target:
@@ -117,28 +165,35 @@ class Lockstep:
             self.phase, self.stamp, self._since = "computing", stamp, now
 
     def on_answer(self, now: int, stamp: int) -> bool:
-        """A command that answers the state of this stamp came; whether to send it and to request the next steps.
+        """A command that answers the state of this stamp came; whether to send it, for the next steps.
 
         It may overtake the state itself, which takes another way. An answer to a later state is accepted, too: the
         one that is waited for may be lost, while a simulation that stands shows no further state.
         """
         if self.phase == "stepping":
-            self.on_state(now, stamp)
+            self._reach(now, stamp)
         elif self.phase == "computing" and stamp > self.stamp:
             self.counts["unanswered"] += 1
             self.stamp = stamp
-        if self.phase == "stepping" or stamp != self.stamp:
+        if self.phase in ("sending", "stepping") or stamp != self.stamp:
             return False    # a repetition, or the answer to something else
-        self.phase, self.target, self._since = "stepping", stamp + self.period, now
+        self.phase, self.target, self._since = "sending" if self.receipts else "stepping", stamp + self.period, now
         self.counts["cycles"] += 1
         return True
 
+    def on_receipt(self, now: int) -> bool:
+        """Take the receipt of the command by all receivers; returns whether steps are due."""
+        if self.phase != "sending":
+            return False
+        self.phase, self._since = "stepping", now
+        return True
+
     def on_refused(self, now: int) -> None:
-        """The simulation did not make the steps."""
+        """Take a refusal: the simulation made no steps."""
         self.counts["refused"] += 1
 
     def overdue(self, now: int) -> bool:
-        """Whether patience is over. In phase `starting` and `stepping` the caller asks the simulation again."""
+        """Whether patience is over. In phases other than `computing` the caller asks again."""
         limit = self.retry if self.phase == "starting" else self.patience
         if now - self._since < limit:
             return False

@@ -1,4 +1,4 @@
-"""`MujocoRobot`: a robot that moves as MuJoCo says, with the interface of `core.simulation.simulator.Simulator`."""
+"""`MujocoRobot`: a robot simulated by MuJoCo, with the interface of `core.simulation.simulator.Simulator`."""
 from __future__ import annotations
 
 from typing import Any
@@ -43,6 +43,7 @@ class MujocoRobot:
         joints = [self.mj.joint(joint.name) for joint in model.joints]
         self._at_q = np.array([joint.qposadr[0] for joint in joints], dtype=np.intp)
         self._at_v = np.array([joint.dofadr[0] for joint in joints], dtype=np.intp)
+        self._friction = np.array(self.mj.dof_frictionloss[self._at_v])
         self._mimics = [(self.mj.joint(mimic.name), self.mj.joint(mimic.source), mimic) for mimic in model.mimics]
         self._bodies = [mujoco.mj_name2id(self.mj, mujoco.mjtObj.mjOBJ_BODY, name) for name in model.body_names]
         self.reset(q, v)
@@ -69,6 +70,17 @@ class MujocoRobot:
             self.data.qpos[joint_q] = mimic.multiplier * self.data.qpos[source.qposadr[0]] + mimic.offset
             self.data.qvel[joint_v] = mimic.multiplier * self.data.qvel[source.dofadr[0]]
         self._keep()
+
+    creeps = True    # what friction holds
+
+    @property
+    def brakes(self) -> Array:
+        """Friction of brakes (nv,), N m or N, as in `Simulator`."""
+        return self.mj.dof_frictionloss[self._at_v] - self._friction
+
+    @brakes.setter
+    def brakes(self, friction: ArrayLike | None) -> None:
+        self.mj.dof_frictionloss[self._at_v] = self._friction + (0.0 if friction is None else np.asarray(friction))
 
     @property
     def q(self) -> Array:
@@ -126,4 +138,4 @@ class MujocoRobot:
 
 
 def _ignore(text: str) -> None:
-    """What MuJoCo warns of."""
+    """Handler that drops MuJoCo's warnings."""

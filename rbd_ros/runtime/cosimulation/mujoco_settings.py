@@ -11,7 +11,8 @@ from ..plant.plant import Plant
 from ..plant.simulator_settings import SIMULATOR_TABLE, SimulatorSettings
 from .mujoco_robot import INTEGRATORS, MujocoRobot
 
-_DEFAULTS: dict[str, Any] = {"publish_clock": True, "command_timeout": 0.0}    # as Gazebo has them
+_DEFAULTS: dict[str, Any] = {"publish_clock": True, "command_timeout": 0.0,    # as Gazebo has them
+                             "controller": "effort_controller"}
 # MuJoCo has its own, or nothing of the kind
 _OTHERS = ("integrator", "constraints_file", "actuation_file", "velocity_limits")
 _SHARED = tuple(row for row in SIMULATOR_TABLE if row.name not in _OTHERS)
@@ -20,8 +21,6 @@ MUJOCO_TABLE: Table = (
     *(dataclasses.replace(row, default=_DEFAULTS.get(row.name, row.default)) for row in _SHARED),
     Parameter("integrator", "string", "implicitfast", "Integrator of MuJoCo: implicitfast, implicit, euler: order 1; "
               "rk4: order 4.", choices=tuple(INTEGRATORS), read_only=True),
-    Parameter("controller", "string", "effort_controller", "Also take efforts from <controller>/commands, like a "
-              "forward_command_controller in Gazebo. Empty: none.", read_only=True),
     Parameter("bridge_model", "string", "", "Also take efforts from /model/<bridge_model>/joint/<joint>/cmd_force, as "
               "from ros_gz_bridge. Empty: none.", read_only=True),
 )

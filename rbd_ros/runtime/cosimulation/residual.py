@@ -1,4 +1,4 @@
-"""What a simulated (or real) robot does against what the model says: the residual of the equations of motion.
+"""Residual of the equations of motion: measured motion of a simulated or real robot against the model.
 
 Between two joint states, with q and v at the middle of the interval and the acceleration from the difference of the
 velocities,
@@ -160,7 +160,7 @@ class ResidualMonitor:
         return residual
 
     def _command_at(self, begin_ns: int) -> tuple[int, Array | None, Array | None]:
-        """What acted from this time on, by the stamps of the commands: stamp, effort, and the effort before."""
+        """The command acting from this time on, by stamps: stamp, effort, and the previous effort."""
         limit = begin_ns - self._delay_ns
         found = ((stamp, effort) for stamp, effort in reversed(self._commands) if stamp <= limit)
         stamp, effort = next(found, (0, None))

@@ -1,1 +1,1 @@
-"""What comes in: checked, counted, mapped by name; a rejected message changes nothing."""
+"""Inputs: validated, counted, mapped by name; a rejected message changes nothing."""

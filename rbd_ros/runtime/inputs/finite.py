@@ -1,4 +1,4 @@
-"""Numbers from outside, and of laws: which are finite."""
+"""Finiteness of inputs and of commands."""
 from __future__ import annotations
 
 import math
@@ -22,5 +22,5 @@ def all_finite(values: Array) -> bool:
 
 
 def worst(values: Array) -> int:
-    """Where the number is that is not finite, or else the largest."""
+    """Index of the first non-finite number, or else of the largest."""
     return int(np.argmax(np.nan_to_num(np.abs(values), nan=np.inf)))

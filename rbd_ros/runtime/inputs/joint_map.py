@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.model.joints import is_endless
 from ...core.model.robot_model import RobotModel
 from ...core.motion.cycle import picked_entry
+from ...core.motion.point_table import pick_points_entry
 from .finite import all_finite, worst
 from .rejections import Rejected
 
@@ -36,7 +37,7 @@ class JointMap:
 
     @property
     def names(self) -> Sequence[str] | None:
-        """Of the messages that this is prepared for."""
+        """Names of the messages that this map is prepared for."""
         return self._names
 
     @property
@@ -89,18 +90,11 @@ class JointMap:
         """The same, with NaN where the message has it, and whether all are finite."""
         return self._picked(what, values, _EMPTY)
 
-    def table(self, rows: Sequence[Any], positions: bool) -> Array | None:
-        """Positions or rates of many messages (N, nv); None if anything is wrong."""
-        if any(len(row) != self.size for row in rows):
-            return None
-        if all(row.__class__ is array and row.typecode == "d" for row in rows):
-            given = np.frombuffer(b"".join(rows)).reshape(-1, self.size)    # much faster than row by row
-        else:
-            given = np.array([as_array(row) for row in rows])
-        values = given[:, self.indices]
-        if len(self._scale):
-            values = values * self._scale + (self._offset if positions else 0.0)
-        return values if all_finite(values.reshape(-1)) else None
+    def pick_points(self, numbers: Array, places: NDArray[np.int64], field: int, out: Array) -> int:
+        """Positions (field 0) or rates of many points (N, nv), as `pick_points_entry` says."""
+        right: int = pick_points_entry.call(numbers, places, field, self.size, self.indices, self._scale,
+                                            _EMPTY if field else self._offset, out)
+        return right
 
     def _picked(self, what: str, values: ArrayLike, offset: Array) -> tuple[Array, bool]:
         given = as_array(values)
@@ -155,7 +149,7 @@ def as_array(values: Any) -> Array:
 
 
 def picked(given: Array, indices: NDArray[np.intp], scale: Array, offset: Array) -> tuple[Array, bool]:
-    """`picked_entry`: what it finds, and whether that is finite."""
+    """Result of `picked_entry`, and whether it is finite."""
     found = np.empty(len(indices))
     try:
         return found, picked_entry.call(given, indices, scale, offset, found)

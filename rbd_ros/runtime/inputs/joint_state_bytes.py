@@ -1,4 +1,4 @@
-"""Joint states as bytes: what a message holds, read in place.
+"""Joint states as bytes, read in place.
 
 A sensor_msgs/JointState in CDR, little-endian, at offsets from the beginning of the encapsulation:
 
@@ -11,6 +11,7 @@ way of the conversion, and shows its layout in turn.
 """
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ Words = NDArray[np.int64]
 HEAD = b"\x00\x01\x00\x00"    # encapsulation: CDR, little-endian
 NAMES = 12                    # where the part begins that does not change
 LAYOUTS = 8                   # of drivers on one topic that are kept
+LOOK = 1.0                    # s between two looks at messages without any joint of the robot
 _EMPTY = np.zeros(0)
 
 
@@ -45,14 +47,14 @@ class Fields(NamedTuple):
 
 
 class Malformed(Rejected):
-    """Bytes that are no message of the kind that was expected."""
+    """Bytes that are not a message of the expected type."""
 
     def __init__(self, data: bytes, kind: str, error: Exception) -> None:
         super().__init__("malformed", f"{len(data)} bytes are not a {kind}: {error}")
 
 
 class Layout(NamedTuple):
-    """Where things are in the messages of a driver."""
+    """Layout of the messages of a driver."""
 
     length: int
     numbers: int                # offset of the first of them
@@ -113,14 +115,25 @@ def stamp_of(data: bytes) -> tuple[int, int]:
 
 
 class JointStateReader:
-    """Reads the messages of one subscription. convert: the middleware's way from bytes to a message; it raises whatever
-    it likes for bytes that are none.
+    """Reads the messages of one subscription. convert: the middleware's way from bytes to a message; it may raise
+    anything for malformed bytes. joints: of the robot, () if any message may be of it.
     """
 
-    def __init__(self, convert: Callable[[bytes], Any]) -> None:
+    def __init__(self, convert: Callable[[bytes], Any], joints: Sequence[str] = ()) -> None:
         self._convert = convert
+        self._joints = [name.encode() for name in joints]
+        self._looked = -math.inf
         self._layouts: list[Layout] = []
         self.learnt = 0    # messages that went by way of the conversion
+
+    def is_foreign(self, now: float, data: bytes) -> bool:
+        """Whether a message that has none of the joints need not be read: one was, less than `LOOK` s ago."""
+        if not self._joints or any(name in data for name in self._joints):
+            return False
+        if now - self._looked < LOOK:
+            return True
+        self._looked = now
+        return False
 
     def read(self, data: bytes) -> Fields:
         """What a message holds; raises `Malformed`."""

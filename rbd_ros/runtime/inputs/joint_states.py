@@ -1,4 +1,4 @@
-"""What arrives from outside: joint states accepted."""
+"""Acceptance of joint states."""
 from __future__ import annotations
 
 import math
@@ -57,7 +57,7 @@ class StateInput:
 
     @property
     def restarts(self) -> int:
-        """How often what was known before no longer held."""
+        """Number of restarts, each of which invalidates what was known before."""
         return self.clock_restarts + self.position_restarts
 
     def allow(self, plausible: Array | float) -> None:
@@ -118,7 +118,7 @@ class StateInput:
 
     @property
     def follows(self) -> Known | None:
-        """The state that the next one has to follow on, if only that counts: it had a stamp and all velocities."""
+        """The last state, if the next one is judged by it alone: it had a stamp and all velocities."""
         last = self._check.last
         same = (last is not None and last.q is self.q and last.v is self.v
                 and last.time_ns == self.time_ns == self.stamp_ns != 0 and last.now == self.received)
@@ -130,7 +130,7 @@ class StateInput:
         return self._check.bounds
 
     def indices(self, names: Sequence[str]) -> NDArray[np.intp] | None:
-        """Where the joints stand in messages with these names, if that is all there is to it."""
+        """Indices of the joints in messages with these names, if no conversion beyond that is needed."""
         return self._map.indices if names == self._map.names and self._map.plain else None
 
     def keep(self, state: Known, measured: Array | None) -> None:

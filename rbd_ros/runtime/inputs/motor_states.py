@@ -1,4 +1,4 @@
-"""Measured motors of a robot with elastic joints: accepted by name, with everything wrong rejected and counted."""
+"""Measured motors of a robot with elastic joints: accepted by name; invalid ones are rejected and counted."""
 from __future__ import annotations
 
 import math
@@ -18,6 +18,7 @@ from .rejections import TAKEN, Rejected, Rejections, Verdict
 
 Array = NDArray[np.float64]
 _EMPTY = np.zeros(0)
+ACROSS = 0.01    # s
 
 
 class MotorInput:
@@ -26,7 +27,7 @@ class MotorInput:
     Motors may come in any order, with others between them. The motor of a rigid joint is the joint: it may be missing,
     and is not looked at. What cannot follow on the last valid state is rejected, as of joint states, by the velocity
     limits of the joints that the motors move (`plausible`: factor (nv,) of these). Second motors, of variable
-    stiffness, have none.
+    stiffness, have one that crosses their range within ACROSS.
     """
 
     def __init__(self, actuation: Actuation, rejections: Rejections, timeout: float,
@@ -39,9 +40,13 @@ class MotorInput:
         self._joints = actuation.nv
         # the joint that each of these motors moves
         self._joint = np.concatenate([np.arange(actuation.nv), actuation.variable]).astype(np.intp)[self._needed]
-        self._check = Plausibility([self._wanted[i] for i in self._needed],
-                                   velocity_limits(actuation.model)[self._joint], math.inf,
-                                   self._turns.turn[self._joint])
+        ranges = np.zeros(actuation.nm - actuation.nv)
+        for at, spring in actuation.groups:
+            ranges[at] = np.asarray(spring.upper) - np.asarray(spring.lower)
+        limit, turn = velocity_limits(actuation.model)[self._joint], self._turns.turn[self._joint]
+        second = self._needed >= actuation.nv
+        limit[second], turn[second] = ranges / ACROSS, 0.0
+        self._check = Plausibility([self._wanted[i] for i in self._needed], limit, math.inf, turn)
         self._quick = QuickStates(self._check, len(self._needed))
         self.allow(plausible)
         self._rejections = rejections
@@ -66,8 +71,7 @@ class MotorInput:
 
     def allow(self, plausible: Array | float) -> None:
         """Another factor of the velocity limits, one or (nv,)."""
-        given = np.broadcast_to(plausible, self._joints)[self._joint]
-        self._check.allow(np.where(self._needed < self._joints, given, math.inf))
+        self._check.allow(np.broadcast_to(plausible, self._joints)[self._joint])
 
     def fresh(self, now: float) -> bool:
         """Whether there is a state that is not older than the timeout; always without elastic joints."""

@@ -1,8 +1,12 @@
-"""Whether a state can follow on the last valid one, by clock, positions and velocities (`core.motion.continuity`).
+"""Plausibility of a state after the last valid one, by clock, positions and velocities (`core.motion.continuity`).
 
 What does not follow is rejected; CONFIRMED such states in a row that follow on each other are no outliers but the
 truth: the clock leapt, or the robot is elsewhere. There, velocities beyond L must be those that the positions have:
 |v − w| ≤ T + SLACK/Δt. A state after the timeout need only keep |v| ≤ L.
+
+Drivers may send the same positions again with new stamps, above all after a gap (GAP periods). Time in which positions
+stayed the same to the bit, and gaps, therefore count for the CAUGHT_UP states that follow, too, until one of them has
+moved by more than it could have otherwise; positions that stay the same for longer are those of a robot at rest.
 """
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from .stamps import LEAP, StampClock
 Array = NDArray[np.float64]
 
 CONFIRMED = 5         # states
+GAP, CAUGHT_UP = 3.0, 8    # periods; states
 # what a state that is admitted means
 FOLLOWS, CLOCK, ELSEWHERE = 0, 1, 2
 
@@ -50,6 +55,7 @@ class Plausibility:
         self.last: Known | None = None
         self._suspect: Known | None = None
         self._suspects = 0
+        self._gap, self._behind = 0.0, 0    # s that count for so many states more
         self.allow(factor)
 
     def allow(self, factor: Array | float) -> None:
@@ -90,25 +96,42 @@ class Plausibility:
 
     def keep(self, now: float, time_ns: int, q: Array, v: Array, meaning: int) -> None:
         """The state is the last valid one from now on."""
-        last, self._suspect = self.last, None
+        last, state = self.last, Known(now, time_ns, q, v)
         if meaning == CLOCK:
             self.clock.restart()
         elif last is not None:
             self.clock.advance(now, (time_ns - last.time_ns) * 1e-9, now - last.now)
-        self.last = Known(now, time_ns, q, v)
+        self.settle(state, meaning != FOLLOWS)
 
     @property
     def bounds(self) -> tuple[Array, Array, Array]:
         """What `follows_entry` takes: bound, usual and turn."""
         return self._bound, self._usual, self._turn
 
-    def settle(self, state: Known) -> None:
-        """`keep` of a state that follows, after the clock was advanced."""
-        self.last, self._suspect = state, None
+    def settle(self, state: Known, anew: bool = False) -> None:
+        """`keep` of a state that follows, after the clock was advanced; anew: or of one that does not."""
+        last, self._suspect, self.last = self.last, None, state
+        if last is None or anew:
+            self._gap, self._behind = 0.0, -1
+            return
+        step = state.now - last.now
+        if step > GAP * self.clock.period:
+            self._gap, self._behind = self._gap + step, CAUGHT_UP
+        elif state.q.tobytes() == last.q.tobytes():
+            self._behind = CAUGHT_UP if self._behind < 0 else self._behind - 1
+            self._gap = self._gap + step if self._behind > 0 else 0.0
+        elif self._gap:
+            self._behind -= 1
+            usual = np.maximum(self._bound, GROWTH * np.abs(last.v)) * 2.0 * self.clock.period + SLACK
+            if self._behind <= 0 or (np.abs(self._moved(last.q, state.q)) > usual).any():
+                self._gap, self._behind = 0.0, -1
+        else:
+            self._behind = -1
 
     def forget(self) -> None:
         """The next state is the first one."""
         self.last = self._suspect = None
+        self._gap, self._behind = 0.0, -1
         self.clock.restart()
 
     def _confirm(self, state: Known, problem: tuple[str, str]) -> None:
@@ -135,13 +158,14 @@ class Plausibility:
     def _follows(self, last: Known, q: Array, v: Array, passed: float, waited: float) -> bool:
         period = self.clock.period
         return bool(follows_entry(last.q, last.v, q, v, self._bound, self._usual, self._turn,
-                                  max(passed, waited, 2.0 * period), max(passed, period)))
+                                  max(passed, waited, 2.0 * period) + self._gap, max(passed, period)))
 
     @np.errstate(over="ignore", invalid="ignore")
     def _problems(self, last: Known, moved: Array, v: Array, passed: float, waited: float,
                   fresh: bool) -> tuple[str, str]:
         """What is wrong with the positions, and with the velocities."""
-        longest, at_least = max(passed, waited, 2.0 * self.clock.period), max(passed, self.clock.period)
+        at_least = max(passed, self.clock.period)
+        longest = max(passed, waited, 2.0 * self.clock.period) + self._gap
         fastest = np.maximum(self._bound, GROWTH * np.abs(last.v))
         reach = fastest * longest + SLACK
         jump = ""

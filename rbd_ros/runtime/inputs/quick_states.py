@@ -1,4 +1,4 @@
-"""States that follow on the last one, accepted as bytes in one compiled call (`followed_state_entry`).
+"""Fast acceptance of continuous states as bytes, in one compiled call (`followed_state_entry`).
 
 What it does not accept, it does not touch: the ordinary way decides.
 """

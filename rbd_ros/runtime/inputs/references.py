@@ -5,7 +5,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,22 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.position_limits import check_points
-from ...core.motion.trajectory import Interpolation, Reference, Trajectory, Waypoint, check_times
+from ...core.motion.point_table import find_points_entry, pick_points_entry
+from ...core.motion.polynomial import polynomial_entry
+from ...core.motion.trajectory import (
+    Interpolation, Reference, Trajectory, Waypoint, Waypoints, check_times, with_start,
+)
 from ...core.motion.velocity_limits import above_limits, check_speeds, must_jump, velocity_limits
 from .joint_map import JointMap, Turns, as_array
 from .rejections import TAKEN, Rejected, Rejections, Verdict
+from .trajectory_points import Point, PointTable
 
 Array = NDArray[np.float64]
 ORDERED = 0.2    # s: so long a stamp may not go back in a stream of references
-
-
-class Point(NamedTuple):
-    """A trajectory point as it arrives: time from start (s) and values in the order of the message's names."""
-
-    time: float
-    position: ArrayLike
-    velocity: ArrayLike = ()
-    acceleration: ArrayLike = ()
 
 
 class Later(NamedTuple):
@@ -37,9 +33,21 @@ class Later(NamedTuple):
     """
 
     start_ns: int
-    waypoints: list[Waypoint]
+    waypoints: Waypoints
     motion: Interpolation
     jumps: bool
+
+
+class Offer(NamedTuple):
+    """A trajectory that can be followed, as `Later`; what to warn of; what is followed until it begins, None if nothing
+    changes until then; and whether anything was followed when it came.
+    """
+
+    later: Later
+    begins: bool    # at once
+    warning: str
+    rest: Interpolation | None
+    running: bool
 
 
 class ReferenceInput:
@@ -49,16 +57,20 @@ class ReferenceInput:
     """
 
     def __init__(self, model: RobotModel, rejections: Rejections, timeout: float,
-                 interpolation: Callable[[Sequence[Waypoint], Reference], Interpolation] = Trajectory) -> None:
+                 interpolation: Callable[[Waypoints, Reference], Interpolation] = Trajectory) -> None:
         self._model, self._interpolation = model, interpolation
         self._map = JointMap(model, extra=False)
         self._turns = Turns(model)
         self._rejections = rejections
         self.timeout = timeout
+        self.changes = 0    # that no sample of a motion or of time is
+        for each in (find_points_entry, pick_points_entry, polynomial_entry):    # not while states are answered
+            each.compile()
         self.clear()
 
     def clear(self) -> None:
         """Forget everything: a clock that was reset, a node that was activated anew."""
+        self.changes += 1
         self._stream: Reference | None = None
         self._trajectory: Interpolation | None = None
         self._later: Later | None = None    # what there is goes on until the start of that
@@ -69,13 +81,16 @@ class ReferenceInput:
         """Whether a stream goes on: no trajectory has taken its place, and the last sample is not too old."""
         return self._trajectory is None and (self.timeout <= 0.0 or now - self._received <= self.timeout)
 
-    def forget(self, before: float) -> None:
-        """Forget a trajectory, or a sample of a stream that came before that time."""
-        if self._trajectory is not None or self._later is not None or self._received < before:
+    def forget(self, before: float) -> bool:
+        """Forget a trajectory, or a sample of a stream that came before that time; whether there was one."""
+        known = self._trajectory is not None or self._later is not None or (
+            self._stream is not None and self._received < before)
+        if known:
             self.clear()
+        return known
 
     def without_later(self) -> ReferenceInput:
-        """What is followed now, as it goes on without what comes from now on."""
+        """The present reference without later inputs."""
         present = copy.copy(self)
         present._later = None
         return present
@@ -85,7 +100,7 @@ class ReferenceInput:
         return self._later is not None and stamp_ns >= self._later.start_ns
 
     def sample(self, now: float, stamp_ns: int) -> Reference | None:
-        """What is desired at `stamp_ns` (of the joint state), or None before the first reference."""
+        """The reference at `stamp_ns` (of the joint state), or None before the first one."""
         if self._later is not None:
             self.begin(now, stamp_ns)
         if self._trajectory is not None:
@@ -132,12 +147,14 @@ class ReferenceInput:
         later = self._later
         if later is None or stamp_ns < later.start_ns:
             return False
+        self.changes += 1
         self._later, motion, jumps = None, later.motion, later.jumps
         if self._trajectory is None and self._stream is not None:
             present = self._at(now, later.start_ns)
             assert present is not None
             try:
-                waypoints, present, jumps = self._joined(later.waypoints or [Waypoint(0.0, present.q)], present, None)
+                waypoints = later.waypoints if len(later.waypoints) else _only(present.q)
+                waypoints, present, jumps = self._joined(waypoints, present, None)
                 motion = self._interpolation(waypoints, present)
             except RbdError as error:
                 self._rejections.add(Rejected("bad_trajectory", str(error)))
@@ -165,6 +182,7 @@ class ReferenceInput:
             higher = self._optional("jerk", jerk), self._optional("snap", snap)
         except Rejected as error:
             return self._rejections.add(error)
+        self.changes += 1
         if self._trajectory is not None:
             self._trajectory = self._later = None
         self._stream = Reference(q, zero if v is None else v, zero if a is None else a, *higher)
@@ -172,85 +190,109 @@ class ReferenceInput:
         return TAKEN
 
     def accept_trajectory(self, now: float, stamp_ns: int, state_ns: int, names: Sequence[str],
-                          points: Sequence[Point], measured: Array | None) -> Verdict:
-        """Take a trajectory that starts at `stamp_ns`, or at the last state (`state_ns`) if that is 0.
+                          points: PointTable | Sequence[Point], measured: Array | None) -> Verdict:
+        """`offered` and `take`."""
+        try:
+            return self.take(self.offered(now, stamp_ns, state_ns, names, points, measured))
+        except Rejected as error:
+            return self._rejections.add(error)
 
-        It starts from the present reference, or from standing still at `measured` (model order) if there is none.
-        What runs goes on until the start. Of one that should have started already, the points to come count. Where the
-        robot is not known (None), only one with a stamp and with a first point at time 0 tells its start. Without
-        points it means: stop, and stay there.
+    def offered(self, now: float, stamp_ns: int, state_ns: int, names: Sequence[str],
+                points: PointTable | Sequence[Point], measured: Array | None) -> Offer:
+        """The trajectory to follow, without changing this object; raises `Rejected` if it cannot be followed.
+
+        A trajectory starts at `stamp_ns`, or at the last state (`state_ns`) if that is 0; from the present reference,
+        or from standing still at `measured` (model order) if there is none. What runs goes on until the start. Of one
+        that should have started already, the points to come count. Where the robot is not known (None), only one with
+        a stamp and with a first point at time 0 tells its start. Without points it means: stop, and stay there.
         """
+        points = PointTable.of(points)
+        try:
+            return self._offered(now, stamp_ns, state_ns, names, points, measured)
+        except Rejected:
+            raise
+        except RbdError as error:
+            raise Rejected("bad_trajectory", str(error)) from None
+
+    def _offered(self, now: float, stamp_ns: int, state_ns: int, names: Sequence[str], points: PointTable,
+                 measured: Array | None) -> Offer:
         present = self._at(now, state_ns)
         running = present is not None
         start_ns = stamp_ns or state_ns
         jumps = False
-        try:
-            if measured is None and (present is None if not points else not stamp_ns or points[0].time != 0.0):
-                raise Rejected("bad_trajectory", "there is no fresh joint state for the trajectory to start from")
-            waypoints: list[Waypoint] = []
-            if points:
-                self._map_names(names)
-                waypoints = self._waypoints(points)
-                check_times(waypoints)
-                check_speeds(self._model, waypoints)
-            if measured is None and points:
-                present = Reference.rest(waypoints[0].q)
-            elif present is None:
-                present = Reference.rest(np.asarray(measured))
-            if start_ns > state_ns:
-                if running and self._trajectory is not None:
-                    present = self._trajectory.sample((start_ns - self._start_ns) * 1e-9)
-                else:
-                    present = Reference.rest(present.q)
-            elif points and start_ns < state_ns:
-                waypoints = self._to_come(waypoints, (state_ns - start_ns) * 1e-9, present)
-                start_ns = state_ns
-            wanted, here = waypoints, present.q
-            if points:
-                check_points(self._model, waypoints, None if measured is None else present.q)
-                waypoints, present, jumps = self._joined(waypoints, present, measured)
-            motion = self._interpolation(waypoints or [Waypoint(0.0, present.q)], present)
-        except Rejected as error:
-            return self._rejections.add(error)
-        except RbdError as error:
-            return self._rejections.add(Rejected("bad_trajectory", str(error)))
-        start = [Waypoint(0.0, present.q, present.v, present.a)] if waypoints and waypoints[0].time > 0.0 else []
-        warning = above_limits(self._model, [*start, *waypoints])
+        if measured is None and (present is None if not len(points) else not stamp_ns or points.times[0] != 0.0):
+            raise Rejected("bad_trajectory", "there is no fresh joint state for the trajectory to start from")
+        waypoints = _only(np.zeros(self._model.nv)).taken(slice(0))
+        if len(points):
+            self._map_names(names)
+            waypoints = self._waypoints(points)
+            check_times(waypoints.time)
+            check_speeds(self._model, waypoints)
+        if measured is None and len(points):
+            present = Reference.rest(waypoints.q[0])
+        elif present is None:
+            present = Reference.rest(np.asarray(measured))
         if start_ns > state_ns:
-            self._later = Later(start_ns, wanted, motion, jumps)
-            if not running:    # stands still until then
-                self._trajectory, self._start_ns, self._stamp_ns = Trajectory([Waypoint(0.0, here)], present), 0, 0
-            return Verdict(True, warning)
-        self._trajectory, self._start_ns, self._later, self.stale = motion, start_ns, None, False
-        self._stamp_ns = 0
-        return Verdict(True, warning, jumps and running)
+            if running and self._trajectory is not None:
+                present = self._trajectory.sample((start_ns - self._start_ns) * 1e-9)
+            else:
+                present = Reference.rest(present.q)
+        elif len(points) and start_ns < state_ns:
+            waypoints = self._to_come(waypoints, (state_ns - start_ns) * 1e-9, present)
+            start_ns = state_ns
+        wanted, here = waypoints, present.q
+        if len(points):
+            check_points(self._model, waypoints.q, None if measured is None else present.q)
+            waypoints, present, jumps = self._joined(waypoints, present, measured)
+        else:
+            waypoints = _only(present.q)
+        motion = self._interpolation(waypoints, present)
+        warning = above_limits(self._model, with_start(waypoints, present))
+        begins = start_ns <= state_ns
+        rest = None if begins or running else Trajectory(_only(here), present)    # stands still until then
+        return Offer(Later(start_ns, wanted, motion, jumps), begins, warning, rest, running)
 
-    def _joined(self, waypoints: list[Waypoint], present: Reference, measured: Array | None
-                ) -> tuple[list[Waypoint], Reference, bool]:
+    def take(self, offer: Offer) -> Verdict:
+        """Follow this trajectory from its start on. Nothing has changed since it was `offered`."""
+        self.changes += 1
+        later = offer.later
+        if offer.begins:
+            self._trajectory, self._start_ns, self._later, self.stale = later.motion, later.start_ns, None, False
+            self._stamp_ns = 0
+            return Verdict(True, offer.warning, later.jumps and offer.running)
+        self._later = later
+        if offer.rest is not None:
+            self._trajectory, self._start_ns, self._stamp_ns = offer.rest, 0, 0
+        return Verdict(True, offer.warning)
+
+    def _joined(self, waypoints: Waypoints, present: Reference, measured: Array | None
+                ) -> tuple[Waypoints, Reference, bool]:
         """Waypoints and start of a motion from the present reference, the short way of continuous joints; whether the
         first point is a jump, within what is allowed.
         """
-        near = present._replace(q=self._turns.nearest(present.q, waypoints[0].q))
-        starts = [near.q] if measured is None else [near.q, self._turns.nearest(measured, waypoints[0].q)]
-        if not must_jump(self._model, waypoints[0], starts):
+        first = waypoints[0]
+        near = present._replace(q=self._turns.nearest(present.q, first.q))
+        starts = [near.q] if measured is None else [near.q, self._turns.nearest(measured, first.q)]
+        if not must_jump(self._model, first, starts):
             return waypoints, near, False
-        first = replace(waypoints[0], time=0.0)
-        return [first, *waypoints[1:]], Reference.rest(first.q), True
+        return replace(waypoints, time=np.append(0.0, waypoints.time[1:])), Reference.rest(first.q), True
 
-    def _to_come(self, waypoints: Sequence[Waypoint], passed: float, present: Reference) -> list[Waypoint]:
+    def _to_come(self, waypoints: Waypoints, passed: float, present: Reference) -> Waypoints:
         """The waypoints after that time (s), in the time since then, from the first one that can be reached in time."""
-        left = [replace(point, time=point.time - passed) for point in waypoints if point.time > passed]
-        if not left:
+        left = waypoints.taken(waypoints.time > passed)
+        if not len(left):
             raise Rejected("bad_trajectory", "trajectory lies in the past: it ended "
-                           f"{passed - waypoints[-1].time:.3f} s ago")
+                           f"{passed - waypoints.time[-1]:.3f} s ago")
+        left = replace(left, time=left.time - passed)
         limit = velocity_limits(self._model)
-        for i, point in enumerate(left):
-            speed = np.abs(point.q - self._turns.nearest(present.q, point.q)) / point.time
-            if (speed <= limit).all():
-                return left[i:]
-        j = int(np.argmax(speed / limit))
+        speed = np.abs(left.q - self._turns.nearest(present.q, left.q)) / left.time[:, None]
+        reached = (speed <= limit).all(axis=1)
+        if reached.any():
+            return left.taken(slice(int(np.argmax(reached)), None))
+        last = speed[-1]
+        j = int(np.argmax(last / limit))
         raise Rejected("bad_trajectory", f"trajectory began {passed:.3f} s ago: joint '{self._model.joint_names[j]}' "
-                       f"would need {speed[j]:.3g} rad/s or m/s to catch up, limit {limit[j]:.3g}")
+                       f"would need {last[j]:.3g} rad/s or m/s to catch up, limit {limit[j]:.3g}")
 
     def _map_names(self, names: Sequence[str]) -> None:
         if not self._map.update(names):
@@ -260,21 +302,26 @@ class ReferenceInput:
     def _optional(self, what: str, values: ArrayLike) -> Array | None:
         return self._map.rates(f"reference {what}", values) if len(as_array(values)) else None
 
-    def _waypoints(self, points: Sequence[Point]) -> list[Waypoint]:
-        """All at once if nothing is wrong and all points have the same fields, as control waits meanwhile."""
-        times, *fields = zip(*points, strict=True)
-        rows: list[Any] = [times]
-        for i, field in enumerate(fields):
-            given = i == 0 or any(map(len, field))
-            table = self._map.table(field, i == 0) if given else [None] * len(points)
-            rows.append(table)
-        if any(table is None for table in rows) or not all(map(math.isfinite, times)):
-            return [self._waypoint(i, point) for i, point in enumerate(points)]    # says what is wrong where
-        return [Waypoint(*values) for values in zip(*rows, strict=True)]
+    def _waypoints(self, points: PointTable) -> Waypoints:
+        """In model order; `Rejected` names the first one with anything wrong."""
+        q, v, a = np.zeros((3, len(points), self._model.nv))
+        right = min(self._map.pick_points(points.numbers, points.places, field, out)
+                    for field, out in enumerate((q, v, a)))
+        infinite = np.flatnonzero(~np.isfinite(points.times))
+        right = min([right, *infinite[:1].tolist()])
+        if right < len(points):
+            self._refuse(right, points[right])
+        return Waypoints(points.times, q, v, a, points.places[:, 3] > 0, points.places[:, 5] > 0)
 
-    def _waypoint(self, index: int, point: Point) -> Waypoint:
-        if not math.isfinite(point.time):
-            raise Rejected("non_finite", f"time of trajectory point {index} is not finite")
-        return Waypoint(point.time, self._map.positions(f"position in trajectory point {index}", point.position),
-                        self._optional(f"velocity in trajectory point {index}", point.velocity),
-                        self._optional(f"acceleration in trajectory point {index}", point.acceleration))
+    def _refuse(self, index: int, point: Point) -> NoReturn:
+        where = f"in trajectory point {index}"
+        if math.isfinite(point.time):
+            self._map.positions(f"position {where}", point.position)
+            self._optional(f"velocity {where}", point.velocity)
+            self._optional(f"acceleration {where}", point.acceleration)
+        raise Rejected("non_finite", f"time of trajectory point {index} is not finite")
+
+
+def _only(q: Array) -> Waypoints:
+    """Nothing but this position, at the start."""
+    return Waypoints.of([Waypoint(0.0, q)])

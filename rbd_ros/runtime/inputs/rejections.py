@@ -1,4 +1,4 @@
-"""What came of an input: taken or rejected, and why; rejections counted per kind."""
+"""Verdicts on inputs, accepted or rejected with a reason; rejections are counted per kind."""
 from __future__ import annotations
 
 from collections import Counter
@@ -25,11 +25,18 @@ TAKEN, IGNORED = Verdict(True), Verdict(False)
 
 
 class Rejected(RbdError):
-    """An input that is not used. `kind` is one of `Rejections.KINDS`."""
+    """A rejected input. `kind` is one of `Rejections.KINDS`."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+def check_size(topic: str, size: int, most: int, parameter: str = "input_limits.bytes", what: str = "bytes") -> None:
+    """`Rejected` for a message that is larger than `most`, which that parameter says."""
+    if size > most:
+        raise Rejected("too_large", f"message of {size} {what} on {topic}, at most {most}"
+                                    + f" (parameter '{parameter}')" * bool(parameter))
 
 
 class Rejections:
@@ -37,14 +44,14 @@ class Rejections:
 
     KINDS = ("wrong_size", "non_finite", "unknown_joint", "missing_joint", "duplicate_joint", "stamp_backwards",
              "unknown_body", "bad_trajectory", "implausible", "stamp_leap", "malformed", "frame", "not_unit",
-             "no_odometry")
+             "no_odometry", "too_large", "excessive_wrench")
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter({kind: 0 for kind in self.KINDS})
         self.last = ""
 
     def add(self, error: Rejected) -> Verdict:
-        """Count it; the answer to who sent it."""
+        """Count a rejection; returns the verdict for the sender."""
         self.counts[error.kind] += 1
         self.last = str(error)
         return Verdict(False, self.last)

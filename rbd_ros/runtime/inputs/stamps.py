@@ -1,4 +1,4 @@
-"""Stamps of a stream of messages against the steady time of their reception: has the clock leapt ahead?
+"""Detection of forward jumps of the clock: stamps against the steady time of reception.
 
 Let o = stamp − rate · time of reception. A message that is late makes o smaller; o that grows beyond the largest one
 of the last second is of a clock that leapt:
@@ -23,7 +23,7 @@ __all__ = ["LEAP", "LEARNING", "PERIODS", "UNKNOWN", "StampClock"]
 
 
 class StampClock(LiveNumbers):
-    """What is known about the clock of the stamps; all arguments in s, since the last message that counted."""
+    """Estimate of the clock of the stamps; all arguments in s, since the last message that counted."""
 
     _advance, _interval, _advances = (Number(CLOCK, name) for name in ("advance", "interval", "advances"))
 

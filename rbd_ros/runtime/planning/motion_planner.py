@@ -1,7 +1,8 @@
 """`MotionPlanner`: the answers of node `motion_planner`, without ROS."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,17 +12,36 @@ from ...core.dynamics.friction import friction_effort
 from ...core.dynamics.inverse import inverse_dynamics
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ...core.motion.optimal.certificate import Usage
 from ...core.motion.optimal.limits import MotionLimits
-from ...core.motion.optimization import OptimalMotion, Progress, optimize_motion
+from ...core.motion.optimization import Progress, optimize_motion
 from ...core.motion.places.body_goal import BodyGoal
 from ..service.naming import Coordinates
 from ..service.robot_state import RobotStates
-from .motion_request import MOST_POINTS, MotionRequest, PlanningTask, planning_task
+from .motion_request import MOST_POINTS, MotionRequest, PlanningTask, check_sizes, planning_task
 from .planner_settings import PlannerSettings
 from .sampled import Points, interpolated, sampled
 
 Array = NDArray[np.float64]
+UNAWARE = "nothing here knows of collisions: with itself, the table, or you"
+FEWEST, PER_WAYPOINT = 20, 3    # control points
 BETWEEN_POINTS = 1e-6    # of a limit: rounding, by which the interpolation may exceed it
+
+
+class Figures(NamedTuple):
+    """What is known about a motion: fields of `OptimalMotion`."""
+
+    duration: float = 0.0
+    cost: float = 0.0
+    violation: float = 0.0
+    kkt_residual: float = 0.0
+    iterations: int = 0
+    seconds: float = 0.0
+    usage: Mapping[str, Usage] = MappingProxyType({})
+
+    @staticmethod
+    def of(motion: Any) -> Figures:
+        return Figures(*(getattr(motion, field) for field in Figures._fields))
 
 
 class Plan(NamedTuple):
@@ -32,7 +52,17 @@ class Plan(NamedTuple):
     cancelled: bool
     names: tuple[str, ...]
     points: Points | None
-    motion: OptimalMotion
+    motion: Any    # OptimalMotion, or the Figures of one that another process has found
+
+
+CANCELLED = Plan(False, "cancelled", True, (), None, Figures())
+
+
+def warm_up(model: RobotModel) -> None:
+    """Load or compile what searches call, by one whose outcome does not matter."""
+    q = model.neutral()
+    optimize_motion(model, q, q + 0.1, 1.0, {"effort": 1.0, "effort_rate": 1e-6}, starts=1, time_limit=0.3,
+                    control_points=8, nodes=20, limits=MotionLimits(-np.inf, np.inf, np.inf, effort=np.inf))
 
 
 class MotionPlanner:
@@ -51,17 +81,12 @@ class MotionPlanner:
         self.settings = settings
         self.states.latest.timeout, self.states.latest.cutoff = settings.state_timeout, settings.velocity_cutoff
 
-    def warm_up(self) -> None:
-        """Load or compile what searches call, by one whose outcome does not matter."""
-        model = self.settings.model
-        q = model.neutral()
-        optimize_motion(model, q, q + 0.1, 1.0, {"effort": 1.0, "effort_rate": 1e-6}, starts=1, time_limit=0.3,
-                        control_points=8, nodes=20,
-                        limits=MotionLimits(-np.inf, np.inf, np.inf, effort=np.inf))
-
-    def prepare(self, request: MotionRequest, now: float) -> PlanningTask:
-        """now: s of the clock by which joint states were received."""
-        return planning_task(request, self.settings, self.coordinates, lambda: self.states.present(now, "start"))
+    def prepare(self, request: Any, now: float, read: Callable[[Any], MotionRequest] = lambda it: it) -> PlanningTask:
+        """now: s of the clock by which joint states were received. read: makes a `MotionRequest` of the request, once
+        that is known to be small.
+        """
+        check_sizes(request, self.settings)
+        return planning_task(read(request), self.settings, self.coordinates, lambda: self.states.present(now, "start"))
 
     @staticmethod
     def search(task: PlanningTask, progress: Callable[[Progress], Any] | None = None) -> Plan:
@@ -75,7 +100,8 @@ class MotionPlanner:
 
         motion = optimize_motion(task.model, task.start, task.goal, task.duration, task.objective, limits=task.limits,
                                  waypoints=task.waypoints, external_wrenches=task.wrenches, smoothing=task.smoothing,
-                                 time_limit=task.time_limit, progress=asked, actuated=task.actuated)
+                                 time_limit=task.time_limit, progress=asked, actuated=task.actuated,
+                                 control_points=max(FEWEST, PER_WAYPOINT * len(task.waypoints)))
         if stopped and not motion.good:    # `motion` may come from a guess before, which ended by itself
             return Plan(False, "cancelled", True, task.names, None, motion)
         if not motion.good:

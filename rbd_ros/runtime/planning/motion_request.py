@@ -23,6 +23,7 @@ LIMITS = {"lower_position": "position_lower", "upper_position": "position_upper"
           "max_effort_rate": "effort_rate"}    # field of the request → of `MotionLimits`
 SHORTEST_PERIOD = 1e-3    # s
 MOST_POINTS = 20_000
+CALM = 0.1    # share of jerk in the objective of who names none: least effort alone folds arms and whirls light joints
 
 
 class MotionWaypoint(NamedTuple):
@@ -77,6 +78,19 @@ class PlanningTask:
     sample_period: float
     time_limit: float
     actuated: tuple[str, ...] | None = None    # joints with motors; None: all
+    memory_limit: float = np.inf    # MiB, of a process of its own
+
+
+def check_sizes(request: Any, settings: PlannerSettings) -> None:
+    """`RbdError` where lists of a request, or of a message with its fields, are too long, before they are read; all
+    others are read as far as they are right.
+    """
+    for field, most, what in (
+            ("waypoints", settings.most_waypoints, " (parameter 'waypoint_limit')"),
+            ("external_wrenches", len(settings.model.body_names), ", the number of links")):
+        count = len(getattr(request, field))
+        if count > most:
+            raise RbdError(f"{field} has {count} entries, expected at most {most:g}{what}")
 
 
 def planning_task(request: MotionRequest, settings: PlannerSettings, coordinates: Coordinates,
@@ -106,7 +120,8 @@ def planning_task(request: MotionRequest, settings: PlannerSettings, coordinates
         [(_fraction(i, point.fraction), in_model_order(f"waypoints[{i}].position", point.position))
          for i, point in enumerate(request.waypoints)],
         wrenches_by_body(model, request.external_wrenches), settings.smoothing, period,
-        min(_time("time_limit", request.time_limit) or settings.time_limit, settings.time_limit), settings.actuated)
+        min(_time("time_limit", request.time_limit) or settings.time_limit, settings.time_limit), settings.actuated,
+        settings.memory_limit)
 
 
 def _at_rest(settings: PlannerSettings, q: Array, v: Array) -> Array:
@@ -151,9 +166,11 @@ def _duration(request: MotionRequest) -> float | tuple[float, float] | None:
 
 
 def _objective(request: MotionRequest, free: bool) -> dict[str, float]:
-    names = list(request.objective) or ["duration" if free else "effort"]
-    if not request.objective and np.size(request.weight):
-        raise RbdError("weight has numbers, but objective is empty: expected one number per objective")
+    names = list(request.objective)
+    if not names:
+        if np.size(request.weight):
+            raise RbdError("weight has numbers, but objective is empty: expected one number per objective")
+        return {"duration" if free else "effort": 1.0, "jerk_share": CALM}
     for i, name in enumerate(names):
         if name not in WEIGHED:
             raise unknown_name("name in `objective`:", name, WEIGHED)

@@ -12,6 +12,7 @@ from ...core.errors import RbdError, unknown_name
 from ...core.model.robot_model import RobotModel
 from ...core.motion.optimal.limits import MotionLimits
 from ...core.motion.position_limits import limits as position_limits
+from ...core.motion.splines import MOST_POINTS
 from ..control.torque_settings import EFFORT_LIMITS, VELOCITY_CUTOFF, effort_limits
 from ..friction_terms import FrictionTerms, friction_rows
 from ..parameters import Parameter, Table, per_joint, validate
@@ -33,6 +34,10 @@ PLANNER_TABLE: Table = (
     Parameter("sample_period", "number", 0.01, "Time between the points of an answer whose request leaves it open, s.",
               lower=1e-3, upper=1.0),
     Parameter("time_limit", "number", 5.0, "Longest search, s.", lower=0.01, upper=600.0),
+    Parameter("memory_limit", "number", 1024.0, "Memory that a search may take, MiB; it ends with an error beyond it.",
+              lower=16.0),
+    Parameter("waypoint_limit", "number", 100.0, "Number of waypoints above which a request is refused unread.",
+              lower=0.0, upper=MOST_POINTS / 3),
     Parameter("state_timeout", "number", 0.5, "Age of the latest joint state at which requests that start at the "
               "present state fail, s.", lower=1e-3, upper=1e6),
     Parameter("rest_velocity", "number", 0.05, "Such a request fails if a joint is faster: motions start at rest. "
@@ -53,6 +58,8 @@ class PlannerSettings:
     state_timeout: float
     rest_velocity: float
     velocity_cutoff: float
+    memory_limit: float = np.inf    # MiB
+    most_waypoints: float = np.inf
     actuated: tuple[str, ...] | None = None    # joints with motors; None: all
 
     @staticmethod
@@ -77,7 +84,8 @@ class PlannerSettings:
             unloaded=unloaded, model=loaded(unloaded, values), limits=limits, smoothing=friction.smoothing,
             sample_period=values["sample_period"], time_limit=values["time_limit"],
             state_timeout=values["state_timeout"], rest_velocity=values["rest_velocity"],
-            velocity_cutoff=values["velocity_cutoff"], actuated=_actuated(values["passive_joints"], model))
+            velocity_cutoff=values["velocity_cutoff"], memory_limit=values["memory_limit"],
+            most_waypoints=values["waypoint_limit"], actuated=_actuated(values["passive_joints"], model))
 
 
 def _actuated(passive: tuple[str, ...], model: RobotModel) -> tuple[str, ...] | None:

@@ -1,1 +1,1 @@
-"""What the simulator nodes step: commands in, motion out, in the pace of a clock."""
+"""The plant of the simulator nodes: commands in, motion out, paced by a clock."""

@@ -1,4 +1,4 @@
-"""What the contacts of a simulated robot that let go exert: for messages, and on its links."""
+"""Forces of the unilateral and compliant contacts of a simulated robot: for messages, and as wrenches on links."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -24,8 +24,9 @@ class ElasticPlant(Plant):
     """A `Plant` that takes efforts of the motors behind the gears (nm,), named as in `Actuation.motor_names`.
 
     In commands they come in the order of parameter `joints`, then the second motors in the same order. The limits of
-    motors are those of their joints. Raises `RbdError` where the step is too long for the springs (rk4), naming the
-    joint; on the way that is a failure as any other.
+    motors are those of their joints. Brakes are at the motors, as in real arms: the links go on swinging on their
+    springs. Raises `RbdError` where the step is too long for the springs (rk4), naming the joint; on the way that is a
+    failure as any other.
     """
 
     simulator: ElasticSimulator
@@ -33,6 +34,8 @@ class ElasticPlant(Plant):
     def __init__(self, model: RobotModel, settings: SimulatorSettings, drives: Mapping[str, Drive]) -> None:
         if settings.constraints.size or settings.contacts:
             raise RbdError("parameter 'constraints_file' is not supported with elastic joints ('actuation_file')")
+        if settings.compensates:
+            raise RbdError("parameter 'robot_compensates' is not supported with elastic joints ('actuation_file')")
         if settings.velocity_limits:
             raise RbdError("parameter 'velocity_limits' is not supported with elastic joints ('actuation_file')")
         self.actuation = actuation = Actuation(settings.plant, drives)
@@ -46,7 +49,8 @@ class ElasticPlant(Plant):
         motors: Any = SimpleNamespace(joint_names=actuation.motor_names, mimics=(), nv=actuation.nm)
         self._names = JointMap(motors, extra=False)
         self._order = np.argsort(self.motor_output)
-        self._limit = settings.effort_limit[[*range(actuation.nv), *variable]]
+        own = [*range(actuation.nv), *variable]
+        self._limit, self._brake_effort = settings.effort_limit[own], settings.brake_effort[own]
 
     @property
     def size(self) -> int:
@@ -62,6 +66,10 @@ class ElasticPlant(Plant):
     @property
     def effort_limit(self) -> Array:
         return self._limit
+
+    @property
+    def brake_effort(self) -> Array:
+        return self._brake_effort
 
     @property
     def joint_effort(self) -> Array:

@@ -1,4 +1,4 @@
-"""Pacing by absolute deadlines: how many steps should have been made by now. Times are ns of a steady clock."""
+"""Pacing of steps by absolute deadlines. Times are ns of a steady clock."""
 from __future__ import annotations
 
 
@@ -31,7 +31,7 @@ class Patience:
         return self._unanswered
 
     def left(self, now: int, limit: float) -> float:
-        """ns until nothing is waited for any longer, though no command comes."""
+        """Remaining waiting time (ns) for a command."""
         return max(self._since + limit - now, 0.0) if self._unanswered else 0.0
 
 

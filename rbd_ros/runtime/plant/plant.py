@@ -1,4 +1,4 @@
-"""The robot behind the simulator node, without ROS: commands in, motion in steps, everything wrong rejected."""
+"""The simulated robot of the simulator node, without ROS: commands in, motion in steps, invalid input rejected."""
 from __future__ import annotations
 
 from collections import Counter
@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from ...core.dynamics.constrained.constraint_wrenches import constraint_wrenches
 from ...core.dynamics.constrained.forward import constrained_forward_dynamics
 from ...core.dynamics.constrained.values import constraint_values
+from ...core.dynamics.friction import friction_effort
+from ...core.dynamics.inverse import bias_effort, gravity_effort
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.simulation.contact.records import ContactState
@@ -23,6 +25,8 @@ from .contact_forces import ContactForces
 from .simulator_settings import SimulatorSettings
 
 Array = NDArray[np.float64]
+LATE = 4       # periods: libfranka, too, bears three lost packets
+SLOW = 1e-2    # rad/s or m/s: brakes of a simulation in which friction creeps hold from there on
 
 
 class ConstraintForces(NamedTuple):
@@ -35,22 +39,24 @@ class ConstraintForces(NamedTuple):
 class Plant:
     """A simulated robot that is commanded. Arrays are in model order; `time` (s) is that since the last reset.
 
-    `stamp_origin` (s) + `time` is the stamp, on which `brakes_until` depends. Where the simulation fails, `failure`
-    says why, and the robot stands still where it was until `reset`. simulator: what moves it, by default our own
-    `Simulator`; any object with its `q`, `v`, `step` and `reset`.
+    Brakes hold the joints while nobody commands them (`timeout_action: brake`), until the stamp, `stamp_origin` (s) +
+    `time`, reaches `brakes_until`, and after a stop by itself: `reflex` says why, until `reset`. Where the simulation
+    fails, `failure` says why, and the robot stands still where it was until `reset`. simulator: what moves it, by
+    default our own `Simulator`; any object with its `q`, `v`, `brakes`, `creeps`, `step` and `reset`.
     """
 
     def __init__(self, model: RobotModel, settings: SimulatorSettings, simulator: Any = None) -> None:
         self.model, self.settings = model, settings
         self.rejections = Rejections()
-        self.counts: Counter[str] = Counter({"commands": 0, "saturated": 0, "timeouts": 0, "failures": 0})
+        self.counts: Counter[str] = Counter({"commands": 0, "saturated": 0, "timeouts": 0, "failures": 0,
+                                             "reflexes": 0})
         self.simulator = simulator or Simulator(
             settings.plant, step=settings.step, integrator=settings.integrator, limits=settings.position_limits,
             velocity_limits=settings.velocity_limits, q=settings.initial_position, v=settings.initial_velocity,
             constraints=settings.constraints if settings.constraints.size else None, contacts=settings.contacts)
         self._contacts = ContactForces(settings.plant, self.simulator, settings.contacts) if settings.contacts else None
         self._names = JointMap(model, extra=False)
-        self.effort = np.zeros(self.size)    # that acts in the next step
+        self.effort = np.zeros(self.size)    # of the drives by command, in the next step
         self.reset()
 
     # ---- what is commanded: the joints here, the motors in a subclass
@@ -59,12 +65,12 @@ class Plant:
 
     @property
     def size(self) -> int:
-        """How many efforts a command has."""
+        """Number of efforts in a command."""
         return self.model.nv
 
     @property
     def command_names(self) -> tuple[str, ...]:
-        """Whose they are, in the order of ~/commands."""
+        """Names of the efforts, in the order of ~/commands."""
         return self.settings.joints
 
     def in_model_order(self, command: Array) -> Array:
@@ -76,9 +82,28 @@ class Plant:
         return self.settings.effort_limit
 
     @property
+    def brake_effort(self) -> Array:
+        """Friction of the brakes in model order."""
+        return self.settings.brake_effort
+
+    @property
     def joint_effort(self) -> Array:
-        """What the joint state says about effort (nv,)."""
-        return self.effort
+        """Effort (nv,) in the joint state: that of the drives."""
+        return self.effort + self.compensation()
+
+    def compensation(self) -> Array:
+        """Effort (nv,) that the robot's own controller adds to the command while the drives are on."""
+        s, q, v = self.settings, np.array(self.simulator.q), np.array(self.simulator.v)
+        effort = np.zeros(self.model.nv)
+        if self._off:
+            return effort
+        if "gravity" in s.compensates:
+            effort += gravity_effort(s.plant, q)
+        if "coriolis" in s.compensates:
+            effort += bias_effort(s.plant, q, v) - gravity_effort(s.plant, q)
+        if "friction" in s.compensates:
+            effort += friction_effort(s.plant, v)
+        return effort
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None, stamp_origin: float = 0.0) -> None:
         """Time zero in the given state, by default that of the settings; commands and wrenches are forgotten."""
@@ -93,8 +118,10 @@ class Plant:
         self._command: Array | None = None
         self._command_step = self._wrench_step = 0
         self._wrenches: Array | None = None
-        self._timed_out = False
-        self.effort = np.zeros(self.size)
+        self._timed_out, self.reflex = False, ""
+        self.effort = self._supervised = np.zeros(self.size)
+        self._supervised_step, self.delayed = 0, 0.0    # s by which simulated time fell behind since then
+        self.simulator.brakes, self._engaged = None, False
 
     def warm_up(self) -> None:
         """Load or compile what a step calls."""
@@ -104,6 +131,7 @@ class Plant:
         simulator.step(self.effort, external_wrenches=np.zeros((len(self.model.body_names), 6)))
         self.constraint_forces()
         self.contact_forces()
+        self.compensation()
         self._before = np.array(v)
         self.sensed()
         self._before = None
@@ -147,7 +175,7 @@ class Plant:
         self.counts["saturated"] += not np.array_equal(limited, effort)
         self.counts["commands"] += 1
         self._command, self._command_step, self._timed_out = limited, self.steps, False
-        self.effort = limited
+        self.effort = np.zeros(self.size) if self.reflex else limited
 
     def on_wrenches(self, wrenches: Sequence[tuple[str, ArrayLike]]) -> Verdict:
         """Take all external wrenches: (body, [moment, force] on the body in its link frame)."""
@@ -165,13 +193,52 @@ class Plant:
         s, before = self.settings, self.failure
         for _ in range(steps):
             self._expire(s)
-            if self._held:
+            if self.steps % s.publish_every == 0:
+                self._supervise(s)
+            if self.braked != self._engaged:
+                self._engaged = not self._engaged
+                self.simulator.brakes = self.brake_effort if self._engaged else None
+            if self.failure or (
+                    self._engaged and self.simulator.creeps and np.abs(self.simulator.v).max() < SLOW):
                 if self.simulator.v.any():
                     self.stand_still()
             else:
                 self._move()
             self.steps += 1
         return self.failure == before
+
+    @property
+    def braked(self) -> bool:
+        """Whether the brakes are engaged."""
+        return self._off or self.stamp_origin + self.time < self.settings.brakes_until - 1e-6
+
+    @property
+    def _off(self) -> bool:
+        """Whether the drives are off: by a stop, or because nobody commands them."""
+        left_alone = self.settings.brakes and (self._command is None or self._timed_out)
+        return left_alone or bool(self.reflex)
+
+    def _supervise(self, s: SimulatorSettings) -> None:
+        """What the robot's own controller makes of commands and of its speed, once per period. A command that comes
+        late may have changed for as long, over LATE periods at most, and in real time that simulated time is behind.
+        """
+        if self.reflex or self.failure:
+            return
+        v, change = np.abs(self.simulator.v), np.zeros(self.model.nv)
+        if self.effort is not self._supervised:
+            late = min(self.steps - self._supervised_step, LATE * s.publish_every)
+            change = np.abs(self.effort - self._supervised)[:self.model.nv] / (
+                max(late, s.publish_every) * s.step + self.delayed)
+            self._supervised, self._supervised_step, self.delayed = self.effort, self.steps, 0.0
+        for what, value, limit, unit in (("the command to", change, s.reflex_rate, "N m/s"),
+                                         ("", v, s.reflex_velocity, "rad/s")):
+            i = int(np.argmax(value / limit))
+            if value[i] > limit[i] * (1.0 + 1e-9):
+                self.reflex = (f"{what} joint '{self.model.joint_names[i]}' {'changes' if what else 'moves'} by "
+                               f"{value[i]:.4g} {unit}, at most {limit[i]:.4g} {unit} is allowed").lstrip()
+                self.counts["reflexes"] += 1
+                self.effort = np.zeros(self.size)
+                return
 
     def stand_still(self) -> None:
         """Stop where the robot is; at a soft stop that gave way, where it begins."""
@@ -187,14 +254,16 @@ class Plant:
             self._timed_out = True
             if not s.hold:
                 self.effort = np.zeros(self.size)
+                self._supervised = self.effort    # the drives are off: no command
         if self._wrenches is not None and s.wrench_timeout > 0.0 and (
                 (self.steps - self._wrench_step) * s.step >= s.wrench_timeout):
             self._wrenches = None
 
     def _move(self) -> None:
         self._before = np.array(self.simulator.v)
+        effort = self.effort + self.compensation() if self.settings.compensates else self.effort
         try:
-            self.simulator.step(self.effort, external_wrenches=self._wrenches)
+            self.simulator.step(effort, external_wrenches=self._wrenches)
             if self._contacts is not None:
                 self._contacts.stepped()
         except RbdError as error:
@@ -207,7 +276,7 @@ class Plant:
         singular; what joint stops and sticking joints do to the forces is left out.
         """
         simulator, constraints = self.simulator, self.settings.constraints
-        if not constraints.size or self._held:
+        if not constraints.size or self.braked or self.failure:
             return None
         model, q, v = simulator.model, simulator.q, simulator.v
         effort = self.effort - model.damping * v - model.friction * np.sign(v)
@@ -218,8 +287,10 @@ class Plant:
         return ConstraintForces(found.multipliers, constraint_values(model, constraints, q))
 
     def contact_forces(self) -> tuple[ContactState, ...] | None:
-        """The contacts that let go, with the impulses since the last call. None without, and while brakes hold."""
-        if self._contacts is None or self._held:
+        """Unilateral and compliant contacts, with the impulses since the last call. None without any, and after a
+        failure.
+        """
+        if self._contacts is None or self.failure:
             return None
         try:
             return self._contacts.take()
@@ -232,12 +303,13 @@ class Plant:
         as `constraint_forces` has them. None before the first step, and where these are not known.
         """
         settings, simulator = self.settings, self.simulator
-        if not settings.sensors or not (self._held or self._before is not None):
+        rests = bool(self.failure) or (self.braked and not simulator.v.any())
+        if not settings.sensors or not (rests or self._before is not None):
             return None
         model, q, v = settings.plant, np.array(simulator.q), np.array(simulator.v)
-        a = np.zeros(model.nv) if self._held or self._before is None else (v - self._before) / settings.step
+        a = np.zeros(model.nv) if rests or self._before is None else (v - self._before) / settings.step
         wrenches = self._wrenches
-        if settings.constraints.size and not self._held:
+        if settings.constraints.size and not rests:
             forces = self.constraint_forces()
             if forces is None:
                 return None
@@ -246,19 +318,14 @@ class Plant:
             except RbdError:    # beyond numbers
                 return None
             wrenches = held if wrenches is None else held + wrenches
-        if self._contacts is not None and not self._held:
+        if self._contacts is not None and not self.failure:
             touched = self._contacts.wrenches(q, settings.step)
             wrenches = touched if wrenches is None else touched + wrenches
         return readings(model, settings.sensors, q, v, a, wrenches)
 
-    @property
-    def _held(self) -> bool:
-        """Whether brakes hold the robot, or a failure."""
-        brakes = self.stamp_origin + self.time < self.settings.brakes_until - 1e-6
-        return bool(self.failure) or brakes
-
     def report(self) -> dict[str, Any]:
         """Counters by name, as diagnostics publish them."""
-        values: dict[str, Any] = {"model": self.model.name, "simulated_time": self.time, **self.counts,
+        values: dict[str, Any] = {"model": self.model.name, "simulated_time": self.time,
+                                  "brakes": "on" if self.braked else "off", **self.counts,
                                   "rejected_total": self.rejections.total}
         return values | {f"rejected_{kind}": count for kind, count in self.rejections.counts.items()}

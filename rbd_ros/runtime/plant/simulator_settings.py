@@ -1,4 +1,4 @@
-"""Parameters of the simulated robot, and what they make of the model."""
+"""Parameters of the simulated robot, and the model as simulated."""
 from __future__ import annotations
 
 import math
@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.dynamics.inverse import gravity_effort
+from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.model.constraints import ConstraintSet
 from ...core.model.robot_model import RobotModel
@@ -16,11 +18,14 @@ from ...core.model.surfaces.compliant import CompliantContact
 from ...core.model.surfaces.unilateral import UnilateralContact
 from ...core.model.samples import constraints_from, contacts_from
 from ...core.simulation.integrators import NAMES
+from ..control.tracking_law import COMPENSATES
 from ..parameters import Parameter, Table, per_joint, validate
 from ..robot import ROBOT_TABLE, joint_order, joints_row
 from ..wrench_sensors import WRENCH_JOINTS, WrenchSensor, wrench_sensors
 
 Array = NDArray[np.float64]
+POSES = 50      # in which the weight of a joint without effort limit is looked at
+STOP = 50.0     # rad/s^2 or m/s^2 at which its brake stops it alone
 
 SIMULATOR_TABLE: Table = (
     *ROBOT_TABLE,
@@ -47,8 +52,12 @@ SIMULATOR_TABLE: Table = (
               read_only=True),
     Parameter("initial_velocity", "numbers", (0.0,), "Initial velocity, rad/s or m/s.", lower=-1e6, upper=1e6,
               read_only=True),
-    Parameter("brakes_until", "number", 0.0, "Brakes hold the joints at rest, whatever the effort, until the stamp "
-              "reaches this, s; time goes on.", lower=0.0),
+    Parameter("brakes_until", "number", 0.0, "Brakes are engaged, whatever is commanded, until the stamp reaches this, "
+              "s; time goes on.", lower=0.0),
+    Parameter("brakes.effort", "numbers", (-1.0,), "Friction by which brakes stop and hold a joint (with elastic "
+              "joints its motor), N m or N; -1: twice the effort limit of the description or, where there is none, "
+              "enough to hold its weight in any pose; 0: a joint without a brake.", lower=-1.0, upper=1e9,
+              read_only=True),
     Parameter("mass_scale", "number", 1.0, "Factor of all masses and inertias, for a robot that differs from its "
               "model.", lower=1e-3, upper=1e3, read_only=True),
     Parameter("friction.damping", "numbers", (-1.0,), "Viscous friction, N m s/rad or N s/m; -1: as in the "
@@ -61,10 +70,22 @@ SIMULATOR_TABLE: Table = (
               "(a limit of 0 counts as none); not with constraints_file or actuation_file.", read_only=True),
     Parameter("effort_limits", "bool", True, "Commands are clipped to the effort limits of the description (a limit of "
               "0 counts as none).", read_only=True),
+    Parameter("robot_compensates", "strings", (), "What the robot's own controller adds to the command, after its "
+              "limits, by a model that fits the simulated robot (mass_scale and friction included), as that of a maker "
+              "does; not with actuation_file.", choices=COMPENSATES, read_only=True),
+    Parameter("reflex.effort_rate", "numbers", (math.inf,), "Change of the command, from one published state to the "
+              "next, at which the robot stops itself (brakes, until ~/reset), N m/s or N/s; a Franka: 1000.",
+              lower=1e-3, read_only=True),
+    Parameter("reflex.velocity", "numbers", (math.inf,), "Speed at which the robot stops itself, as a multiple of the "
+              "velocity limit in the description (0 counts as none).", lower=1e-3, read_only=True),
     Parameter("command_timeout", "number", 0.1, "Simulated time without a valid command after which `timeout_action` "
-              "begins, s; 0: never. Before the first command the effort is 0.", lower=0.0, upper=1e6),
-    Parameter("timeout_action", "string", "zero", "zero: no effort; hold: keep the last command, as most controllers "
-              "do.", choices=("zero", "hold")),
+              "begins, s; 0: never.", lower=0.0, upper=1e6),
+    Parameter("timeout_action", "string", "brake", "Without commands: brake: brakes hold the joints, also before the "
+              "first command; zero: no effort, a free pendulum, also before the first command; hold: the last command "
+              "is kept, as by most controllers, and none before the first.", choices=("brake", "zero", "hold")),
+    Parameter("controller", "string", "", "Also take efforts from <controller>/commands, as a "
+              "forward_command_controller of this name does. Empty: only from ~/commands and ~/effort_commands.",
+              read_only=True),
     Parameter("wait_for_command", "number", 0.0, "Real time that a state waits for a command that answers the previous "
               "one, s; 0: never, like a real robot. With it, a busy machine slows down both sides alike.", lower=0.0,
               upper=60.0),
@@ -79,7 +100,8 @@ class SimulatorSettings:
     """Validated parameters; arrays (nv,) in model order. `plant`: the model as simulated.
 
     `joints`: names in the order of parameter `joints`; `output`: indices that put an array in that order; `order`:
-    the inverse. `publish_every`: steps per joint state. `effort_limit`: inf for none.
+    the inverse. `publish_every`: steps per joint state. `effort_limit`: inf for none. `brakes`: whether they engage
+    without commands. `reflex_rate`, `reflex_velocity`: N m/s and rad/s, inf for none.
     """
 
     plant: RobotModel
@@ -99,7 +121,12 @@ class SimulatorSettings:
     position_limits: bool
     velocity_limits: bool
     effort_limit: Array
+    brake_effort: Array
+    compensates: tuple[str, ...]
+    reflex_rate: Array
+    reflex_velocity: Array
     command_timeout: float
+    brakes: bool
     hold: bool
     wait_for_command: float
     wrench_timeout: float
@@ -120,19 +147,33 @@ class SimulatorSettings:
         plant = plant.with_(damping=np.where(damping < 0.0, model.damping, damping),
                             friction=np.where(friction < 0.0, model.friction, friction))
         limit = np.where(model.effort_limit > 0.0, model.effort_limit, math.inf)
+        fastest = np.where(model.velocity_limit > 0.0, model.velocity_limit, math.inf)
+        constraints = constraints_from(values["constraints_file"], model)
+        if constraints.size and values["robot_compensates"]:
+            raise RbdError("parameter 'robot_compensates' is not supported with closed loops ('constraints_file')")
         return SimulatorSettings(
-            plant=plant, constraints=constraints_from(values["constraints_file"], model), joints=joints, output=output,
-            order=order, step=values["step"],
+            plant=plant, constraints=constraints, joints=joints, output=output, order=order, step=values["step"],
             integrator=values["integrator"], publish_every=_publish_every(values["step"], values["publish_rate"]),
             real_time_factor=values["real_time_factor"], publish_clock=values["publish_clock"],
             paused=values["paused"], initial_position=listed("initial_position"),
             initial_velocity=listed("initial_velocity"), brakes_until=values["brakes_until"],
             position_limits=values["position_limits"], velocity_limits=values["velocity_limits"],
             effort_limit=limit if values["effort_limits"] else np.full(model.nv, math.inf),
-            command_timeout=values["command_timeout"], hold=values["timeout_action"] == "hold",
+            brake_effort=_brake_effort(listed("brakes.effort"), limit, plant),
+            compensates=values["robot_compensates"], reflex_rate=listed("reflex.effort_rate"),
+            reflex_velocity=listed("reflex.velocity") * fastest, command_timeout=values["command_timeout"],
+            brakes=values["timeout_action"] == "brake", hold=values["timeout_action"] == "hold",
             wait_for_command=values["wait_for_command"],
             wrench_timeout=values["wrench_timeout"], sensors=wrench_sensors(values["wrench_joints"], model),
             contacts=contacts_from(values["constraints_file"], model))
+
+
+def _brake_effort(given: Array, limit: Array, plant: RobotModel) -> Array:
+    """Friction of the brakes: as given (-1: by default), limit: of efforts, inf for none."""
+    poses = np.array([plant.random_configuration(seed) for seed in range(POSES)])
+    heavy = np.abs(gravity_effort(plant, poses)).max(axis=0)
+    enough = np.where(np.isfinite(limit), limit, heavy + STOP * np.diagonal(mass_matrix(plant, poses[0])))
+    return np.where(given < 0.0, 2.0 * enough, given)
 
 
 def _publish_every(step: float, rate: float) -> int:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class SafetySettings:
-    """Limits (nv,) in N m or N and per second, inf for none; times in s."""
+    """Limits (nv,) in N m or N and per second, inf for none; times in s. rate_limit: `Channel.emit`."""
 
     effort_limit: Array
     rate_limit: Array
@@ -36,7 +37,7 @@ class Channel:
         self.output: Array | None = None
         self.counts = Counter({"saturated": 0, "rate_limited": 0})
         self.saturated = False    # what takes part in the last output was beyond a limit
-        self.rated = False        # the last output differs from what was meant by the rate limit
+        self.held: Array | None = None    # what the rate limit added to the last output; None: nothing
 
     def use(self, settings: SafetySettings) -> None:
         self.limiter.use(settings.effort_limit, settings.rate_limit)
@@ -50,7 +51,7 @@ class Channel:
 
     def keep(self, effort: Array) -> None:
         """`emit` of an effort that no limit changed."""
-        self.output, self.saturated, self.rated = effort, False, False
+        self.output, self.saturated, self.held = effort, False, None
 
     def advance(self, elapsed: float, duration: float) -> None:
         if self.fading:
@@ -58,7 +59,7 @@ class Channel:
             self.fallback.advance(elapsed, duration)
 
     def clip(self, effort: Array) -> Array:
-        """The effort within the limits; remembers whether it was not."""
+        """Clip the effort to the limits, and record whether it was clipped."""
         clipped, same = self.limiter.clipped(effort)
         self.saturated = self.saturated or not same
         return clipped
@@ -69,13 +70,22 @@ class Channel:
         fade, clip = self.fallback, self.limiter.clip
         return clip(fade.new) if fade.old is None else mix(clip(fade.old), clip(fade.new), fade.share)
 
-    def emit(self, effort: Array, elapsed: float, limit_rate: bool = True) -> Array:
-        """Make an effort within the limits the output."""
+    def emit(self, effort: Array, elapsed: float, unmoved: Callable[[], Array] | None = None) -> None:
+        """Make an effort within the limits the output, `elapsed` s after the last one.
+
+        The rate limit holds back what references, fades and ramps change, never the response to the measured state: a
+        feedback that is late destabilises the arm. unmoved: the effort in this state as references, fades and ramps
+        were in the cycle before, within the limits; None: a mode that ends at once, which no limit holds back.
+        """
         self.counts["saturated"] += self.saturated
-        self.rated = False
-        if limit_rate and self.output is not None and self.limiter.limits_rate:
-            effort, same = self.limiter.follow(effort, self.output, elapsed)
-            self.rated = not same
-            self.counts["rate_limited"] += self.rated
+        held, self.held = self.held, None
+        if unmoved is not None and self.output is not None and self.limiter.limits_rate:
+            near, same = self.limiter.follow(effort, self.output, elapsed)
+            if not same:
+                most = unmoved() - effort + (0.0 if held is None else held)
+                added = np.clip(near - effort, np.minimum(most, 0.0), np.maximum(most, 0.0))
+                if added.any():
+                    self.held = added
+                    self.counts["rate_limited"] += 1
+                    effort = self.limiter.clip(effort + added)
         self.output = effort
-        return effort

@@ -1,4 +1,4 @@
-"""What one cycle commands. Laws make it, the safety filter lets it out, and outputs send what they need of it."""
+"""Command of one cycle: made by laws, passed by the safety filter, sent by outputs."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 
 class Defect(str):
-    """A problem that is an error of the program: its traceback."""
+    """A problem caused by a program error: its traceback."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ class Command(NamedTuple):
 
 
 class NoCommand(NamedTuple):
-    """A law that wants nothing: the safe effort takes its place. problem: why not, "" where nothing was asked for."""
+    """Absence of a command, replaced by the safe effort. problem: the reason, "" if no command was requested."""
 
     problem: str = ""
 

@@ -1,4 +1,4 @@
-"""The way from one thing to another in a given time, without a number that is taken from one moment.
+"""Fade between two time-varying values in a given time.
 
 A fade keeps both things alive: whoever asks computes with the old one and with the new one in each cycle, and mixes
 what both say by `share`. So an outlier in one cycle acts in that cycle and is gone in the next.
@@ -32,7 +32,7 @@ class Fade(Generic[T]):
 
     @property
     def newest(self) -> T:
-        """Where all this leads."""
+        """The final value."""
         return self.new if self._next is None else self._next
 
     @property

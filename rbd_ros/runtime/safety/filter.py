@@ -7,7 +7,8 @@ is always an output. In every cycle it is made of what the laws say in that cycl
     S = (1 − u) S_old + u S_new       safe efforts likewise
     output = S + w (C − S)            w by the mode (`Modes`)
 
-and then the rate limit. So, component by component, with w and u between 0 and 1:
+and then the rate limit, which holds back what references, w and u change, never the response to the measured state
+(`Channel.emit`). So, component by component, with w and u between 0 and 1:
 
 - the output is finite and within the effort limits;
 - it lies between C and S, and C between C_old and C_new: no ramp leads anywhere else, whatever one state says;
@@ -18,6 +19,7 @@ and then the rate limit. So, component by component, with w and u between 0 and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -59,6 +61,7 @@ class SafetyFilter(Generic[Laws]):
         self._faded = False                       # the last output is that of no law alone
         self._stopping = False                    # an emergency stop to which there was no output yet
         self._fresh_at = self.time = 0.0          # time: of the last output, s
+        self._before: tuple[Laws | None, Laws, float, float] = (None, laws, 1.0, 0.0)    # old, new, u, w of that
 
     @property
     def mode(self) -> str:
@@ -76,9 +79,9 @@ class SafetyFilter(Generic[Laws]):
 
     @property
     def clipped(self) -> bool:
-        """Whether the last output is anything else than the command."""
+        """Whether the last output differs from the command."""
         return (self.mode != "running" or self._faded
-                or any(channel.saturated or channel.rated for channel in self.channels))
+                or any(channel.saturated or channel.held is not None for channel in self.channels))
 
     def activate(self, now: float) -> None:
         """Begin: nothing is known yet, but an emergency stop from before still holds."""
@@ -87,8 +90,7 @@ class SafetyFilter(Generic[Laws]):
         self.laws.replace(self.laws.newest)
         self._absent = None
         for channel in self.channels:
-            channel.output = None
-            channel.rated = False
+            channel.output = channel.held = None
             channel.limiter.settle()
             channel.fallback.replace(channel.fallback.newest)
 
@@ -118,18 +120,22 @@ class SafetyFilter(Generic[Laws]):
 
     @property
     def settled(self) -> bool:
-        """Whether the last output is what was meant: neither rate limit nor a change of settings holds it back."""
+        """Whether neither rate limit nor a change of settings modifies the last output."""
         return not (self._stopping or self.laws.fading
-                    or any(channel.rated or channel.limiter.fading for channel in self.channels))
+                    or any(channel.held is not None or channel.limiter.fading for channel in self.channels))
 
     @property
     def finished(self) -> bool:
         """Whether neither command nor limits have any influence on the output any more."""
         return self.mode not in ("ramp_in", "running") and self.modes.weight <= 0.0 and self.settled
 
+    def lose(self) -> None:
+        """Handle a gap in the output that was too long."""
+        self.modes.lose()
+
     @property
     def patience(self) -> float:
-        """How long without states, in s, until the robot has nothing to do any more with what it was commanded."""
+        """Time (s) without states after which earlier commands no longer count."""
         return self.settings.state_timeout + min(self.settings.hold, 1.0)
 
     def abandoned(self, now: float) -> bool:
@@ -140,16 +146,20 @@ class SafetyFilter(Generic[Laws]):
     def steady(self) -> bool:
         """Whether the next command is the output, within the limits: nothing ramps or fades."""
         return (self.mode == "running" and self._absent is None and not self.laws.fading
-                and not any(channel.fading for channel in self.channels))
+                and not any(channel.fading or channel.held is not None for channel in self.channels))
 
     def keep(self, now: float, efforts: Efforts) -> None:
         """`update` of a steady filter, by a command that no limit changed."""
         self.time, self._fresh_at, self._faded = now, now, False
+        self._before = None, self.laws.new, 1.0, 1.0
         for channel, effort in zip(self.channels, efforts, strict=True):
             channel.keep(effort.copy())
 
-    def update(self, now: float, command: Callable[[Laws], Command | NoCommand]) -> Command:
-        """Output for a fresh joint state; `command(laws)` is what these laws want."""
+    def update(self, now: float, command: Callable[[Laws], Command | NoCommand],
+               again: Callable[[Laws], Efforts | None] = lambda laws: None) -> Command:
+        """Output for a fresh joint state; `command(laws)` is what these laws want, `again(laws)` what they want in this
+        state for all else as in the cycle before, None if that is not known.
+        """
         elapsed = self._advance(now)
         laws = self.laws
         if self._absent is not None:
@@ -159,6 +169,7 @@ class SafetyFilter(Generic[Laws]):
         given, given_before = isinstance(new, Command), isinstance(old, Command)
         if laws.old is not None and given != given_before and self.modes.share > 0.0:
             self._absent = laws.old if given else laws.new
+        stopping, stale = self._stopping, self._stale is not None
         self._fresh_at, self._stale, self._down, self._stopping = now, None, 0.0, False
         s, modes = self.settings, self.modes
         modes.advance(elapsed, given or given_before, s.ramp_in, s.ramp_out)
@@ -168,13 +179,22 @@ class SafetyFilter(Generic[Laws]):
         safe: list[Array] = []
         if share < 1.0 or (laws.fading and not (given and given_before)):
             safe = self._safe(False)
-        wanted = safe
+        commands = wanted = safe
         if share > 0.0:
-            wanted = self._mixed(new, old, safe)
+            commands = wanted = self._mixed(new, old, safe)
             if share < 1.0:
-                wanted = [mix(S, C, share) for S, C in zip(safe, wanted, strict=True)]
-        for channel, effort in zip(channels, wanted, strict=True):
-            channel.emit(effort, elapsed)
+                wanted = [mix(S, C, share) for S, C in zip(safe, commands, strict=True)]
+        before, self._before = self._before, (laws.old, laws.new, laws.share, share)
+        lost = stopping or (share < before[3] and not (self.mode == "ramp_out" and (given or given_before)))
+        unmoved: list[Array] = []
+
+        def unmoved_of(i: int) -> Array:
+            if not unmoved:
+                unmoved.extend(self._unmoved_since_stale() if stale else self._unmoved(before, again, commands))
+            return unmoved[i]
+
+        for i, (channel, effort) in enumerate(zip(channels, wanted, strict=True)):
+            channel.emit(effort, elapsed, None if lost else partial(unmoved_of, i))
         problem = new.problem or old.problem
         if not isinstance(new, Command) or self.mode not in ("ramp_in", "running"):
             return self._sent(problem)
@@ -186,6 +206,7 @@ class SafetyFilter(Generic[Laws]):
         if self.mode == "inactive" or self.output is None or age < s.state_timeout:
             return None
         elapsed = self._advance(now)
+        first = self._stale is None
         if self._stale is None:
             self.counts["timeouts"] += 1
             self._stale = self._resting()
@@ -197,7 +218,9 @@ class SafetyFilter(Generic[Laws]):
             self._down = min(self._down + down / s.fallback_ramp, 1.0) if s.fallback_ramp > 0.0 else 1.0
         for channel, safe in zip(self.channels, self._stale, strict=True):
             channel.saturated = False
-            channel.emit(mix(channel.clip(safe), channel.let_down, self._down), elapsed)
+            effort, last = mix(channel.clip(safe), channel.let_down, self._down), channel.output
+            channel.emit(effort, elapsed, None if first or last is None else partial(np.array, last))
+        self._before = None, self.laws.new, 1.0, 0.0
         way = ("publishing the safe effort" if age <= s.state_timeout + s.hold else
                f"{'on the way to' if self._down < 1.0 else 'publishing'} 'safe_output.fallback'")
         return self._sent(f"no valid joint state for {age:.3f} s: {way}")
@@ -205,8 +228,7 @@ class SafetyFilter(Generic[Laws]):
     def finish(self, now: float) -> Command | None:
         """The last output of all, which stays latched downstream: the safe effort at rest. None before any output.
 
-        A robot that is being let down, or was, gets the fallback. Neither rate limit nor fades hold here: what is
-        latched is for ever.
+        A robot that is being let down, or was, gets the fallback. No fades hold here: what is latched is for ever.
         """
         known = self.output is not None and self.mode != "inactive"
         self.modes.end()
@@ -219,7 +241,7 @@ class SafetyFilter(Generic[Laws]):
             channel.saturated = False
         efforts = self._stale or self._resting()
         for channel, effort in zip(self.channels, efforts, strict=True):
-            channel.emit(channel.clip(channel.let_down if self._stale and self._down > 0.0 else effort), 0.0, False)
+            channel.emit(channel.clip(channel.let_down if self._stale and self._down > 0.0 else effort), 0.0)
         return self._sent("")
 
     def _advance(self, now: float) -> float:
@@ -270,6 +292,32 @@ class SafetyFilter(Generic[Laws]):
             channel.clip(effort) for channel, effort in zip(self.channels, old.efforts, strict=True)]
         self._faded = not all(map(np.array_equal, before, fresh))
         return [mix(b, f, self.laws.share) for b, f in zip(before, fresh, strict=True)]
+
+    def _unmoved(self, before: tuple[Laws | None, Laws, float, float], again: Callable[[Laws], Efforts | None],
+                 commands: list[Array]) -> list[Array]:
+        """The output, before the rate limit, in this state with laws, u, w and references of the cycle before; with the
+        commands of now where these are not known.
+        """
+        def clipped(laws: Laws) -> list[Array] | None:
+            efforts = again(laws)
+            if efforts is None or not all(map(all_finite, efforts)):
+                return None
+            return [channel.limiter.clip(effort) for channel, effort in zip(self.channels, efforts, strict=True)]
+
+        old, new, u, w = before
+        safe = self._safe(False) if w < 1.0 else commands
+        if w <= 0.0:
+            return safe
+        command = clipped(new)
+        if command is not None and old is not None and u < 1.0:
+            faded = clipped(old)
+            command = None if faded is None else [mix(o, n, u) for o, n in zip(faded, command, strict=True)]
+        return [mix(S, C, w) for S, C in zip(safe, command or commands, strict=True)]
+
+    def _unmoved_since_stale(self) -> list[Array]:
+        """The last output, with the damping of this state."""
+        return [safe if channel.output is None else channel.limiter.clip(channel.output + safe - rest)
+                for channel, safe, rest in zip(self.channels, self._safe(False), self._safe(True), strict=True)]
 
     def _safe(self, at_rest: bool) -> list[Array]:
         """S."""

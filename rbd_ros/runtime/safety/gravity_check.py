@@ -1,4 +1,4 @@
-"""Does the robot agree with the model about gravity, and does exactly one of them compensate it?
+"""Gravity check: agreement of measured effort and model, and compensation by exactly one of robot and node.
 
 Gravity that is compensated twice (the arm rises) and not at all (it falls) are the two classic failures. What tells
 them apart is the measured effort m at rest, against the model's gravity torque g and the parameter `robot_compensates`:

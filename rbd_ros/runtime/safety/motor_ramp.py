@@ -1,10 +1,10 @@
-"""Motor references for drives with position control: they begin where the motors are, and never jump.
+"""Continuous motor references for drives with position control, starting at the measured motors.
 
 A `Fade` mixes two things that are both alive. Here only one is: where the motors are, or were led, is known at one
-moment only, and goes on neither by itself nor in steady time. What is let go of is therefore the way to the reference,
-a quintic that ends its position, velocity and acceleration together. The same jump times the share of a fade, made
-smooth, would lead up to 1.4 times as far off the reference for a jump of the velocity, 3.6 times for one of the
-acceleration.
+moment only, and goes on neither by itself nor in steady time. The quantity that fades is therefore the offset from the
+reference, a quintic that ends its position, velocity and acceleration together. The same jump times the share of a
+fade, made smooth, would lead up to 1.4 times as far off the reference for a jump of the velocity, 3.6 times for one of
+the acceleration.
 """
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ...core.motion.trajectory import Reference, Trajectory, Waypoint
 
 
 class MotorRamp:
-    """Lets what motor references jump by fade out as a quintic in time, so that position, velocity and acceleration
-    go on without a jump and remain derivatives of each other; the effort likewise. `last`: the last reference let out.
-    All times (s) are those of the references: of a simulation, they rest and run as that does.
+    """Blends jumps of the motor reference as a quintic in time: position, velocity and acceleration stay continuous and
+    derivatives of each other; the effort likewise. `last`: the last reference returned. All times (s) are those of the
+    references, simulated time in a simulation.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class MotorRamp:
 
     @property
     def rests(self) -> bool:
-        """Whether references are let out as they are."""
+        """Whether references pass unchanged."""
         return self._fade is None and self.last is not None
 
     def forget(self) -> None:
@@ -35,8 +35,7 @@ class MotorRamp:
         self.last = self._fade = None
 
     def jump(self, now: float, wanted: MotorReference, duration: float) -> None:
-        """From here on the references are others. The way to them begins at the last one let out, so that jumps in
-        every cycle follow what is wanted, too.
+        """Blend to other references, from the last one returned, so that a jump in every cycle is followed, too.
         """
         if self.last is not None:
             h = min(max(now - self._at, 0.0), 0.1 * duration)    # a pause is not made up for
@@ -54,7 +53,7 @@ class MotorRamp:
         self._began = now
 
     def follow(self, now: float, wanted: MotorReference) -> MotorReference:
-        """The reference to let out."""
+        """The blended reference."""
         if self._fade is not None and now - self._began >= self._fade.duration:
             self._fade = None
         if self._fade is not None:

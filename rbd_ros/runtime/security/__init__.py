@@ -1,1 +1,1 @@
-"""Who may do what on ROS topics and services: rights of each node by its parameters, and SROS2 policies of them."""
+"""Access control of ROS topics and services: rights of each node by its parameters, and SROS2 policies of them."""

@@ -12,6 +12,7 @@ from typing import Any
 from ...core.errors import RbdError, unknown_name
 from ...core.model.files.yaml_text import read_yaml
 from ...core.model.samples import sample_names
+from ..cosimulation.lockstep import receipt_services
 from ..wrench_sensors import sensor_topic
 
 Values = Mapping[str, Any]
@@ -122,7 +123,8 @@ def _plant(values: Values, clock: bool = False) -> Rights:
     return MODEL | rights(
         publish=["joint_states", *(["/clock"] if _of(values, "publish_clock", clock) else []), *_sensors(values),
                  *_exerted(values), *(["motor_states"] if values.get("actuation_file") else [])],
-        subscribe=["~/commands", "~/effort_commands", *SURROUNDINGS], reply=["~/reset", "~/pause", "~/step"])
+        subscribe=["~/commands", "~/effort_commands", *SURROUNDINGS, *_received(values, "")],
+        reply=["~/reset", "~/pause", "~/step"])
 
 
 def _forces(values: Values) -> list[str]:
@@ -133,9 +135,14 @@ def _forces(values: Values) -> list[str]:
     return [f"/model/{model}/joint/{name}/cmd_force" for name in _many(values, "joints")] if model else []
 
 
+def _received(values: Values, default: str) -> list[str]:
+    """Topic of a forward_command_controller."""
+    controller = _of(values, "controller", default)
+    return [f"{controller}/commands"] if controller else []
+
+
 def _commands(values: Values) -> list[str]:
-    controller = _of(values, "controller", "effort_controller")
-    return _forces(values) + ([f"{controller}/commands"] if controller else [])
+    return _forces(values) + _received(values, "effort_controller")
 
 
 def _mujoco_plant(values: Values) -> Rights:
@@ -146,8 +153,11 @@ def _lockstep(values: Values) -> Rights:
     plant, world = _of(values, "plant", "mujoco_plant"), _of(values, "world", "default")
     steppers = {"rbd": [f"{plant}/step", f"{plant}/reset"], "gazebo": [f"/world/{world}/control"],
                 "simulation_interfaces": [f"{plant}/step_simulation"], "none": []}
+    stepper = _of(values, "stepper", "rbd")
+    asked = () if stepper == "none" else receipt_services(
+        _of(values, "controller", "effort_controller"), _many(values, "receivers"))
     return NODE | rights(
-        publish=["~/effort", *_commands(values)], request=steppers[_of(values, "stepper", "rbd")],
+        publish=["~/effort", *_commands(values)], request=[*steppers[stepper], *asked],
         subscribe=["joint_states", _of(values, "effort_topic", "feedforward/effort"),
                    *_topic(values, "activity_topic")])
 

@@ -1,4 +1,4 @@
-"""Who else takes part in a bringup, each with the rights that its task needs: who may move the arm, stop it, tune it.
+"""Roles of a bringup beside the node, each with the rights of its task: moving, stopping or tuning the arm.
 
 A role is an enclave of a program whose node is named `<node>_<role>`; rights are by the names of the node that it
 deals with.

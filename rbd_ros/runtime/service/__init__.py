@@ -1,1 +1,1 @@
-"""What `dynamics_server` computes: requests by name in, named results out, `RbdError` where a request cannot be met."""
+"""Computations of `dynamics_server`: named requests in, named results out, `RbdError` for invalid requests."""

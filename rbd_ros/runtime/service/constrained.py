@@ -97,7 +97,7 @@ def constrained_motion(model: RobotModel, constraints: ConstraintSet, coordinate
 
 
 def _choice(coordinates: Coordinates, request: ConstrainedRequest) -> dict[str, Any]:
-    """Which of all solutions: arguments of the functions."""
+    """Arguments of the functions that select one of all solutions."""
     found: dict[str, Any] = {"minimize": MINIMIZE[request.minimize]}
     for field, argument, values, rest in (
             ("preferred_effort", "preferred_effort", request.preferred_effort, 0.0),

@@ -73,7 +73,7 @@ class Terms(NamedTuple):
 
 
 class ModelInfo(NamedTuple):
-    """What a client may want to know about the robot; limits are infinite where there are none."""
+    """Names, limits and masses of the robot; absent limits are infinite."""
 
     robot: str
     floating_base: bool
@@ -92,7 +92,7 @@ class ModelInfo(NamedTuple):
 
 @dataclass(frozen=True)
 class Robot:
-    """What one request sees: a model with its loads, and the constraints. Never changed, only replaced."""
+    """Immutable snapshot for one request: a model with its loads, and the constraints."""
 
     model: RobotModel
     constraints: ConstraintSet
@@ -253,5 +253,5 @@ class DynamicsService:
 
 def _carried(model: RobotModel, q: Array, v: Array, a: Array, wrenches: dict[str, Array] | None,
              wanted: bool) -> NamedWrenches:
-    """What the joints carry, if wanted."""
+    """Joint wrenches, if requested."""
     return by_body(model, joint_wrenches(model, q, v, a, wrenches)) if wanted else ()

@@ -1,4 +1,4 @@
-"""The state that a request means: the one it lists by joint, or the latest joint state."""
+"""State of a request: listed by joint, or the latest joint state."""
 from __future__ import annotations
 
 import dataclasses

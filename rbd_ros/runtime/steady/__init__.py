@@ -1,1 +1,1 @@
-"""Steady cycles: what controllers do in each cycle while nothing is unusual, in one compiled call."""
+"""Steady cycles: the ordinary cycle of a controller in one compiled call."""

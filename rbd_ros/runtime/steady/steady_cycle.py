@@ -60,6 +60,7 @@ class SteadyCycle(ABC, Generic[F]):
         self._arrays: tuple[Any, ...] = ()    # of the call
         self.q, self.v = self._states[at.Q], self._states[at.V]
         self._command = Command(self._states[at.SENT])
+        self._limits_rate = False
         self._q: Array | None = None    # of the state that is prepared for
         self._settings: SafetySettings | None = None
         self._laws: F | None = None
@@ -82,6 +83,10 @@ class SteadyCycle(ABC, Generic[F]):
     def rests(self, laws: F) -> bool:
         """Whether these laws do what they do without a reference."""
         return False
+
+    @abstractmethod
+    def used(self) -> Any:
+        """What the last command was made of (`FollowingLaws.used`)."""
 
     def happened(self, now: float) -> bool:
         """Whether anything of the law's own is unusual now."""
@@ -126,6 +131,8 @@ class SteadyCycle(ABC, Generic[F]):
         controller.safety.keep(self._now, self._command.efforts)
         controller.loop.time_ns = time_ns
         controller.cycled()
+        if self._limits_rate and self._laws is not None:
+            self._laws.use(self._now, self.used())
         if self._whole[at.MOVES] and isinstance(self._followed, Trajectory | SmoothTrajectory):
             next_t = (time_ns - self._whole.item(at.START)) * 1e-9 + controller.state.clock.period
             if next_t >= self._constants[at.END]:
@@ -174,7 +181,8 @@ class SteadyCycle(ABC, Generic[F]):
         self._laws, self._settings, self._followed = laws, controller.safety.settings, self
         K[at.TIMEOUT], K[at.RAMP] = state.timeout, self._settings.ramp_in
         rows = K[at.SCALARS:at.SCALARS + at.LIMITS * nv].reshape(at.LIMITS, nv)
-        rows[:] = *state.bounds, *channel.limiter.limits
+        rows[:] = *state.bounds, *channel.limiter.limits, laws.tolerance
+        self._limits_rate = any(each.limiter.limits_rate for each in controller.safety.channels)
         self._whole[at.TURNS] = rows[at.TURN].any()
         block, work, *law = self.arrays(laws)
         self._arrays = (block, work, self._words, self._doubles, self._whole, K, self._rows, self._numbers, *law)
@@ -184,6 +192,7 @@ class SteadyCycle(ABC, Generic[F]):
         reference = laws.reference
         followed = reference.followed
         self._followed = self
+        self._whole[at.FOLLOWS] = followed is not None
         if followed is None:
             if not self.rests(laws):
                 return False

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.actuation.motor_reference import MotorReference
 from ...core.steady import flat_cycle
 from ...core.steady.flat import RESULTS
 from ...core.steady.flat_cycle import flat_cycle_entry
@@ -43,6 +44,9 @@ class FlatnessCycle(SteadyCycle[ElasticLaws]):
     def happened(self, now: float) -> bool:
         elastic = self._elastic
         return not elastic.led or (self._needs_motors and not elastic.motor_state.fresh(now))
+
+    def used(self) -> MotorReference:
+        return links_and_motors(self._out.copy())[2].reference
 
     def keep(self) -> None:
         self._elastic.hear()

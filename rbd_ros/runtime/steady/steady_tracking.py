@@ -1,6 +1,8 @@
 """The steady cycle of the feed-forward controller."""
 from __future__ import annotations
 
+from ...core.motion.trajectory import Reference
+from ...core.steady import cycle_kernel as at
 from ...core.steady.cycle_kernel import steady_cycle_entry
 from ..control.feedforward import FeedforwardLaws
 from .steady_cycle import Array, SteadyCycle
@@ -16,6 +18,10 @@ class TrackingCycle(SteadyCycle[FeedforwardLaws]):
 
     def arrays(self, laws: FeedforwardLaws) -> tuple[Array, ...]:
         return laws.model._block, laws.model._work, laws.law.packed
+
+    def used(self) -> tuple[Reference | None, None]:
+        rows = self._states[at.REFERENCE:at.REFERENCE + self.rows]
+        return None if self._followed is None else Reference(*rows.copy()), None
 
     def rests(self, laws: FeedforwardLaws) -> bool:
         return not laws.law.needs_reference

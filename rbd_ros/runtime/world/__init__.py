@@ -1,1 +1,1 @@
-"""How the robot stands in the world: mounted at an angle, or on a base that moves."""
+"""Mounting of the robot: at an angle, or on a moving base."""

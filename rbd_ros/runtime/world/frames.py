@@ -40,7 +40,7 @@ class StaticFrames:
         self._parent: dict[str, tuple[str, Array]] = {}
 
     def accept(self, transforms: Iterable[Transform]) -> list[str]:
-        """Take them; returns what is wrong with those that are not taken."""
+        """Take transforms; returns the reasons for those that are rejected."""
         wrong = []
         for parent, child, quaternion in transforms:
             parent, child = parent.lstrip("/"), child.lstrip("/")    # as tf2 does

@@ -1,4 +1,4 @@
-"""Odometry: where the base of the robot is, how it is turned, and how it moves; checked as joint states are.
+"""Odometry: pose and twist of the robot's base, validated as joint states are.
 
 The message (nav_msgs/Odometry) has the pose of frame `child` in frame `world`, z up, and the twist of `child` in its
 own axes: with `child` the root link of the robot description, position, quaternion and [ω, v] of a floating base.
@@ -44,11 +44,11 @@ class Odometry(NamedTuple):
 class OdometryInput:
     """The last valid odometry of the frame `root`.
 
-    Rejected are: other frames, numbers that are not finite, quaternions that are none, angular velocities ω beyond
-    `FASTEST`; and while the last one is fresh, stamps that go backwards or cease, turns that ω does not explain, and an
-    ω that is neither the one before nor that of the turn, nor between them, but for T = `STEADY` (`WITHIN` + Δt /
-    `BRAKING`), as velocities of joints are judged (`core.motion.continuity`). What comes after a pause of `timeout` (s)
-    may be turned in any way.
+    Rejected are: other frames, numbers that are not finite, quaternions that are not of unit length, angular velocities
+    ω beyond `FASTEST`; and while the last one is fresh, stamps that go backwards or cease, turns that ω does not
+    explain, and an ω that is neither the one before nor that of the turn, nor between them, but for T = `STEADY`
+    (`WITHIN` + Δt / `BRAKING`), as velocities of joints are judged (`core.motion.continuity`). What comes after a pause
+    of `timeout` (s) may be turned in any way.
     """
 
     def __init__(self, root: str, timeout: float, rejections: Rejections | None = None) -> None:
@@ -72,7 +72,7 @@ class OdometryInput:
         return now - self._received
 
     def problem(self, now: float) -> str:
-        """Why it does not count, "" if it does."""
+        """Reason why the odometry is not used, "" if it is."""
         if self.age(now) <= self.timeout:
             return ""
         last = f" The last one was rejected: {self._refused}" if self._refused else ""

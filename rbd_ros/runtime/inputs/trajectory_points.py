@@ -1,0 +1,135 @@
+"""Points of trajectories as they arrive, and trajectory_msgs/JointTrajectory as bytes.
+
+CDR, little-endian, at offsets from the beginning of the encapsulation:
+
+    0  encapsulation (4)   4  stamp (8)   12  frame, names   P  number of points (4), points as `find_points_entry` says
+"""
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...core.model.robot_model import RobotModel
+from ...core.motion.point_table import FIELDS, PLACES, SMALLEST, find_points_entry
+from ..parameters import Parameter
+from .joint_map import as_array
+from .joint_state_bytes import HEAD, NAMES, Malformed, stamp_of
+from .rejections import Rejected, check_size
+
+Array = NDArray[np.float64]
+KIND = "trajectory_msgs/JointTrajectory"
+MOST_POINTS = Parameter("input_limits.points", "number", 10_000.0, "Number of points above which a trajectory is "
+                        "rejected unread.", lower=1.0, upper=1e7, read_only=True)
+_SIZE = struct.Struct("<I")
+
+
+class Point(NamedTuple):
+    """A trajectory point as it arrives: time from start (s) and values in the order of the message's names."""
+
+    time: float
+    position: ArrayLike
+    velocity: ArrayLike = ()
+    acceleration: ArrayLike = ()
+
+
+@dataclass(frozen=True, eq=False)
+class PointTable:
+    """All points of a trajectory: times from its start (N,), s, and their numbers, as `core.motion.point_table` has
+    them.
+    """
+
+    times: Array
+    numbers: Array
+    places: NDArray[np.int64]
+
+    @staticmethod
+    def of(points: PointTable | Sequence[Point]) -> PointTable:
+        """The same as a table."""
+        if isinstance(points, PointTable):
+            return points
+        rows = [[as_array(field).reshape(-1) for field in point[1:]] for point in points]
+        places = np.zeros((len(rows), PLACES), np.int64)
+        places[:, 1:2 * FIELDS - 1:2] = np.array([[len(each) for each in row] for row in rows]).reshape(-1, FIELDS - 1)
+        counts = places[:, 1::2]
+        places[:, ::2] = (np.cumsum(counts) - counts.reshape(-1)).reshape(counts.shape)
+        return PointTable(np.array([point.time for point in points], np.float64),
+                          np.concatenate([np.zeros(0), *(each for row in rows for each in row)]), places)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __getitem__(self, index: int) -> Point:
+        begins, counts = self.places[index].reshape(FIELDS, 2)[:FIELDS - 1].T
+        return Point(float(self.times[index]), *(self.numbers[begin:begin + count]
+                                                 for begin, count in zip(begins, counts, strict=True)))
+
+
+class TrajectoryMessage(NamedTuple):
+    """What a trajectory_msgs/JointTrajectory holds; its efforts are not looked at."""
+
+    stamp_ns: int
+    names: list[str]
+    points: PointTable
+
+
+class TrajectoryReader:
+    """Reads the messages of one topic: at most so many points, behind at most `most_bytes`."""
+
+    def __init__(self, topic: str, most_points: int, most_bytes: int, model: RobotModel) -> None:
+        self._topic, self._most_points, self._most_bytes = topic, most_points, most_bytes
+        joints = model.nv + len(model.mimics)
+        self.most = most_bytes + most_points * (8 * FIELDS * (joints + 1) + 8)    # bytes of a message
+
+    def read(self, data: bytes) -> TrajectoryMessage:
+        """What a message holds; raises `Rejected`."""
+        try:
+            return self._read(data)
+        except Rejected:
+            raise
+        except (ValueError, struct.error) as error:
+            raise Malformed(data, KIND, error) from None
+
+    def _read(self, data: bytes) -> TrajectoryMessage:
+        if data[:2] != HEAD[:2]:
+            raise ValueError("they are not CDR in little-endian order")
+        sec, nanosec = stamp_of(data)
+        _, at = _text(data, NAMES)
+        count, at = _size(data, at)
+        names = []
+        for _ in range(count):
+            name, at = _text(data, at)
+            names.append(name)
+            check_size(self._topic, at, self._most_bytes, what="bytes before its points")
+        count, at = _size(data, at)
+        check_size(self._topic, count, self._most_points, "input_limits.points", "points")
+        # from four bytes before the message on, so that its numbers are aligned
+        aligned: Array = np.zeros(len(data) // 8 + 1)
+        aligned.view(np.uint8)[4:4 + len(data)] = np.frombuffer(data, np.uint8)
+        begin, end = (at + 4) // 4, (len(data) + 4) // 4
+        if count * SMALLEST > end - begin:
+            raise ValueError(f"there are no {count} points")
+        places, times = np.zeros((count, PLACES), np.int64), np.zeros(count, np.int64)
+        whole = find_points_entry.call(aligned.view(np.int32), begin, end, places, times)
+        if whole < count:
+            raise ValueError(f"point {whole} is not whole")
+        points = PointTable(np.asarray(times * 1e-9, np.float64), aligned, places)
+        return TrajectoryMessage(sec * 1_000_000_000 + nanosec, names, points)
+
+
+def _size(data: bytes, at: int) -> tuple[int, int]:
+    """The count at the next multiple of four, and where it ends."""
+    at += -at % 4
+    return _SIZE.unpack_from(data, at)[0], at + 4
+
+
+def _text(data: bytes, at: int) -> tuple[str, int]:
+    """The text there, as the middleware reads it, and where it ends."""
+    count, at = _size(data, at)
+    if at + count > len(data):
+        raise ValueError("a text is not whole")
+    return data[at:at + count].split(b"\0", 1)[0].decode(errors="replace"), at + count

@@ -1,0 +1,117 @@
+"""External wrenches: bounded, rate-limited, and released when messages cease.
+
+The wrench on a body moves on a straight line towards the newest one that was accepted, or to zero after `timeout` s
+without any, with F and M the bounds of its force f and its moment m, per body and second:
+
+    |f| ≤ F,   |m| ≤ M,   |Δf| ≤ rate F,   |Δm| ≤ rate M
+
+All that is known of that way is the wrench itself, and when it was last moved: it cannot jump, whatever comes when.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...core.model.robot_model import RobotModel
+from ..parameters import Parameter, Table
+from .joint_map import total_wrenches
+from .rejections import TAKEN, Rejected, Rejections, Verdict
+
+Array = NDArray[np.float64]
+WRENCH_TABLE: Table = (
+    Parameter("wrench_timeout", "number", 0.1, "Age at which external wrenches expire, s; 0: never.", lower=0.0,
+              upper=1e6),
+    Parameter("wrench_limits.force", "number", 500.0, "External force on a body above which a message is rejected, N.",
+              lower=1e-6, upper=1e9),
+    Parameter("wrench_limits.moment", "number", 100.0, "External moment on a body above which a message is rejected, "
+              "N m.", lower=1e-6, upper=1e9),
+    Parameter("wrench_limits.rate", "number", 10.0, "Fastest change of the force and moment that are used, in their "
+              "limits per second.", lower=1e-3),
+)
+
+
+class WrenchSettings(NamedTuple):
+    """Validated parameters: s, N, N m and 1/s."""
+
+    timeout: float
+    force: float
+    moment: float
+    rate: float
+
+    @staticmethod
+    def from_values(values: Mapping[str, Any]) -> WrenchSettings:
+        """From parameters by name."""
+        return WrenchSettings(*(values[row.name] for row in WRENCH_TABLE))
+
+
+class WrenchInput:
+    """The wrenches on the bodies of a model, [moment, force] in their link frames; time is an argument (s, steady)."""
+
+    def __init__(self, model: RobotModel, rejections: Rejections, settings: WrenchSettings) -> None:
+        self._model, self._rejections, self._settings = model, rejections, settings
+        self._none = np.zeros((len(model.body_names), 6))
+        self.clear()
+
+    def clear(self) -> None:
+        """There are none, at once."""
+        self._used = self._wanted = self._none    # never changed in place
+        self._moved = self._received = 0.0        # when
+
+    def allow(self, settings: WrenchSettings) -> None:
+        """Use other limits. Lower bounds act at once."""
+        self._settings = settings
+        self._used, self._wanted = (
+            w if w is self._none else w / np.maximum(self._sizes(w).max(axis=1, keepdims=True), 1.0)
+            for w in (self._used, self._wanted))
+
+    @property
+    def any(self) -> bool:
+        """Whether there are wrenches, which may be too old."""
+        return self._used is not self._none or self._wanted is not self._none
+
+    def accept(self, now: float, wrenches: Sequence[tuple[str, ArrayLike]]) -> Verdict:
+        """Take all of them: (body, [moment, force] on it)."""
+        try:
+            total = total_wrenches(self._model, wrenches)
+            if total is not None:
+                self._judge(total)
+        except Rejected as error:
+            return self._rejections.add(error)
+        if not self.any:
+            self._moved = now
+        self._wanted, self._received = self._none if total is None else total, now
+        return TAKEN
+
+    def at(self, now: float) -> Array | None:
+        """The wrenches in use (bodies, 6), None without any. Times of calls must not decrease."""
+        if not self.any:
+            return None
+        timeout, rate = self._settings.timeout, self._settings.rate
+        if 0.0 < timeout < now - self._received:
+            self._wanted = self._none
+        way, farthest = self._wanted - self._used, np.inf if rate == np.inf else rate * max(now - self._moved, 0.0)
+        self._moved = now
+        size = self._sizes(way).max(axis=1, keepdims=True)
+        if (size <= farthest).all():
+            self._used = self._wanted
+        else:
+            self._used = self._used + np.minimum(1.0, farthest / np.where(size > 0.0, size, np.inf)) * way
+        return self._used if self.any else None
+
+    def _judge(self, total: Array) -> None:
+        sizes = self._sizes(total)
+        if sizes.max() <= 1.0:
+            return
+        i, j = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
+        what, unit, bound = (("moment", "N m", self._settings.moment), ("force", "N", self._settings.force))[j]
+        raise Rejected("excessive_wrench", f"external {what} of {sizes[i, j] * bound:.4g} {unit} on body "
+                       f"'{self._model.body_names[i]}', at most {bound:g}")
+
+    def _sizes(self, wrenches: Array) -> Array:
+        """Norms of moments and forces (bodies, 2) in their bounds."""
+        norms = np.linalg.norm(wrenches.reshape(-1, 2, 3), axis=2)
+        sizes: Array = norms / (self._settings.moment, self._settings.force)
+        return sizes

@@ -1,0 +1,59 @@
+"""Files of ROS parameters: what is wrong with one that ROS does not take, in words."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..core.errors import shown
+
+OPTION = "--params-file"
+EXPECTED = "expected `NODE:`, below it `ros__parameters:`, and below that the parameters, indented by spaces"
+
+
+def why_not(error: object, arguments: Sequence[str]) -> str:
+    """Why ROS did not start with these arguments: what is wrong with the first bad file, else its own words."""
+    files = [path for option, path in pairwise(arguments) if option == OPTION]
+    for path in files:
+        if problem := problem_of(path):
+            return problem
+    text = " ".join(str(error).split()).removeprefix("failed to initialize rcl: ")
+    return text.partition(", at /")[0]    # and where in its sources
+
+
+def problem_of(path: str) -> str:
+    """What ROS does not read in this file, with its line; empty if nothing."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return f"cannot read parameter file {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
+    for number, line in enumerate(text.splitlines(), 1):
+        if "\t" in line[:len(line) - len(line.lstrip())]:
+            return f"parameter file {path}, line {number}: indented by a tab; YAML takes spaces only"
+    try:
+        root = yaml.compose(text, yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        return f"parameter file {path}{f', line {mark.line + 1}' if mark else ''}: not YAML: {error.problem}"
+    except yaml.YAMLError as error:
+        return f"parameter file {path}: not YAML: {' '.join(str(error).split())}"
+    at, what = next(_refused(root, False), (0, ""))
+    return f"parameter file {path}, line {at}: {what}" if what else ""
+
+
+def _refused(node: Any, inside: bool) -> Iterator[tuple[int, str]]:
+    """Lines that ROS refuses, and why; inside: below `ros__parameters`."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _refused(value, inside or key.value == "ros__parameters")
+    elif node is not None and not inside:
+        yield (node.start_mark.line + 1,
+               f"{shown(node.value)} is not below a node's name and ros__parameters; {EXPECTED}")
+    elif isinstance(node, yaml.SequenceNode):
+        kinds = {item.tag.rpartition(":")[2] for item in node.value}
+        if len(kinds) > 1 or not kinds <= {"str", "int", "float", "bool"}:
+            yield node.start_mark.line + 1, ("a list must hold values of one kind (1.0 and 1 are two kinds), got "
+                                             + ", ".join(sorted(kinds)))

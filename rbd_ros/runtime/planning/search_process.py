@@ -1,0 +1,220 @@
+"""Searches in a process of their own, kept warm: it can be ended whatever it is doing, and its memory is bounded.
+
+A fresh interpreter, as a fork of a process with threads may hang. Both sides talk over a pair of sockets: the parent
+sends tasks and `None` (stop), the worker answers. A worker whose parent has ended, however, ends at once.
+"""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
+
+from ...core.errors import RbdError
+from ...core.model.robot_model import RobotModel
+from ...core.motion.optimization import Progress
+from .motion_planner import CANCELLED, Figures, MotionPlanner, Plan, warm_up
+from .motion_request import PlanningTask
+
+LOOK = 0.02           # s between two looks whether anybody still wants the answer
+GRACE = 1.0           # s in which a search that is stopped may end by itself
+LATE, LATER = 5.0, 1.1    # s, and times its time limit, after which it is ended
+TOLD = 0.02           # s between two reports
+MIB = 2**20
+
+
+class _Worker(NamedTuple):
+    process: subprocess.Popen[bytes]
+    connection: Connection
+
+    def end(self) -> int:
+        self.process.kill()
+        return self.process.wait()
+
+
+class SearchProcess:
+    """Searches for a model's motions, one at a time, in a process that is started anew where one had to be ended."""
+
+    def __init__(self, model: RobotModel) -> None:
+        self._model = model
+        self._lock = threading.Lock()    # of the worker
+        self._closed = False
+        self._worker, self._warm = self._started(), False
+
+    @property
+    def pid(self) -> int:
+        """Of the present worker."""
+        return self._worker.process.pid
+
+    def close(self) -> None:
+        """End it, whatever it is doing; a search in another thread is cancelled."""
+        with self._lock:
+            self._closed = True
+            self._worker.end()
+
+    def ready(self, gone: Callable[[], bool] = lambda: False) -> bool:
+        """Whether it waits for tasks; it takes seconds to get there, minutes where kernels are compiled. False where
+        `gone()` became true, or it was closed, meanwhile; `RbdError` where it ends by itself.
+        """
+        if self._worker.process.poll() is not None:
+            self._renew()
+        try:
+            while not (self._warm or self._closed or gone()):
+                if self._worker.connection.poll(LOOK):
+                    _unwrapped(self._worker.connection.recv())
+                    self._warm = True
+        except (EOFError, OSError):
+            self._lost()
+        return self._warm and not self._closed
+
+    def search(self, task: PlanningTask, tell: Callable[[Progress], None] = lambda progress: None,
+               gone: Callable[[], bool] = lambda: False) -> Plan:
+        """As `MotionPlanner.search`, with figures in place of the motion; `cancelled` once `gone()` is true. `RbdError`
+        where it takes much longer than its time limit, or more memory than its limit.
+        """
+        if not self.ready(gone):
+            return CANCELLED
+        until, stopped = time.monotonic() + LATER * task.time_limit + LATE, False
+        try:
+            self._worker.connection.send((pickle.dumps(task.model), replace(task, model=None)))    # type: ignore[arg-type]
+            while True:
+                if self._worker.connection.poll(LOOK):
+                    found = _unwrapped(self._worker.connection.recv())
+                    if isinstance(found, Plan):
+                        return found
+                    tell(found)
+                if not stopped and gone():
+                    self._worker.connection.send(None)
+                    until, stopped = min(until, time.monotonic() + GRACE), True
+                if time.monotonic() > until:
+                    self._renew()
+                    if stopped:
+                        return CANCELLED
+                    raise RbdError(f"the search did not end within its time limit of {task.time_limit:g} s, and was "
+                                   "ended")
+        except (EOFError, OSError):
+            self._lost()
+            return CANCELLED
+
+    def _lost(self) -> None:
+        """Start anew after the worker has ended; `RuntimeError` unless it was closed."""
+        if not self._closed:
+            code = self._worker.end()
+            self._renew()
+            raise RuntimeError(f"the process that searches ended with code {code}")
+
+    def _renew(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._worker.end()
+                self._worker, self._warm = self._started(), False
+
+    def _started(self) -> _Worker:
+        ours, theirs = Pipe()
+        path = json.dumps(sys.path)
+        code = f"import sys; sys.path[:] = {path}; from {__name__} import serve; serve({theirs.fileno()})"
+        with theirs:    # in a session of its own: Ctrl-C in a terminal is for the node
+            process = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()], start_new_session=True,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        with contextlib.suppress(OSError):    # whoever waits for it learns that it has ended
+            ours.send((pickle.dumps(self._model), None))
+        return _Worker(process, ours)
+
+
+def _unwrapped(answer: Any) -> Any:
+    if isinstance(answer, RbdError):
+        raise answer
+    if isinstance(answer, Exception):
+        raise RuntimeError(f"in the process that searches:\n{answer}")
+    return answer
+
+
+# ---- the worker
+
+def serve(descriptor: int) -> None:
+    """Search for what comes over the socket, until the other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    connection = Connection(descriptor)
+    tasks: queue.SimpleQueue[tuple[bytes, PlanningTask | None]] = queue.SimpleQueue()
+    stop = threading.Event()
+
+    def hear() -> None:
+        while True:
+            try:
+                message = connection.recv()
+            except (EOFError, OSError):
+                os._exit(0)
+            if message is None:
+                stop.set()
+            else:
+                stop.clear()
+                tasks.put(message)
+
+    threading.Thread(target=hear, daemon=True).start()
+    told, kept = 0.0, b""
+    model: Any = None
+
+    def progress(now: Progress) -> bool:
+        nonlocal told
+        if time.monotonic() >= told:
+            told = time.monotonic() + TOLD
+            connection.send(now)
+        return stop.is_set()
+
+    while True:
+        packed, task = tasks.get()
+        try:
+            if packed != kept:    # the same object again: `own_code` knows robots by that
+                kept, model = packed, pickle.loads(packed)
+            answer: Any = _warmed(model) if task is None else _searched(replace(task, model=model), progress)
+        except RbdError as error:
+            answer = error
+        except Exception:
+            answer = RuntimeError(traceback.format_exc())
+        connection.send(answer)
+
+
+def _warmed(model: Any) -> str:
+    warm_up(model)
+    return "ready"
+
+
+def _searched(task: PlanningTask, progress: Callable[[Progress], bool]) -> Plan:
+    try:
+        with _bounded(task.memory_limit):
+            plan = MotionPlanner.search(task, progress)
+    except MemoryError:
+        raise RbdError("the search takes more memory than parameter 'memory_limit' grants, "
+                       f"{task.memory_limit:g} MiB") from None
+    return plan._replace(motion=Figures.of(plan.motion))
+
+
+@contextlib.contextmanager
+def _bounded(limit: float) -> Any:
+    """At most so much more memory (MiB) than now; as it was, where the system knows no such limit."""
+    try:
+        import resource
+        with open("/proc/self/status", encoding="ascii") as file:
+            used = int(file.read().split("VmData:")[1].split()[0]) * 1024
+        before = resource.getrlimit(resource.RLIMIT_DATA)
+    except (ImportError, OSError, IndexError):
+        yield
+        return
+    most = used + int(limit * MIB)
+    resource.setrlimit(resource.RLIMIT_DATA, (most if before[1] < 0 else min(most, before[1]), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
