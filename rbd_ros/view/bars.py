@@ -1,4 +1,4 @@
-"""Torques against their limits as bars: numbers → HTML."""
+"""Torques against their limits as bars, and positions: numbers → HTML."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
@@ -14,9 +14,10 @@ from ..core.model.robot_model import RobotModel
 
 FULL, NEAR = 1.0, 0.8      # of the limit: from here on red, amber
 COLOURS = {"good": "#0072b2", "near": "#e69f00", "over": "#d62728", "unlimited": "#8a8f98", "unknown": "#8a8f98"}
-CSS = ("display:grid;grid-template-columns:minmax(3em,7.5em) 1fr max-content 4.8em;gap:2px 6px;align-items:center;"
-       "font:12px/1.25 system-ui,sans-serif;padding:4px 10px")
-NAME = "overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
+CSS = "display:grid;gap:2px 6px;align-items:center;font:12px/1.25 system-ui,sans-serif;padding:4px 10px"
+HEAD = '<div style="font:600 13px system-ui,sans-serif;padding:6px 10px 2px">{}</div>'
+NAME = "overflow-wrap:anywhere"    # whole, on as many lines as it takes
+RIGHT = "text-align:right;white-space:nowrap"
 TRACK = "position:relative;height:12px;background:rgba(128,136,148,0.22);border-radius:2px"
 
 
@@ -48,11 +49,43 @@ class Bar:
 def bars_of(model: RobotModel, effort: Array, second: Array | None = None,
             passive: Collection[str] = ()) -> tuple[Bar, ...]:
     """A bar per velocity coordinate of joints that a motor may drive; effort, second (nv,)."""
-    lengths, driven = rate_lengths(model), driven_of(model)
+    lengths, names = rate_lengths(model), model.velocity_names
     more = np.full(model.nv, np.nan) if second is None else second
     return tuple(
-        Bar(name, float(effort[i]), float(model.effort_limit[i]), "N" if lengths[i] else "N m", float(more[i]))
-        for i, name in enumerate(model.velocity_names) if driven[i] and name not in passive)
+        Bar(names[i], float(effort[i]), float(model.effort_limit[i]), "N" if lengths[i] else "N m", float(more[i]))
+        for i in shown_coordinates(model, passive))
+
+
+def shown_coordinates(model: RobotModel, passive: Collection[str]) -> list[int]:
+    """Velocity coordinates that have a bar."""
+    return [i for i, (name, driven) in enumerate(zip(model.velocity_names, driven_of(model), strict=True))
+            if driven and name not in passive]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A coordinate of q that is an angle or a length: its index in q, and whether it is an angle."""
+
+    name: str
+    at: int
+    turns: bool
+
+
+def places_of(model: RobotModel) -> tuple[Place, ...]:
+    """Those with a velocity coordinate of the same name: no quaternions."""
+    return tuple(Place(model.velocity_names[joint.idx_v + i], joint.idx_q + i, not model._is_length[joint.idx_q + i])
+                 for joint in model.joints if joint.nq == joint.nv for i in range(joint.nq))
+
+
+def places_html(places: Sequence[Place], q: Array, lost: bool = False) -> str:
+    """A table: angles in rad and degrees, lengths in m and mm."""
+    rows = "".join(
+        f'<div style="{NAME}">{escape(place.name)}</div>' + "".join(
+            f'<div style="{RIGHT}">{"–" if lost else text}</div>' for text in (
+                (f"{q[place.at]:.3f} rad", f"{np.degrees(q[place.at]):.1f}°") if place.turns
+                else (f"{q[place.at]:.4f} m", f"{1e3 * q[place.at]:.1f} mm"))) for place in places)
+    return HEAD.format("Position") + (f'<div class="rbd-places" style="{CSS};grid-template-columns:'
+                                      f'1fr max-content 5.5em;max-height:40vh;overflow:auto">{rows}</div>')
 
 
 def driven_of(model: RobotModel) -> list[bool]:
@@ -77,11 +110,12 @@ def html(bars: Sequence[Bar], title: str, note: str = "", lost: bool = False) ->
     """A table of bars. lost: drawn grey, as what is no longer known."""
     scale = max((abs(bar.effort) for bar in bars if bar.state == "unlimited"), default=0.0) or 1.0
     over = sum(bar.state == "over" for bar in bars)
-    head = (f'<div style="font:600 13px system-ui,sans-serif;padding:6px 10px 2px">{escape(title)}'
-            + (f' <span style="color:{COLOURS["over"]}">{over} over the limit</span>' if over else "") + "</div>")
+    head = HEAD.format(escape(title) + (
+        f' <span style="color:{COLOURS["over"]}">{over} over the limit</span>' if over else ""))
     rows = "".join(_row(bar, scale, lost) for bar in bars)
     foot = f'<div style="font:11px system-ui,sans-serif;opacity:0.75;padding:0 10px 6px">{escape(note)}</div>'
-    return (f'{head}<div class="rbd-bars" style="{CSS};max-height:60vh;overflow:auto'
+    return (f'{head}<div class="rbd-bars" style="{CSS};grid-template-columns:minmax(3em,9em) 1fr max-content 4.2em;'
+            f'max-height:60vh;overflow:auto'
             f'{";opacity:0.35;filter:grayscale(1)" if lost else ""}">{rows}</div>{foot if note else ""}')
 
 
@@ -98,12 +132,12 @@ def _row(bar: Bar, scale: float, lost: bool) -> str:
                 f'left:calc({at:.1f}% - 1px);width:2px;top:-2px;bottom:-2px;background:currentColor"></div>')
     value = f"{_short(bar.effort)} {bar.unit}" if known and not lost else "–"
     mark, colour = (" !", COLOURS["over"]) if bar.state == "over" else ("", "inherit")
-    return (f'<div style="{NAME}" title="{escape(bar.name)}">{escape(bar.name)}</div>'
+    return (f'<div style="{NAME}">{escape(bar.name)}</div>'
             f'<div style="{TRACK}"><div style="position:absolute;left:{left:.1f}%;width:{50.0 * part:.1f}%;height:100%;'
             f'border-radius:2px;background:{COLOURS[bar.state]}"></div>'
             '<div style="position:absolute;left:50%;width:1px;height:100%;background:#9aa0a8"></div>'
-            f'{line}</div><div data-state="{bar.state}" style="text-align:right;white-space:nowrap;'
-            f'color:{colour}">{value}</div><b style="text-align:right;white-space:nowrap;color:{colour}">'
+            f'{line}</div><div data-state="{bar.state}" style="{RIGHT};color:{colour}">{value}</div>'
+            f'<b style="{RIGHT};color:{colour}">'
             f"{share if not lost else ''}{mark}</b>")
 
 

@@ -46,7 +46,8 @@ class Drawing:
         self._server, self.scene, self._name = server, scene, name
         api = server.scene
         self._root = api.add_frame(name, show_axes=False, position=tuple(offset))
-        self._links = [api.add_frame(place_of(name, link), show_axes=False) for link in scene.model.body_names]
+        self._links = [api.add_frame(place_of(name, link), show_axes=False, axes_length=0.12 * scene.size,
+                                     axes_radius=0.005 * scene.size) for link in scene.model.body_names]
         self._poses: list[Array | None] = [None] * len(self._links)
         self._labels: list[Any] = []
         self._ties: dict[str, tuple[Any, ...]] = {}
@@ -106,7 +107,11 @@ class Drawing:
         return poses
 
     def show(self, what: str, visible: bool) -> None:
-        """what: "shapes", "inertia", "masses" (centres of mass), "labels" (findings)."""
+        """what: "shapes", "inertia", "masses" (centres of mass), "labels" (findings), "frames" (of links)."""
+        if what == "frames":
+            for frame in self._links:
+                frame.show_axes = visible
+            return
         centre = [] if self._centre is None else [self._centre]
         handles = {"shapes": self._shapes, "inertia": self._boxes, "masses": [*self._masses, *centre],
                    "labels": self._labels}[what]
@@ -132,10 +137,10 @@ class Drawing:
             topics = dict.fromkeys(f"{finding.severity}: {finding.topic}" for finding in found)
             self._labels.append(self._server.scene.add_label(
                 f"{place_of(self._name, link)}/finding", f"{link}, {', '.join(topics)}", font_screen_scale=0.8,
-                anchor="center-left", position=middles.get(link, np.zeros(3))))
+                anchor="center-left", position=middles.get(link, np.zeros(3)), visible=False))
 
     def tie(self, found: Sequence[Tie], visible: bool) -> None:
-        """Loops and contacts; what is open is red, with a line over the gap."""
+        """Loops and contacts; what is open is red, with its name and a line over the gap."""
         for tie in found:
             if tie.name not in self._ties:
                 self._ties[tie.name] = self._new_tie(tie)
@@ -152,7 +157,7 @@ class Drawing:
                 handle.position, handle.wxyz = there.first, wxyz(there.axes)
                 handle.color = OPEN if is_open else TIE[there.kind]
             gap.points = np.stack([there.first, there.second])[None].astype(np.float32)
-            gap.visible = is_open and visible
+            gap.visible = label.visible = is_open and visible
             label.position = there.first
 
     def _new_tie(self, tie: Tie) -> tuple[Any, ...]:
@@ -171,10 +176,11 @@ def ground(server: Any, width: float, height: float) -> None:
                           cell_color=(226, 229, 233), section_color=(190, 195, 202), position=(0.0, 0.0, height))
 
 
-def place_camera(server: Any, low: Array, high: Array, direction: Sequence[float] = (0.85, -0.85, 0.45),
-                 farness: float = 1.25) -> None:
-    """Look at a box (m) from this direction, from so many of its diagonals away."""
+def place_camera(camera: Any, low: Array, high: Array, direction: Sequence[float] = (0.8, -0.8, 0.42),
+                 farness: float = 1.2) -> None:
+    """Let a camera, of one browser or the first of all, look at a box (m) from this direction, from so many of its
+    diagonals away.
+    """
     middle, reach = 0.5 * (low + high), max(float(np.linalg.norm(high - low)), 0.2)
-    server.initial_camera.look_at = tuple(middle)
-    server.initial_camera.position = tuple(middle + farness * reach * np.array(direction))
-    server.initial_camera.up = (0.0, 0.0, 1.0)
+    camera.position = tuple(middle + farness * reach * np.array(direction))
+    camera.look_at = tuple(middle)

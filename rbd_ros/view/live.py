@@ -4,15 +4,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from html import escape
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..runtime.observed_robot import Observation, ObservedRobot
+from .playing import ghost_of
 from .robot_view import RobotView
 
 MODES = {"running": "#009e73", "ramp_in": "#0072b2", "ramp_out": "#0072b2", "waiting": "#d98200", "stale": "#d62728",
          "stopped": "#d62728", "inactive": "#8a8f98"}
+STOP = "EMERGENCY STOP"
 FADED = 0.25    # opacity of a robot whose pose is not known
 
 
@@ -36,12 +38,15 @@ class LiveView:
                  clock: Callable[[], float] = time.monotonic) -> None:
         self._view, self._source, self._observed, self._clock = view, source, observed, clock
         self._faded, self._said = False, ""
+        self._ghost = ghost_of(view)
+        self._ghost.show("shapes", False)
+        self._haunts = False
         self._shown = ""
         gui = view.server.gui
-        with view.tabs.add_tab("Live"):
-            self._status = gui.add_html("")
-            stop = gui.add_button("EMERGENCY STOP", color="red", hint="true on ~/emergency_stop: latched until reset")
-            reset = gui.add_button("reset", hint="service ~/reset: the node ramps in again")
+        with view.side:
+            self._status = gui.add_html("", order=-2.0)    # above the torques
+            reset = gui.add_button("reset", order=-1.0, hint="service ~/reset: the node ramps in again")
+        stop = view.server.gate.open(stop_button(view.server))
         stop.on_click(lambda _: self._say(source.emergency_stop()))
         reset.on_click(lambda _: source.reset(self._say))
         self.step()
@@ -55,6 +60,12 @@ class LiveView:
             with self._view.lock:
                 self._view.drawing.fade(FADED if faded else None)
             self._faded = faded
+        with self._view.lock, self._view.server.atomic():
+            if seen.reference is not None:
+                self._ghost.move(seen.reference)
+            if self._haunts != (seen.reference is not None):
+                self._haunts = not self._haunts
+                self._ghost.show("shapes", self._haunts)
         only_command = not np.isfinite(seen.measured).any()
         if seen.q is not None and not seen.lost:
             fill, line = (seen.commanded, None) if only_command else (seen.measured, seen.commanded)
@@ -69,6 +80,24 @@ class LiveView:
 
     def _say(self, text: str) -> None:
         self._said = text
+
+
+def stop_button(server: Any) -> Any:
+    """A large button over all else at the bottom of the page, in a window of viser that is neither moved nor folded."""
+    panel = server.gui.add_panel()
+    with panel.add_tab(STOP):
+        button = server.gui.add_button(STOP, color=(200, 20, 20))
+        window, own = f'[data-floating-window]:has([id="{button._impl.uuid}"])', f'[id="{button._impl.uuid}"]'
+        server.gui.add_html(
+            f"<style>{window} {{position:static!important; box-shadow:none!important}}"
+            f"{window} :is([data-dock-griphandle],[data-dock-strip],[data-dock-resize]) {{display:none!important}}"
+            f'[style*="display: none"]:has({own}) {{display:block!important; height:0!important}}'    # narrow pages
+            f"{own} {{position:fixed!important; z-index:10000; bottom:16px; left:50%; transform:translateX(-50%);"
+            "width:min(420px,92vw)!important; height:72px!important; font-size:28px!important; border-radius:8px;"
+            "box-shadow:0 2px 12px rgba(0,0,0,0.4)}</style>")
+    panel.float(x=0.0, y=0.0)
+    panel.expand()
+    return button
 
 
 def status_html(seen: Observation, node: str, said: str) -> str:
@@ -88,6 +117,8 @@ def status_html(seen: Observation, node: str, said: str) -> str:
         rows.append(("rejected", f'<b style="color:#d62728">{escape(rejected)}</b>' if rejected else "nothing"))
     if seen.lost:
         rows.append(("robot is", chip.format("#d62728", "LOST") + f" {escape(seen.lost)}"))
+    elif seen.braked:
+        rows.append(("robot", chip.format("#d98200", "brakes hold the arm")))
     if said:
         rows.append(("", escape(said)))
     cells = "".join(f'<span style="opacity:0.7">{name}</span><span>{value}</span>' for name, value in rows)

@@ -1,7 +1,9 @@
 """Closed loops and contacts as points and lines in the world."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from ..core.model.constraints import ConstraintSet, FixedContact, JointCoupling,
 from ..core.model.inertia import Array
 from ..core.model.robot_model import RobotModel
 from ..core.model.surfaces.contacts import RollingContact, SlidingContact
+from .bars import COLOURS, CSS, HEAD, NAME, RIGHT
 
 CLOSED = 1e-6     # m: what is farther apart is drawn as open
 
@@ -64,6 +67,15 @@ def _tie(model: RobotModel, name: str, item: object, poses: Array) -> Tie | None
         return Tie(name, "rolling" if isinstance(item, RollingContact) else "sliding", p_1, p_2,
                    body[:3, :3] @ point.axes)
     return None
+
+
+def ties_html(found: Sequence[Tie]) -> str:
+    """A list of them: closed, or how far open."""
+    rows = "".join(f'<div style="{NAME}">{escape(tie.name)}</div><div style="{RIGHT}'
+                   + (f';color:{COLOURS["over"]}">open by {1e3 * tie.gap:.2f} mm' if tie.gap > CLOSED else '">closed')
+                   + "</div>" for tie in found)
+    return HEAD.format("Loops and contacts") + (
+        f'<div class="rbd-ties" style="{CSS};grid-template-columns:1fr max-content">{rows}</div>')
 
 
 def held(constraints: ConstraintSet, name: str, value: float) -> ConstraintSet:

@@ -15,8 +15,7 @@ GHOST: Colour = (0.35, 0.65, 0.95, 0.3)
 
 def play_in(view: RobotView, timeline: Timeline, loop: bool = False) -> Player:
     """Add the tab with the controls; the first pose is drawn."""
-    ghost = None if timeline.reference is None else Drawing(view.server, view.scene, "/reference", GHOST,
-                                                               only=moving_links(view.model.description))
+    ghost = None if timeline.reference is None else ghost_of(view)
 
     def draw(t: float) -> None:
         view.move(timeline.at(t), timeline.effort_at(t, timeline.effort), timeline.effort_at(t, timeline.second),
@@ -39,6 +38,11 @@ def play_in(view: RobotView, timeline: Timeline, loop: bool = False) -> Player:
         draw(0.0)
         view.set_sliders(timeline.q[0])
     return player
+
+
+def ghost_of(view: RobotView) -> Drawing:
+    """A second, transparent robot: where it should be."""
+    return Drawing(view.server, view.scene, "/reference", GHOST, only=moving_links(view.model.description))
 
 
 def caption(server: Any, name: str, text: str, position: Any) -> Any:

@@ -11,15 +11,17 @@ from ..core.model.checks.diagnosis import Finding
 from ..core.model.constraints import ConstraintSet
 from ..core.model.inertia import Array
 from ..core.dynamics.constrained.projection import project
-from .bars import bars_of, html
+from .bars import bars_of, html, places_html, places_of
 from .drawing import Drawing, ground, place_camera
 from .efforts import holding_effort, passive_of
-from .loops import held, ties
+from .loops import held, ties, ties_html
 from .playback import Player
+from .plot import Plot
 from .scene import Scene, start_of
 from .sliders import Slider, moved, sliders_of, values_of
 
 CLEAR = 0.4    # opacity of geometry to look into
+SIDES = {"oblique": (0.8, -0.8, 0.42), "front": (1.3, 0.0, 0.1), "side": (0.0, -1.3, 0.1), "top": (-0.01, 0.0, 1.3)}
 
 
 class RobotView:
@@ -36,12 +38,14 @@ class RobotView:
         self.q, self._problem = self._closed(start_of(self.model))
         self._loops_shown = True
         low, high = scene.bounds(self.q)
-        place_camera(server, low, high)
+        place_camera(server.initial_camera, low, high)
         ground(server, 6.0 * scene.size, min(0.0, float(low[2])))
         panel = server.gui.add_panel()
-        with panel.add_tab("Torque"):
-            self._bars = server.gui.add_html("")
-            self._place = server.gui.add_html("")
+        self.side = panel.add_tab("Robot")
+        self._places = places_of(self.model)
+        with self.side:
+            self._bars, self._place, self._tied = (server.gui.add_html("") for _ in range(3))
+            self._plot = Plot(server, self.model, self._passive)
         panel.dock_left()
         panel.set_width(320)
         self.tabs = server.gui.add_tab_group()
@@ -68,17 +72,20 @@ class RobotView:
             self.q = q
             poses = self.drawing.move(q)
             if self.constraints.size:
-                self.drawing.tie(ties(self.model, self.constraints, poses), self._loops_shown)
+                found = ties(self.model, self.constraints, poses)
+                self.drawing.tie(found, self._loops_shown)
+                self._tied.content = ties_html(found)
             if effort is None:
                 effort, remark = holding_effort(self.model, self.constraints, self._passive, q)
                 title, note = title or "Gravity torque / limit", note or remark
             bars = bars_of(self.model, effort, second, self._passive)
             self._bars.content = html(bars, title, self._problem or note, lost)
-            if len(poses):
-                x, y, z = poses[-1][:3, 3]
-                self._place.content = (
-                    '<div class="rbd-place" style="font:12px system-ui,sans-serif;opacity:0.85;padding:4px 10px">'
-                    f"{escape(self.model.body_names[-1])} at {x:.3f}, {y:.3f}, {z:.3f} m</div>")
+            x, y, z = poses[-1][:3, 3]
+            self._place.content = places_html(self._places, q, lost) + (
+                '<div class="rbd-place" style="font:12px system-ui,sans-serif;opacity:0.85;padding:4px 10px">'
+                f"{escape(self.model.body_names[-1])} at {x:.3f}, {y:.3f}, {z:.3f} m</div>")
+            if not lost:
+                self._plot.add(q, effort, second)
 
     def set_sliders(self, q: Array) -> None:
         """Let the sliders show a configuration."""
@@ -126,7 +133,8 @@ class RobotView:
 
         handles = []
         for slider, value in zip(self._sliders, values_of(self.model, self._sliders, self.q), strict=True):
-            handle = gui.add_slider(f"{slider.label} ({slider.unit})", min=slider.lower, max=slider.upper,
+            label = f"{slider.label} ({slider.unit})".replace("_", "_\u200b")    # may be broken there, is never cut off
+            handle = gui.add_slider(label, min=slider.lower, max=slider.upper,
                                     step=slider.step, initial_value=value)
             handle.on_update(lambda event, slider=slider: None if event.client is None
                              else self.slide(slider, event.target.value))
@@ -140,13 +148,23 @@ class RobotView:
 
     def _add_switches(self) -> None:
         gui, model = self.server.gui, self.model
+        sides = self.server.gate.open(gui.add_button_group("look from", tuple(SIDES)))
+
+        @sides.on_click
+        def _(event: Any) -> None:
+            with self.lock:
+                low, high = self.scene.bounds(self.q)
+            with event.client.atomic():
+                place_camera(event.client.camera, low, high, SIDES[event.target.value])
+
         shapes = gui.add_checkbox("geometry", True)
         clear = gui.add_checkbox("geometry transparent", False)
         inertia = gui.add_checkbox("boxes of inertia", False, hint="uniform boxes with each link's mass and inertia")
         masses = gui.add_checkbox("centres of mass", False, hint="black: of links, by mass; orange: of all")
-        labels = gui.add_checkbox("findings at links", True, visible=bool(self.findings))
+        frames = gui.add_checkbox("link frames", False, hint="x red, y green, z blue")
+        labels = gui.add_checkbox("findings at links", False, visible=bool(self.findings))
         loops = gui.add_checkbox("loops and contacts", True, visible=bool(self.constraints.size))
-        for handle, what in ((shapes, "shapes"), (masses, "masses"), (labels, "labels")):
+        for handle, what in ((shapes, "shapes"), (masses, "masses"), (frames, "frames"), (labels, "labels")):
             handle.on_update(lambda event, what=what: self._show(what, event.target.value))
 
         @inertia.on_update

@@ -8,72 +8,43 @@ import socket
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
-from urllib.parse import urlsplit
 
 from ..core.errors import RbdError
 from ..signals import interruptible
+from .gate import HERE, IS_GUEST, Gate
 
 PORT = 8080
-LOCAL = "127.0.0.1"
-HERE = (LOCAL, "localhost", "::1")    # this machine alone
+LOCAL = HERE[0]
 FIELD = 0.75    # rad: of the camera, from top to bottom
 
 
-def open_server(host: str = LOCAL, port: int = PORT, title: str = "rbd view") -> Any:
+def open_server(host: str = LOCAL, port: int = PORT, title: str = "rbd view", allowed: Iterable[str] = ()) -> Any:
     """A viser server, reachable from this machine alone unless `host` says otherwise; on the next free port if that is
-    taken. `RbdError` where viser is not installed, or the address cannot be had.
+    taken. allowed: names under which it may be asked for. Its `gate` says who may do what. `RbdError` where viser is
+    not installed, or the address cannot be had.
     """
     viser = has_viser()
+    gate = Gate(host, allowed)
     if not 0 <= port <= 65535:
         raise RbdError(f"--port is {port}, expected 0 to 65535")
-    with contextlib.redirect_stdout(io.StringIO()), _own_pages_alone(host):    # it prints its address unasked
+    with contextlib.redirect_stdout(io.StringIO()), gate.guard():    # it prints its address unasked
         server = viser.ViserServer(host=_checked(host), port=_free(host, port), label=title, verbose=False)
+    server.gate = gate
     server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(0, 114, 178),
                                control_width="medium")
     server.scene.configure_default_lights(cast_shadow=False)
     server.initial_camera.fov = FIELD
     server.gui.main_panel.dock_right()
+
+    @server.on_client_connect
+    async def _(client: Any) -> None:    # in the context of its connection
+        if IS_GUEST.get():
+            client.add_notification("Only to look at", "Controls move nothing here, but for an emergency stop: open "
+                                    "the whole link that the terminal printed.", auto_close_seconds=None)
+
     return server
-
-
-@contextlib.contextmanager
-def _own_pages_alone(host: str) -> Iterator[None]:
-    """Servers that viser starts in here refuse pages of other sites.
-
-    A browser lets every page connect to a WebSocket on this machine: one could release an emergency stop. viser does
-    not look at who asks, and has no argument for it.
-    """
-    from websockets.asyncio import server as websockets
-
-    serve_any = websockets.serve
-
-    def serve_own(*arguments: Any, process_request: Any = None, **options: Any) -> Any:
-        def checked(connection: Any, request: Any) -> Any:
-            if not is_own(host, request.headers.get("Host", ""), request.headers.get("Origin")):
-                return connection.respond(403, "this page is of another site\n")
-            return None if process_request is None else process_request(connection, request)
-
-        return serve_any(*arguments, process_request=checked, **options)
-
-    websockets.serve = serve_own    # type: ignore[misc, assignment]
-    try:
-        yield
-    finally:
-        websockets.serve = serve_any    # type: ignore[misc]
-
-
-def is_own(host: str, asked: str, origin: str | None) -> bool:
-    """Whether a request to a server at `host` comes from its own page. asked, origin: its headers Host and Origin (only
-    browsers send it). At this machine alone, other names that lead here (DNS rebinding) are not its own.
-    """
-    try:
-        if host in HERE and urlsplit(f"//{asked}").hostname not in HERE:
-            return False
-        return origin is None or urlsplit(origin).netloc == asked
-    except ValueError:    # of brackets that do not match
-        return False
 
 
 def has_viser() -> Any:
@@ -108,10 +79,10 @@ def _free(host: str, port: int) -> int:
 
 
 def url_of(server: Any) -> str:
-    """The address for a browser on this machine."""
+    """The link for a browser on this machine, with the token."""
     host = server.get_host()
     named = "localhost" if host in ("0.0.0.0", "::", LOCAL) else f"[{host}]" if ":" in host else host
-    return f"http://{named}:{server.get_port()}"
+    return f"http://{named}:{server.get_port()}/{server.gate.token}/"
 
 
 def serve(server: Any, browser: bool = True, step: Callable[[], object] | None = None, period: float = 0.1) -> int:
@@ -121,7 +92,8 @@ def serve(server: Any, browser: bool = True, step: Callable[[], object] | None =
     url = url_of(server)
     print(f"rbd view: {url}    (Ctrl-C ends it)", flush=True)
     if server.get_host() not in HERE:
-        print("rbd view: whoever reaches this machine can open it, and with --live stop the robot", file=sys.stderr)
+        print("rbd view: whoever reaches this machine can look, and with --live stop the robot; who has this link can "
+              "release the stop. Under a name of this machine it opens with --allow-host NAME", file=sys.stderr)
     if browser and has_screen():
         with contextlib.suppress(webbrowser.Error, OSError):
             webbrowser.open(url)

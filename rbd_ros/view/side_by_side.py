@@ -40,7 +40,7 @@ class SideBySide:
             self._ghosts.append(Drawing(server, scene, f"/reference_{i}", GHOST, tuple(offset), moving))
             caption(server, f"/run_{i}/title", title, (0.0, 0.0, float(high[2]) + 0.12 * scene.size))
         ground(server, 6.0 * scene.size + step * len(runs), min(0.0, float(low[2])))
-        place_camera(server, low + offsets[0], high + offsets[-1], (1.0, 0.0, 0.3), 1.4)
+        place_camera(server.initial_camera, low + offsets[0], high + offsets[-1], (1.0, 0.0, 0.3), 1.4)
         server.gui.add_markdown("Solid: the robot. Ghost: where it should be.")
         ghosts = server.gui.add_checkbox("ghosts", True)
         ghosts.on_update(lambda event: self._show_ghosts(event.target.value))

@@ -1,18 +1,26 @@
-"""COLLADA files (.dae) → triangles: what robot descriptions use of it, without textures, skins and animation."""
+"""COLLADA files (.dae) → triangles: what robot descriptions use of it, without textures, skins and animation.
+
+A file may be hostile: what it takes to read one is bounded by the length of the file and by the limits here. Nodes that
+are instances of others, in which few bytes say much, are paid for each time.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from ...core.errors import RbdError
+from ...core.model.files.xml_tree import parse_xml
 from .shapes import GREY, Array, Colour, Surface
 
 PIECES = ("triangles", "polylist", "polygons")
-DEEPEST = 100    # nodes within nodes
+DEEPEST = 100             # nodes within nodes
+MOST_NODES = 20_000       # nodes, their children and the pieces of geometry in them, each as often as it is drawn
+MOST_CORNERS = 10_000_000    # of triangles, once for reading them and each time they are drawn
+MOST_INPUTS = 32          # numbers that a corner has in the file: vertex, normal, texture, …
 
 
 def read_collada(path: Path) -> list[Surface]:
@@ -21,20 +29,18 @@ def read_collada(path: Path) -> list[Surface]:
     Raises `RbdError` where it is not to be read.
     """
     try:
-        if b"<!DOCTYPE" in (data := path.read_bytes())[:4096]:
-            raise RbdError("a document type is not allowed")
-        root = ElementTree.fromstring(data)
+        root = parse_xml(path.read_bytes(), "it", "a mesh")
         for element in root.iter():    # names without their namespace
-            element.tag = element.tag.rpartition("}")[2]
+            element.tag = element.tag.rpartition(":")[2]
         return list(_File(root).surfaces())
-    except RecursionError:
-        raise RbdError("its nodes are nested too deeply") from None
-    except (OSError, ElementTree.ParseError, ValueError, KeyError, IndexError, AttributeError, TypeError) as error:
+    except RbdError:
+        raise
+    except (OSError, ArithmeticError, ValueError, KeyError, IndexError, AttributeError, TypeError) as error:
         raise RbdError(f"{type(error).__name__}: {str(error)[:120]}") from None
 
 
 class _File:
-    def __init__(self, root: ElementTree.Element) -> None:
+    def __init__(self, root: Element) -> None:
         self._ids = {element.get("id", ""): element for element in root.iter() if element.get("id")}
         unit = root.find("asset/unit")
         self._metre = float(unit.get("meter", "1")) if unit is not None else 1.0
@@ -43,8 +49,12 @@ class _File:
         self._scene = self._at(scene.get("url", "")) if scene is not None else scenes[0] if scenes else None
         self._geometries = root.findall("library_geometries/geometry")
         self._read: dict[int, list[tuple[str, Array, Any]]] = {}
+        self._points: dict[int, Array] = {}
+        self._bound: dict[int, dict[str, str]] = {}
+        self._colours: dict[str, Colour] = {}
+        self._nodes = self._corners = 0
 
-    def _at(self, url: str) -> ElementTree.Element:
+    def _at(self, url: str) -> Element:
         return self._ids[url.removeprefix("#")]
 
     def surfaces(self) -> Iterator[Surface]:
@@ -56,43 +66,65 @@ class _File:
             for node in self._scene.findall("node"):
                 yield from self._node(node, scale, 0)
 
-    def _node(self, node: ElementTree.Element, above: Array, depth: int) -> Iterator[Surface]:
+    def _node(self, node: Element, above: Array, depth: int) -> Iterator[Surface]:
         if depth > DEEPEST:
             raise RbdError("its nodes are nested too deeply, or in a circle")
+        self._spend(1 + len(node), 0)
         pose = above @ _transform(node)
         for instance in node.findall("instance_geometry"):
-            materials = {bound.get("symbol", ""): bound.get("target", "")
-                         for bound in instance.iter("instance_material")}
-            yield from self._placed(self._at(instance.get("url", "")), pose, materials)
+            if id(instance) not in self._bound:
+                self._bound[id(instance)] = {bound.get("symbol", ""): bound.get("target", "")
+                                             for bound in instance.iter("instance_material")}
+            yield from self._placed(self._at(instance.get("url", "")), pose, self._bound[id(instance)])
         for child in node.findall("node"):
             yield from self._node(child, pose, depth + 1)
         for other in node.findall("instance_node"):
             yield from self._node(self._at(other.get("url", "")), pose, depth + 1)
 
-    def _placed(self, geometry: ElementTree.Element, pose: Array, materials: dict[str, str]) -> Iterator[Surface]:
+    def _placed(self, geometry: Element, pose: Array, materials: dict[str, str]) -> Iterator[Surface]:
         if id(geometry) not in self._read:
             mesh = geometry.find("mesh")
             self._read[id(geometry)] = [] if mesh is None else list(self._pieces(mesh))
         mirrored = np.linalg.det(pose[:3, :3]) < 0.0
         for material, points, faces in self._read[id(geometry)]:
+            self._spend(1, faces.size)
             yield Surface(points @ pose[:3, :3].T + pose[:3, 3], faces[:, ::-1] if mirrored else faces,
                           self._colour(materials.get(material, "")))
 
-    def _pieces(self, mesh: ElementTree.Element) -> Iterator[tuple[str, Array, Any]]:
+    def _spend(self, nodes: int, corners: int) -> None:
+        self._nodes, self._corners = self._nodes + nodes, self._corners + corners
+        if self._nodes > MOST_NODES or self._corners > MOST_CORNERS:
+            raise RbdError(f"it is too large: more than {MOST_NODES} nodes or {MOST_CORNERS // 6} triangles, instances "
+                           "counted each time")
+
+    def _pieces(self, mesh: Element) -> Iterator[tuple[str, Array, Any]]:
         for piece in (element for kind in PIECES for element in mesh.findall(kind)):
             inputs = {item.get("semantic", ""): item for item in piece.findall("input")}
             step = 1 + max(int(item.get("offset", "0")) for item in inputs.values())
+            if not 0 < step <= MOST_INPUTS:
+                raise RbdError(f"its corners have {step} numbers each, expected 1 to {MOST_INPUTS}")
             vertices = self._at(inputs["VERTEX"].get("source", ""))
             positions = next(item for item in vertices.findall("input") if item.get("semantic") == "POSITION")
-            points = _numbers(self._at(positions.get("source", "")))
+            source = self._at(positions.get("source", ""))
+            if id(source) not in self._points:
+                self._points[id(source)] = _numbers(source)
+            points = self._points[id(source)]
             corners, counts = _corners(piece, step)
             if not len(corners):
                 continue
+            if counts.min() < 0 or counts.sum() > len(corners):
+                raise RbdError(f"its polygons have more corners than the {len(corners)} that are there")
+            self._spend(1, 3 * int(np.maximum(counts - 2, 0).sum()))
             triangles = corners[_fans(counts)]    # (T, 3, step)
             used, faces = np.unique(_with_normals(triangles, inputs), axis=0, return_inverse=True)
             yield piece.get("material", ""), points[used[:, 0]], faces.reshape(-1, 3)
 
     def _colour(self, material: str) -> Colour:
+        if material not in self._colours:
+            self._colours[material] = self._looked_up(material)
+        return self._colours[material]
+
+    def _looked_up(self, material: str) -> Colour:
         try:
             effect = self._at(self._at(material).find("instance_effect").get("url", ""))    # type: ignore[union-attr]
             words = effect.find(".//diffuse/color").text.split()    # type: ignore[union-attr]
@@ -102,7 +134,7 @@ class _File:
             return GREY
 
 
-def _numbers(source: ElementTree.Element) -> Array:
+def _numbers(source: Element) -> Array:
     """The rows of a `<source>`: (N, 3)."""
     found = source.find("float_array")
     accessor = source.find(".//accessor")
@@ -111,7 +143,7 @@ def _numbers(source: ElementTree.Element) -> Array:
     return np.array((text or "").split(), dtype=np.float64).reshape(-1, width)[:, :3]
 
 
-def _corners(piece: ElementTree.Element, step: int) -> tuple[Any, Any]:
+def _corners(piece: Element, step: int) -> tuple[Any, Any]:
     """Indices (C, step) of all corners, and how many corners each polygon has."""
     lists = [np.array((p.text or "").split(), dtype=np.int64).reshape(-1, step) for p in piece.findall("p")]
     corners = np.concatenate(lists) if lists else np.zeros((0, step), dtype=np.int64)
@@ -132,19 +164,19 @@ def _fans(counts: Any) -> Any:
     return np.stack([start, start + within + 1, start + within + 2], axis=1)
 
 
-def _with_normals(triangles: Any, inputs: dict[str, ElementTree.Element]) -> Any:
+def _with_normals(triangles: Any, inputs: dict[str, Element]) -> Any:
     """Point and normal of each corner (C, 1 or 2): where these differ there is an edge."""
     columns = [int(inputs[name].get("offset", "0")) for name in ("VERTEX", "NORMAL") if name in inputs]
     return triangles.reshape(-1, triangles.shape[2])[:, columns]
 
 
-def _transform(node: ElementTree.Element) -> Array:
+def _transform(node: Element) -> Array:
     """The product of a node's transformations (4, 4), in their order."""
     pose = np.eye(4)
     for element in node:
         if element.tag not in ("matrix", "translate", "rotate", "scale"):
             continue
-        values = np.array((element.text or "").split(), dtype=np.float64)
+        values = np.array((element.text or "")[:1000].split(), dtype=np.float64)
         step = np.eye(4)
         if element.tag == "matrix":
             step = values.reshape(4, 4)

@@ -1,6 +1,7 @@
 """Mesh files of a robot description: where they are, and what is in them."""
 from __future__ import annotations
 
+import json
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -8,40 +9,38 @@ from pathlib import Path
 import numpy as np
 
 from ...core.errors import RbdError
-from ...core.model.files.xml_tree import PACKAGE, in_package
+from ...core.model.files.xml_tree import PACKAGE, in_package, prefixes
 from .collada import read_collada
 from .shapes import GREY, Surface
 
 FORMATS = (".stl", ".dae", ".obj", ".ply", ".off", ".glb", ".gltf")
+BINARY = (".stl", ".ply", ".glb")
 LARGEST = 256 * 2**20    # bytes
+LONGEST = 64 * 2**20     # bytes of files with numbers as text, which take several times as much memory
 
 
 def find_mesh(name: str, description: Path | None) -> Path:
     """The file that `<mesh filename>` names; `RbdError` says where it is not.
 
-    `package://name/path`: in the ament packages of the environment; else in a folder of that name at or beside one of
-    the folders that hold the description. Other names are paths, relative to the description's folder.
+    `package://name/path`: as `package_folder` finds it. Other names are paths, relative to the description's folder.
+
+    A description that came as text, from a topic for instance, has meshes of packages alone (description: None).
     """
     folders = [] if description is None else list(description.resolve().parents)
     if name.startswith(PACKAGE):
-        try:
-            return _there(Path(in_package(name)))
-        except RbdError as error:
-            package, _, rest = name.removeprefix(PACKAGE).partition("/")
-            for folder in folders:
-                for root in (folder, folder / package) if folder.name == package else (folder / package,):
-                    if (root / rest).is_file():
-                        return root / rest
-            raise RbdError(f"{error}; and no folder '{package[:80]}' around the description has it") from None
-    if name.startswith("file://"):
-        return _there(Path(name.removeprefix("file://")))
-    if "://" in name:
+        return _there(Path(in_package(name, description)))
+    path = name.removeprefix("file://")
+    if "://" in path:
         raise RbdError(f"'{name[:200]}': only package:// and file:// are looked up")
-    return _there((folders[0] if folders else Path(os.curdir)) / name)
+    if not folders and not any(os.path.normpath(path).startswith(os.path.join(prefix, "share", ""))
+                               for prefix in prefixes()):
+        raise RbdError(f"'{name[:200]}' is in no package of the environment (AMENT_PREFIX_PATH), and the description "
+                       "came as text, which has meshes of packages alone: give its file")
+    return _there(folders[0] / path if folders else Path(os.path.normpath(path)))
 
 
 def _there(path: Path) -> Path:
-    if not path.is_file():
+    if not os.path.isfile(path):    # False of names that no file can have, too
         raise RbdError(f"there is no file '{str(path)[:200]}'")
     return path
 
@@ -52,9 +51,12 @@ def read_mesh(path: Path) -> tuple[Surface, ...]:
     kind = path.suffix.lower()
     if kind not in FORMATS:
         raise RbdError(f"'{path.name}': meshes are read from {', '.join(FORMATS)}")
-    if path.stat().st_size > LARGEST:
-        raise RbdError(f"'{path.name}' is larger than {LARGEST >> 20} MiB")
+    most = LARGEST if kind in BINARY else LONGEST
+    if path.stat().st_size > most:
+        raise RbdError(f"'{path.name}' is larger than {most >> 20} MiB")
     try:
+        if kind in (".glb", ".gltf"):
+            _check_gltf(path)
         found = read_collada(path) if kind == ".dae" else _by_trimesh(path)
     except RbdError as error:
         raise RbdError(f"cannot read '{path.name}': {error}") from None
@@ -62,6 +64,30 @@ def read_mesh(path: Path) -> tuple[Surface, ...]:
     if not good:
         raise RbdError(f"'{path.name}' holds no triangles")
     return good
+
+
+def _check_gltf(path: Path) -> None:
+    """`RbdError` where few bytes of a glTF file say much: other readers make arrays of whatever length it names."""
+    data = path.read_bytes()
+    if data[:4] == b"glTF":
+        data = data[20:20 + int.from_bytes(data[12:16], "little")]
+    try:
+        tree = json.loads(data)
+        accessors, meshes = tree.get("accessors", ()), tree.get("meshes", ())
+        corners = [sum(abs(accessors[at]["count"]) for piece in mesh["primitives"]
+                       for at in (piece["attributes"].get("POSITION"), piece.get("indices")) if at is not None)
+                   for mesh in meshes]
+        files = [path.parent / each["uri"] for each in tree.get("buffers", ())
+                 if "uri" in each and not each["uri"].startswith("data:")]
+        sums = {"numbers": 16 * sum(abs(each["count"]) for each in accessors),
+                "bytes of views": sum(abs(each["byteLength"]) for each in tree.get("bufferViews", ())),
+                "bytes of buffers": sum(os.path.getsize(file) for file in files),
+                "corners": 16 * sum(corners[node["mesh"]] for node in tree.get("nodes", ()) if "mesh" in node)}
+    except (OSError, ValueError, KeyError, IndexError, AttributeError, TypeError, RecursionError) as error:
+        raise RbdError(f"no glTF: {type(error).__name__}: {str(error)[:120]}") from None
+    for what, total in sums.items():
+        if not 0 <= total <= LARGEST:
+            raise RbdError(f"it names {total} {what}, instances counted each time, expected at most {LARGEST}")
 
 
 def _by_trimesh(path: Path) -> list[Surface]:

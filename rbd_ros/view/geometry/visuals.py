@@ -22,6 +22,7 @@ PRIMITIVES: dict[str, tuple[str, tuple[tuple[str, int], ...]]] = {    # tag → 
     "box": ("box", (("size", 3),)), "cylinder": ("cylinder", (("radius", 1), ("length", 1))),
     "capsule": ("cylinder", (("radius", 1), ("length", 1))), "sphere": ("sphere", (("radius", 1),))}
 STAND_IN: Colour = (0.85, 0.65, 0.35, 0.6)
+MOST_POINTS = 10_000_000    # of all meshes together, each as often as it is drawn
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ def read_visuals(tree: ElementTree.Element, file: Path | None, stand_in: Callabl
     shapes: dict[str, tuple[Shape, ...]] = {}
     notes: list[tuple[str, str]] = []
     links = [element for element in tree if element.tag == "link"]
+    points = 0
     seen = "visual" if any(link.find("visual") is not None for link in links) else "collision"
     for link in links:
         name = link.get("name", "")
@@ -50,7 +52,11 @@ def read_visuals(tree: ElementTree.Element, file: Path | None, stand_in: Callabl
         lost = ""
         for element in link.findall(seen):
             try:
-                found += _shapes(element, name, file, materials, seen)
+                shapes_here = _shapes(element, name, file, materials, seen)
+                points += sum(len(shape.surface.points) for shape in shapes_here if shape.surface is not None)
+                if points > MOST_POINTS:
+                    raise RbdError(f"the meshes up to here have more than {MOST_POINTS} points")
+                found += shapes_here
             except RbdError as error:
                 lost = str(error)
         if lost:

@@ -1,0 +1,128 @@
+"""Who may do what in the page of the view: its own addresses, a token for what changes something, and the stop for all.
+
+A browser lets every page connect to a WebSocket on this machine, under any name that leads here, and viser does not
+look at who asks. So each connection is judged here, before viser sees it, and so is each message that it sends.
+"""
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..core.errors import RbdError
+
+HERE = ("127.0.0.1", "localhost", "::1")    # this machine alone
+CAMERA, CHANGE = "ViewerCameraMessage", "GuiUpdateMessage"
+LARGEST = 2**16    # bytes of a message: a browser sends where a slider is
+IS_GUEST: ContextVar[bool] = ContextVar("rbd_view_guest", default=True)    # whether who is served now lacks the token
+
+
+class Gate:
+    """host: the address that is served; allowed: further names or addresses under which the page may be asked for.
+
+    `token` is the first part of the path of the link. Who has it may move all controls; a guest looks around, and
+    moves those that are `opened`. No one gets anything else of viser: its public tunnel, uploads, other properties.
+    """
+
+    def __init__(self, host: str, allowed: Iterable[str] = ()) -> None:
+        self.token = secrets.token_urlsafe(16)
+        self._hosts = {*map(_host, HERE), _host(host), *map(checked_name, allowed)}
+        self._opened: set[str] = set()
+
+    def open(self, control: Any) -> Any:
+        """Let guests use a control of viser, too; returns it."""
+        self._opened.add(control._impl.uuid)
+        return control
+
+    def is_own(self, asked: str, origin: str | None, local: str) -> bool:
+        """Whether a request comes from the page itself. asked, origin: its headers Host and Origin (only browsers send
+        it); local: the address of this machine that it came to. Other names that lead here (DNS rebinding) are not own.
+        """
+        try:
+            return (_host(urlsplit(f"//{asked}").hostname or "") in {*self._hosts, _host(local)}
+                    and (origin is None or urlsplit(origin).netloc == asked))
+        except ValueError:    # of brackets that do not match
+            return False
+
+    def claim(self, path: str) -> str | None:
+        """What is asked for, without the token; None without the right one."""
+        first, _, rest = path.lstrip("/").partition("/")
+        first, mark, query = first.partition("?")
+        return f"/{rest}{mark}{query}" if secrets.compare_digest(first.encode(), self.token.encode()) else None
+
+    def admits(self, raw: Any, guest: bool) -> bool:
+        """Whether viser gets this message."""
+        import msgspec
+
+        try:
+            message = msgspec.msgpack.decode(raw)
+            kind = message["type"]
+            return kind == CAMERA or (kind == CHANGE and message["updates"].keys() == {"value"}
+                                      and (not guest or message["uuid"] in self._opened))
+        except (msgspec.DecodeError, AttributeError, TypeError, KeyError, RecursionError):
+            return False
+
+    @contextlib.contextmanager
+    def guard(self) -> Iterator[None]:
+        """Servers that viser starts in here are behind this gate. viser has no argument for it."""
+        from websockets.asyncio import server as websockets
+
+        serve_any = websockets.serve
+        gate = self
+
+        class Guarded(websockets.ServerConnection):
+            guest = True
+
+            async def recv(self, decode: bool | None = None) -> Any:
+                while not gate.admits(raw := await super().recv(decode), self.guest):
+                    pass
+                return raw
+
+        def serve_own(handler: Callable[[Any], Any], *arguments: Any, process_request: Any = None,
+                      **options: Any) -> Any:
+            def checked(connection: Any, request: Any) -> Any:
+                asked, origin = (",".join(request.headers.get_all(name)) for name in ("Host", "Origin"))
+                if not self.is_own(asked, origin or None, connection.local_address[0]):
+                    return connection.respond(403, "this page is of another site, or asked for under a name that is "
+                                                   "not given with --allow-host\n")
+                if (rest := self.claim(request.path)) is not None:
+                    connection.guest, request.path = False, rest
+                return None if process_request is None else process_request(connection, request)
+
+            async def handled(connection: Any) -> Any:
+                IS_GUEST.set(connection.guest)
+                return await handler(connection)
+
+            return serve_any(handled, *arguments, process_request=checked,
+                             **{**options, "create_connection": Guarded, "max_size": LARGEST})
+
+        websockets.serve = serve_own    # type: ignore[misc, assignment]
+        try:
+            yield
+        finally:
+            websockets.serve = serve_any    # type: ignore[misc]
+
+
+def checked_name(name: str) -> Any:
+    """A name or address of `--allow-host`, as it is compared."""
+    try:
+        if ":" in name:
+            ipaddress.ip_address(name)
+        if not name or set(name) & set("/?#@[]") or name.split() != [name]:
+            raise ValueError
+    except ValueError:
+        raise RbdError(f"--allow-host {name[:80]}: expected a name or an address, as robot.local, no port") from None
+    return _host(name)
+
+
+def _host(name: str) -> Any:
+    """An address as such, an IPv4 one also where it is written as IPv6; any other name in lower case."""
+    try:
+        address = ipaddress.ip_address(name.strip("[]").partition("%")[0])
+        return getattr(address, "ipv4_mapped", None) or address
+    except ValueError:
+        return name.lower()
