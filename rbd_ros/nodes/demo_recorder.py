@@ -1,4 +1,4 @@
-"""The third party of the demo: sends the trajectory to the controller and records what the robot does."""
+"""Recorder of the demo: sends the trajectory to the controller and records the robot's motion."""
 from __future__ import annotations
 
 import time

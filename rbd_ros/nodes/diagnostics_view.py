@@ -5,6 +5,7 @@ below the last one.
 """
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -92,7 +93,9 @@ class DiagnosticsView(Node):
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of executable `diagnostics_view`."""
     given: list[Any] = sys.argv if arguments is None else ["diagnostics_view", *arguments]
-    wanted = remove_ros_args(given)[1:]
+    wanted: list[str] = []
+    with contextlib.suppress(RuntimeError):    # of wrong arguments, which `run` tells
+        wanted = remove_ros_args(given)[1:]
     if any(part.startswith("-") for part in wanted):
         print(__doc__.replace("`", ""))
         return

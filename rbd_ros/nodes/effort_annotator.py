@@ -25,6 +25,7 @@ from trajectory_msgs.msg import JointTrajectory
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.effort_annotator import ANNOTATOR_TABLE, AnnotatorSettings, EffortAnnotator
 from ..runtime.inputs.rejections import Verdict
+from ..runtime.inputs.trajectory_points import MOST_POINTS, TrajectoryReader
 from ..runtime.planning.sampled import Points
 from ..runtime.statistics import CycleStatistics
 from .base.conversions import trajectory_points
@@ -55,7 +56,10 @@ class EffortAnnotatorNode(ModelNode):
         self.annotator = EffortAnnotator(model, AnnotatorSettings.from_values(self.own(values), model))
         publisher = self._publisher = self.create_publisher(JointTrajectory, "~/joint_trajectory", QoSProfile(depth=10))
         self.undo.append(lambda: self.destroy_publisher(publisher))
-        self.subscribe(JointTrajectory, "~/joint_trajectory_in", self._on_trajectory, QoSProfile(depth=10))
+        topic = "~/joint_trajectory_in"
+        reader = TrajectoryReader(self.resolve_topic_name(topic), int(values[MOST_POINTS.name]), self.most_bytes, model)
+        self.subscribe(JointTrajectory, topic, self._on_trajectory, QoSProfile(depth=10), most=reader.most,
+                       parameter=MOST_POINTS.name)
 
     def tear_down(self) -> None:
         self.annotator = self._publisher = None

@@ -76,7 +76,7 @@ class FeedforwardNode(FollowingNode):
 
     def _go_on(self) -> None:
         while self._odometry is not None and (taken := take(self._odometry)) is not None:
-            self._odometry.callback(taken[0])
+            self._odometry.callback(*taken)
         super()._go_on()
 
     def report(self) -> Mapping[str, Any]:

@@ -7,10 +7,11 @@ Topics (relative names):
   /model/<bridge_model>/joint/<joint>/cmd_force   std_msgs/Float64, out, for ros_gz_bridge
   ~/effort                      rbd_interfaces/JointEffort, out: the answers that were passed on
   /diagnostics                  diagnostic_msgs/DiagnosticArray, out, once a second. Keys: mode, cycles, rate_hz,
-                                overdue, refused, overshoots, unanswered (states whose answer was lost),
-                                late_commands (stepper rbd: states in whose steps another effort acted than the one
-                                that had been sent)
-Services that it calls: those of parameter `stepper`.
+                                overdue, refused, overshoots, unanswered (states whose answer was lost), resets and
+                                pauses (of the simulation), late_commands (stepper rbd only: states in whose steps
+                                another effort acted than the one that had been sent)
+Services that it calls: those of parameter `stepper`, and get_parameters of the `receivers`, which answer it once they
+have handled the command.
 
 The controller must send its efforts here alone: a command of its own could arrive before or after the steps. Only
 messages are waited for, never ROS time, so that nothing can block while the simulation stands still.
@@ -28,7 +29,9 @@ from sensor_msgs.msg import JointState
 from rbd_interfaces.msg import JointEffort
 
 from ..core.errors import RbdError
-from ..runtime.cosimulation.lockstep import LOCKSTEP_TABLE, Lockstep, LockstepSettings
+from ..runtime.cosimulation.lockstep import (
+    LOCKSTEP_TABLE, Interruption, Lockstep, LockstepSettings, receipt_services,
+)
 from ..runtime.inputs.joint_state_bytes import Fields
 from ..runtime.parameters import Parameter, select
 from .base import parameters
@@ -38,15 +41,19 @@ from .base.lifecycle import refuse_impossible_transitions
 from .base.spin import run
 from .loop.simulation_loop import SIMULATION_LOOP, make_loop
 from .loop.turnstile import Turnstile
+from .outputs.receipts import Receipts
 from .outputs.simulation_commands import QOS, SimulationCommands
 from .steppers import Stepper, make_stepper
+from .watching.time_jumps import RESET_OF_GAZEBO, watch_time
+
+NEW = 1_000_000_000    # ns that the stamp of a state may be ahead of /clock, unless it is from before a reset
 
 
 class LockstepNode(LifecycleNode):
     """Converts messages, asks the logic what to do, sends commands and requests."""
 
     table = (Parameter("autostart", "bool", True, "Configure and activate at the start.", read_only=True),
-             parameters.EXECUTOR, SIMULATION_LOOP, *LOCKSTEP_TABLE)
+             parameters.EXECUTOR, parameters.INPUT_BYTES, SIMULATION_LOOP, *LOCKSTEP_TABLE)
 
     def __init__(self) -> None:
         super().__init__("lockstep")
@@ -60,8 +67,12 @@ class LockstepNode(LifecycleNode):
         self._stepper: Stepper | None = None
         self._undo: list[Callable[[], Any]] = []
         self._outputs: Any = None
+        self._receipts: Receipts | None = None      # of those who take the commands
         self._settling: Any = None                  # timer between a command and the request for steps
         self._awake = False                         # controllers in Gazebo are active
+        self._acquainted = False                    # all receivers have answered a request
+        self._asked = 0                             # when they were asked for the first answer, or it was reported
+        self._notice = ""                           # while there are no states after a reset
         self._listening = False                     # there are those who take the efforts
         self._showing = False                       # a request to show the first state is on its way
         self._early: JointEffort | None = None      # an answer that came before it was confirmed
@@ -84,6 +95,7 @@ class LockstepNode(LifecycleNode):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         values = parameters.read(self, self.table)
+        self.most_bytes = int(values[parameters.INPUT_BYTES.name])
         loop = make_loop(self, values, lambda error: self.get_logger().error(str(error), throttle_duration_sec=1.0))
         try:
             settings = self._settings = LockstepSettings.from_values(select(LOCKSTEP_TABLE, values))
@@ -92,7 +104,14 @@ class LockstepNode(LifecycleNode):
             self._status = f"configuration failed: {error}"
             self.get_logger().error(self._status)
             return TransitionCallbackReturn.FAILURE
-        self._logic = Lockstep(settings.period, settings.patience)
+        self._outputs = SimulationCommands(self, settings)
+        self._undo += [self._outputs.destroy, loop.stop]
+        asked = receipt_services(settings.controller, settings.receivers) if self._stepper is not None else []
+        self._logic = Lockstep(settings.period, settings.patience, receipts=bool(asked))
+        if asked:    # after the publishers: see there
+            receipts = self._receipts = Receipts(self, asked, loop.group, self._locked(self._on_receipts))
+            self._undo.append(receipts.destroy)
+            loop.clients += receipts.clients
         if self._stepper is not None:
             self._undo.append(self._stepper.destroy)
             loop.clients += self._stepper.clients.values()
@@ -102,8 +121,8 @@ class LockstepNode(LifecycleNode):
                 settling = self._settling = self.create_timer(settings.settle, self._locked(self._on_settled),
                                                               clock=self._steady, autostart=False)
                 self._undo.append(lambda: self.destroy_timer(settling))
-        self._outputs = SimulationCommands(self, settings)
-        self._undo += [self._outputs.destroy, loop.stop]
+        if settings.stepper != "rbd":    # whose states tell it, and which the node itself resets
+            self._undo.append(watch_time(self, self._on_time_back))
         loop.listen(JointState, "joint_states", self._on_state, QOS)
         if settings.activity_topic:
             loop.listen(JointState, settings.activity_topic, self._on_activity, QOS)
@@ -116,7 +135,8 @@ class LockstepNode(LifecycleNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         with self.lock:
             self._active, self._status, self._showing, self._early = True, "active", False, None
-            self._sent, self._listening = {}, False
+            self._sent, self._listening, self._acquainted, self._notice = {}, False, False, ""
+            self._asked = self._now
             self._logic.start(self._now - self._logic.retry)
         return TransitionCallbackReturn.SUCCESS
 
@@ -138,7 +158,7 @@ class LockstepNode(LifecycleNode):
         self._active = False
         while self._undo:
             self._undo.pop()()
-        self._stepper = self._logic = self._outputs = self._settling = None
+        self._stepper = self._logic = self._outputs = self._settling = self._receipts = None
 
     def _locked(self, call: Callable[[], None]) -> Callable[[], None]:
         def locked() -> None:
@@ -155,15 +175,25 @@ class LockstepNode(LifecycleNode):
     def _on_timer(self) -> None:
         if not (self._active and self._stepper is not None and self._stepper.ready):
             return
+        if self._logic.phase == "sending" and not self._outputs.received:
+            self.get_logger().warning("whoever takes the commands is gone: turns begin anew when it is back")
+            self._logic.start(self._now)
+            self._expect_others()
         if not self._connected():
             if self._wakes():
                 self._stepper.step(1, self._on_stepped)
             return
         if not self._logic.overdue(self._now):
             return
-        if self._logic.phase == "starting":
+        if not self._acquainted and self._receipts is not None:
+            self._get_acquainted(self._receipts)
+        elif self._logic.phase == "starting":
             self._showing = True
             self._stepper.show(self._on_shown)
+        elif self._logic.phase == "sending" and self._receipts is not None:
+            self.get_logger().warning(f"no answer on {self._receipts.missing} to what followed the last command: "
+                                      "nobody knows whether it will act, so no steps are made")
+            self._receipts.repeat()
         elif self._logic.phase == "stepping":
             self.get_logger().warning("no joint state after the steps: requesting them again")
             self._step()
@@ -183,6 +213,24 @@ class LockstepNode(LifecycleNode):
     def _states_come(self) -> bool:
         return bool(self.count_publishers("joint_states")) and (self._awake or not self._settings.activity_topic)
 
+    def _get_acquainted(self, receipts: Receipts) -> None:
+        """Let all receivers answer once: what is sent before both sides know each other may be lost."""
+        receipts.repeat() if receipts.missing else receipts.ask()
+        if self._now - self._asked > self._logic.patience:
+            self._asked = self._now
+            self.get_logger().warning(f"no answer on {receipts.missing}: turns begin once there is one")
+
+    def _on_receipts(self) -> None:
+        self._acquainted = True
+        if self._active and self._logic.on_receipt(self._now):
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self._settling is None:
+            self._step()
+        else:
+            self._settling.reset()
+
     def _on_shown(self, accepted: bool, message: str) -> None:
         self._showing = False
         if not self._active:
@@ -198,11 +246,38 @@ class LockstepNode(LifecycleNode):
     def _on_state(self, state: Fields) -> None:
         if not self._active:
             return
-        self._logic.on_state(self._now, state.stamp_ns)
+        if self._notice and state.stamp_ns < self.get_clock().now().nanoseconds + NEW:
+            self._notice = ""
+        interruption = self._logic.on_state(self._now, state.stamp_ns)
+        if interruption is not None:
+            self._interrupted(interruption)
         sent = self._sent.pop(state.stamp_ns, None)
         if sent is not None:
             acted = dict(zip(state.names, state.effort, strict=False))
             self._late_commands += any(acted.get(name) != effort for name, effort in sent.items())
+
+    def _interrupted(self, found: Interruption) -> None:
+        if found.kind == "pause":
+            self.get_logger().info(f"the simulation stood still at {found.at:.3f} s for {found.seconds:.1f} s, and "
+                                   "goes on")
+            return
+        self._expect_others()
+        self.get_logger().warning(f"the simulation went back by {found.seconds:.3f} s, to {found.at:.3f} s: turns "
+                                  "begin anew")
+
+    def _expect_others(self) -> None:
+        """Controllers and receivers may be others than before."""
+        self._awake = self._acquainted = False
+        self._asked = self._now
+
+    def _on_time_back(self, seconds: float) -> None:
+        with self.lock:
+            if not self._active or (self._stepper is not None and self._logic.phase == "starting"):
+                return    # a state told it
+            self._logic.on_reset(self._now)
+            self._interrupted(Interruption("reset", self.get_clock().now().nanoseconds * 1e-9, seconds))
+            self._notice = f"no joint state since the simulation was reset. {RESET_OF_GAZEBO}"
+            self.get_logger().warning(RESET_OF_GAZEBO)
 
     def _on_effort(self, message: JointEffort) -> None:
         if not self._active:
@@ -211,13 +286,14 @@ class LockstepNode(LifecycleNode):
             self._pass_on(message)
         elif self._showing:
             self._early = message
-        elif self._logic.phase == "starting" and not self._connected():
+        elif self._logic.phase == "starting" and not (self._connected() and (
+                self._acquainted or self._receipts is None)):
             return    # a simulation that shows states all the time; nobody takes the efforts yet
         elif self._logic.on_answer(self._now, nanoseconds(message.header.stamp)) and self._send(message):
-            if self._settling is None:
-                self._step()
+            if self._receipts is None:
+                self._go_on()
             else:
-                self._settling.reset()
+                self._receipts.ask()
 
     def _pass_on(self, message: JointEffort) -> None:
         """Without steps: once the receivers are there, so that nobody lets time run for a torque that is lost."""
@@ -259,10 +335,11 @@ class LockstepNode(LifecycleNode):
         with self.lock:
             if self._logic is not None:
                 cycles = self._logic.counts["cycles"]
-                report = {"mode": self._logic.phase, **self._logic.counts, "rate_hz": float(cycles - self._reported),
-                          "late_commands": self._late_commands}
+                report = {"mode": self._logic.phase, **self._logic.counts, "rate_hz": float(cycles - self._reported)}
+                if self._settings.stepper == "rbd":    # no other simulation tells which effort acted
+                    report["late_commands"] = self._late_commands
                 self._reported = cycles
-        self._reports.publish(diagnostic_array(self, self._status, self._active, report))
+        self._reports.publish(diagnostic_array(self, self._status, self._active, report, self._notice))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Node `motion_planner`: optimal motions on request (`runtime.planning`).
+"""Node `motion_planner`: trajectory optimisation on request (`runtime.planning`).
 
 Topics (relative names):
   robot_description     std_msgs/String, in, latched; unless a parameter gives it
@@ -8,9 +8,9 @@ Topics (relative names):
                         joint_state_age (s), rejected_total (joint states)
 Service and action (rbd_interfaces/PlanMotion): ~/plan_motion
 
-They exist as long as the node does. Searches take from some 10 ms to `time_limit`, so they have threads of their own,
-one search at a time, while others take joint states, changes of parameters, and wishes to cancel; and a node of their
-own, as dynamics_server answers within a millisecond.
+They exist as long as the node does. Searches take from some 10 ms to `time_limit`, so they have a process of their own,
+which is ended where one is late, and a node of their own, as dynamics_server answers within a millisecond; threads wait
+for them, one search at a time.
 """
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from rbd_interfaces import action, srv
 
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
-from ..runtime.inputs.rejections import IGNORED
-from ..runtime.planning.motion_planner import MotionPlanner
+from ..runtime.planning.motion_planner import UNAWARE, MotionPlanner
 from ..runtime.planning.planner_settings import PLANNER_TABLE, PlannerSettings
+from ..runtime.planning.search_process import SearchProcess
 from ..runtime.planning.turns import Turns
 from ..runtime.statistics import CycleStatistics
 from .base.answering import answered
@@ -45,7 +45,6 @@ from .motion_conversions import motion_request, planned_motion
 MOST_GOALS = 8           # that wait or are searched for; more are rejected
 FEEDBACK_PERIOD = 0.05   # s
 LONGEST_END = 1.0        # s that searches may take to end
-REST = 0.02              # s between joint states while a search has the interpreter
 CANCELLED = "cancelled"
 
 
@@ -59,9 +58,7 @@ class MotionPlannerNode(ModelNode):
         super().__init__("motion_planner")
         self.planner: Any = None
         self._turns = Turns()
-        self._quiet = threading.Event()    # not set: a search has the interpreter
-        self._quiet.set()
-        self._ours = False    # whether the last joint state was of this robot
+        self._process: Any = None    # that searches
         self._activation = object()
         self._open = 0    # requests and goals that have no answer yet
         self._counting = threading.Condition()
@@ -86,9 +83,12 @@ class MotionPlannerNode(ModelNode):
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
         planner = MotionPlanner(model, PlannerSettings.from_values(self.own(values), model))
-        planner.warm_up()
-        self.subscribe(JointState, "joint_states", self._on_joint_state, BEST_EFFORT, self._rest)
+        self._process = SearchProcess(model)
+        self.undo.append(self._process.close)
+        self._process.ready(self.ending)
+        self.subscribe(JointState, "joint_states", self._on_joint_state, BEST_EFFORT)
         self.planner = planner
+        self.get_logger().info(UNAWARE)
 
     def tear_down(self) -> None:
         self.planner = None
@@ -116,14 +116,9 @@ class MotionPlannerNode(ModelNode):
 
     def _on_joint_state(self, message: JointState) -> None:
         planner = self.planner    # another thread may let go of it
-        self._ours = planner is not None and planner.states.latest.accept(
-            time.monotonic(), nanoseconds(message.header.stamp), message.name, message.position,
-            message.velocity) is not IGNORED
-
-    def _rest(self) -> None:
-        """While a search runs, wait after each state of this robot, so that few take the interpreter from it."""
-        if self._ours:
-            self._quiet.wait(REST)
+        if planner is not None:
+            planner.states.latest.accept(time.monotonic(), nanoseconds(message.header.stamp), message.name,
+                                         message.position, message.velocity)
 
     # ---- requests
 
@@ -190,10 +185,6 @@ class MotionPlannerNode(ModelNode):
         def stop() -> bool:
             return cancelled() or bool(lost())
 
-        def progress(now: Any) -> bool:
-            tell(now)
-            return stop()
-
         def answer() -> None:
             with self._turns.turn(stop) as come:
                 with self.lock:    # only for as long as the request is read
@@ -203,14 +194,9 @@ class MotionPlannerNode(ModelNode):
                         self._counts["cancelled"] += 1
                         response.message = CANCELLED
                         return
-                    planner = self.planner
-                    task = planner.prepare(motion_request(request), time.monotonic())
+                    process, task = self._process, self.planner.prepare(request, time.monotonic(), motion_request)
                 begin = time.perf_counter()
-                self._quiet.clear()
-                try:
-                    plan = planner.search(task, progress)
-                finally:
-                    self._quiet.set()
+                plan = process.search(task, tell, stop)
                 self._statistics.published(time.perf_counter() - begin)
             if why := lost():
                 self._counts["cancelled"] += 1

@@ -1,10 +1,9 @@
 """Node `mujoco_plant`: node `simulator` with MuJoCo in it, which also listens where Gazebo would.
 
-Beside the topics and services of `simulator`:
-  <controller>/commands                         std_msgs/Float64MultiArray, in: efforts in the order of `joints`, as a
-                                                forward_command_controller in gz_ros2_control takes them
+Beside the topics and services of `simulator`, <controller>/commands among them:
   /model/<bridge_model>/joint/<joint>/cmd_force std_msgs/Float64, in: the effort of one joint, as ros_gz_bridge takes it
-It publishes /clock unless told otherwise, and a command acts until the next one comes, as in Gazebo.
+It publishes /clock unless told otherwise, and a command acts until the next one comes, as in Gazebo; before the first
+ones brakes hold the joints.
 """
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from std_msgs.msg import Float64, Float64MultiArray
+from std_msgs.msg import Float64
 
 from ..core.model.robot_model import RobotModel
 from ..runtime.cosimulation.mujoco_settings import MUJOCO_TABLE, mujoco_plant, mujoco_settings
@@ -48,8 +47,6 @@ class MujocoPlantNode(SimulatorNode):
         return mujoco_plant(self.own(values), model, self._urdf)
 
     def create_inputs(self, loop: SimulationLoop, values: Mapping[str, Any], joints: Sequence[str]) -> None:
-        if values["controller"]:
-            loop.listen(Float64MultiArray, f"{values['controller']}/commands", self.on_commands)
         self._forces, self._forced = np.zeros(len(joints)), set()
         if values["bridge_model"]:
             for i, name in enumerate(joints):

@@ -1,4 +1,4 @@
-"""Node `residual`: how far a robot, simulated or real, moves otherwise than its model says.
+"""Node `residual`: residual of the equations of motion of a simulated or real robot.
 
 Its logic is `runtime.cosimulation.residual`.
 
@@ -8,9 +8,10 @@ Topics (relative names):
   <effort_topic>      rbd_interfaces/JointEffort, in: the commands
   ~/residual          rbd_interfaces/JointEffort, out: over the interval that ends with the stamp
   /diagnostics        diagnostic_msgs/DiagnosticArray, out, once a second. Keys: residuals, gaps, repeated,
-                      without_effort, commands_judged, commands_late, commands_split (`cosimulation.applied`),
-                      command_delay_mean_ms, command_delay_max_ms (from a state to the beginning of the interval in
-                      which the answer to it acted), rms_<joint>, max_<joint>, rejected_total
+                      without_effort, commands_judged, commands_late, commands_split, commands_held
+                      (`cosimulation.applied`), command_delay_mean_ms, command_delay_max_ms (from a state to the
+                      beginning of the interval in which the answer to it acted), rms_<joint>, max_<joint>,
+                      rejected_total
 """
 from __future__ import annotations
 
@@ -30,8 +31,10 @@ from .base.conversions import nanoseconds
 from .base.model_node import ModelNode
 from .base.parameters import MODEL_NODE_TABLE
 from .base.spin import run
+from .watching.time_jumps import RESET_OF_GAZEBO, watch_time
 
 QOS = QoSProfile(depth=1000)    # no interval is to be left out on a busy machine
+HELD = 3                        # commands in a row that do not act, before it is said
 
 
 class ResidualNode(ModelNode):
@@ -44,6 +47,7 @@ class ResidualNode(ModelNode):
         super().__init__("residual")
         self._monitor: Any = None
         self._publisher: Any = None
+        self._held = 0
 
     def set_up(self, values: Mapping[str, Any], model: RobotModel) -> None:
         settings = ResidualSettings.from_values(self.own(values), model)
@@ -53,6 +57,7 @@ class ResidualNode(ModelNode):
         self.undo.append(lambda: self.destroy_publisher(publisher))
         self.subscribe(JointEffort, settings.effort_topic, self._on_effort, QOS)
         self.subscribe(JointState, "joint_states", self._on_state, QOS)
+        self.undo.append(watch_time(self, self._on_time_back))
 
     def tear_down(self) -> None:
         self._monitor = self._publisher = None
@@ -76,6 +81,7 @@ class ResidualNode(ModelNode):
             return
         residual = self._monitor.on_state(nanoseconds(message.header.stamp), message.name, message.position,
                                           message.velocity, message.effort)
+        self._tell_hold(self._monitor.applied.held)
         if not isinstance(residual, Verdict):
             settings = self._monitor.settings
             answer = JointEffort(header=message.header, name=list(settings.joints),
@@ -83,6 +89,19 @@ class ResidualNode(ModelNode):
             self._publisher.publish(answer)
         elif residual.text:
             self.get_logger().warning(f"input rejected: {residual.text}", throttle_duration_sec=1.0)
+
+    def _tell_hold(self, held: int) -> None:
+        """Say when a command that is no longer the last one goes on acting, and when that ends."""
+        if held >= HELD > self._held:
+            self.get_logger().warning(f"the last {held} commands do not act: the torque is still that of an older one. "
+                                      "Whoever takes the commands does not get them")
+        elif self._held >= HELD and not held:
+            self.get_logger().warning(f"commands act again; {self._held} did not")
+        self._held = held
+
+    def _on_time_back(self, seconds: float) -> None:
+        if self.active:
+            self.get_logger().warning(f"the time of the simulation went back by {seconds:.3f} s. {RESET_OF_GAZEBO}")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -3,20 +3,22 @@
 Topics (relative names):
   robot_description     std_msgs/String, in, latched; unless a parameter gives it
   ~/commands            std_msgs/Float64MultiArray, in, best effort: efforts in the order of parameter `joints`
+  <controller>/commands the same, if parameter `controller` names one
   ~/effort_commands     sensor_msgs/JointState, in, best effort: efforts by name, every joint, any order; its stamp, if
                         there is one, is that of the state that it answers (for `wait_for_command`)
   ~/external_wrenches   rbd_interfaces/NamedWrenches, in, best effort: what the surroundings exert on the robot
   joint_states          sensor_msgs/JointState, out, reliable: position, velocity, and the effort that acts
   ~/constraint_forces   rbd_interfaces/ConstraintForces, out, with each joint state: what loops and contacts exert at
-                        that state, if parameter `constraints_file` gives any; not while brakes hold
-  ~/contact_forces      rbd_interfaces/ContactForces, out, with each joint state: contacts that let go, from the same
-                        file: forces, and impulses since the last message; frame_id: the root link
+                        that state, if parameter `constraints_file` gives any; not while brakes are engaged
+  ~/contact_forces      rbd_interfaces/ContactForces, out, with each joint state: unilateral and compliant contacts
+                        from the same file: forces, and impulses since the last message; frame_id: the root link
   ~/wrench/<joint>      geometry_msgs/WrenchStamped, out, with each joint state: what a force-torque sensor shows at the
                         joints of parameter `wrench_joints`, in the frame of the child link
   /clock                rosgraph_msgs/Clock, out, if parameter `publish_clock`
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second. Keys: mode (running, paused, or stopped by
-                        a failure of the simulation), simulated_time, commands, saturated, timeouts, failures,
-                        deadline_misses, schedule_skips, waits, rejected_total and rejected_<kind>
+                        itself, a reflex, or by a failure of the simulation), simulated_time, brakes (on, off),
+                        commands, saturated, timeouts, failures, reflexes, deadline_misses, schedule_skips, waits,
+                        rejected_total and rejected_<kind>
 Services: ~/reset (rbd_interfaces/Reset), ~/pause (std_srvs/SetBool), ~/step (rbd_interfaces/Step, when paused)
 
 With parameter `actuation_file` the joints are elastic: commands are efforts of the motors behind the gears, the joints
@@ -25,8 +27,9 @@ of the springs, as a joint torque sensor measures it; and there is
   motor_states          sensor_msgs/JointState, out, just before each joint state: position, velocity, effort of motors
 The diagnostics have stiffness_<joint> (N m/rad or N/m) then.
 
-A command acts from the step in which it arrives. Real time is soft: states that are published more than one
-publishing period late are counted as deadline misses, and made up for.
+Brakes hold the joints until the first command, and engage when commands stop (parameters `timeout_action`,
+`command_timeout`). A command acts from the step in which it arrives. Real time is soft: states that are published more
+than one publishing period late are counted as deadline misses, and made up for.
 """
 from __future__ import annotations
 
@@ -47,8 +50,8 @@ from rbd_interfaces.srv import Reset, Step
 from ..core.actuation.actuation_yaml import load_actuation
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
-from ..runtime.inputs.joint_state_bytes import Fields, Malformed
-from ..runtime.inputs.rejections import Verdict
+from ..runtime.inputs.joint_state_bytes import Fields
+from ..runtime.inputs.rejections import Rejected, Verdict
 from ..runtime.parameters import Table
 from ..runtime.plant.elastic_plant import ElasticPlant
 from ..runtime.plant.pace import Pace, Patience
@@ -81,7 +84,9 @@ class SimulatorNode(ModelNode):
         self._patience = Patience()
         self._held = self._real_time = False
         self._origin = 0    # stamp of time zero, ns
+        self._published = 0    # when the last state was, ns of the steady clock
         self._last_stamp = Time()
+        self._braked, self._stopped = False, ""
 
     # ---- for subclasses: another simulation behind the same topics
 
@@ -108,10 +113,12 @@ class SimulatorNode(ModelNode):
         self._pace = Pace(period / settings.publish_every, tolerance=period)
         self._patience = Patience()
         self._states = StatePublisher(self, settings, plant.motor_names)
-        loop = self._loop = make_loop(self, values, self._on_malformed, self._go_on,
+        loop = self._loop = make_loop(self, values, self.on_rejected, self._go_on,
                                       round(period) * 1e-9 if self._real_time else 0.0)
         self.undo += [self._states.destroy, loop.stop]
         loop.listen(Float64MultiArray, "~/commands", self.on_commands)
+        if values["controller"]:
+            loop.listen(Float64MultiArray, f"{values['controller']}/commands", self.on_commands)
         loop.listen(JointState, "~/effort_commands", self._on_effort_commands)
         loop.listen(NamedWrenches, "~/external_wrenches", self._on_wrenches)
         self.create_inputs(loop, values, settings.joints)
@@ -134,9 +141,13 @@ class SimulatorNode(ModelNode):
             self.plant.settings = settings
 
     def report(self) -> Mapping[str, Any]:
-        mode = "stopped" if self.plant.failure else "paused" if self._held else "running"
+        mode = "stopped" if self.plant.failure or self.plant.reflex else "paused" if self._held else "running"
         return {"mode": mode, **self.plant.report(), "deadline_misses": self._pace.misses,
                 "schedule_skips": self._pace.skips, "waits": self._patience.waits}
+
+    def look_around(self, now: float) -> str:
+        reflex = self.plant.reflex if self.plant is not None else ""
+        return "; ".join(filter(None, (super().look_around(now), reflex)))
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         with self.lock:
@@ -156,7 +167,11 @@ class SimulatorNode(ModelNode):
         settings = self.plant.settings
         origin = 0 if settings.publish_clock else self.get_clock().now().nanoseconds
         self.plant.reset(q, v, origin * 1e-9)
-        self._origin = origin
+        self._origin, self._published = origin, self.steady.now().nanoseconds
+        self._braked, self._stopped = self.plant.braked, ""
+        if self._braked:
+            self.get_logger().info("brakes hold the joints until the first command" if self.plant.settings.brakes else
+                                   "brakes hold the joints until the stamp of parameter 'brakes_until'")
         self._publish()
         self._resume()
 
@@ -165,7 +180,8 @@ class SimulatorNode(ModelNode):
         if self._held:
             self._loop.rest()
         else:
-            self._pace.start(self.steady.now().nanoseconds, self.plant.steps)
+            self._published = self.steady.now().nanoseconds
+            self._pace.start(self._published, self.plant.steps)
             self._loop.resume()
 
     def _go_on(self) -> float:
@@ -196,15 +212,32 @@ class SimulatorNode(ModelNode):
                 continue
             if not plant.advance(min(after, target, plant.steps + AT_ONCE) - plant.steps):
                 self.get_logger().error(f"{plant.failure}. The robot stands still until ~/reset")
+            self._tell_brakes()
             if plant.steps == after:
                 self._publish()
                 if self._real_time:
                     self._pace.delivered(self.steady.now().nanoseconds, after)
 
+    def _tell_brakes(self) -> None:
+        """Log that the brakes engage or are released."""
+        plant, braked = self.plant, self.plant.braked
+        if plant.reflex != self._stopped:
+            self._stopped = plant.reflex
+            self.get_logger().error(f"the robot stops itself: {plant.reflex}. Its brakes hold it until ~/reset")
+        elif braked and not self._braked:
+            self.seldom.warning("braked", f"no command for {plant.settings.command_timeout:g} s: the brakes engage")
+        elif self._braked and not braked:
+            self.seldom.warning("released", "the brakes are released")
+        self._braked = braked
+
     def _publish(self) -> None:
         self._last_stamp = self._stamp()
         self._states.publish(self._last_stamp, self.plant)
-        self._patience.published(self.steady.now().nanoseconds)
+        now, period = self.steady.now().nanoseconds, self.plant.settings.publish_every * self.plant.settings.step
+        if not self._held:
+            self.plant.delayed += max((now - self._published) / SECOND - period, 0.0)
+        self._published = now
+        self._patience.published(now)
 
     def _stamp(self) -> Time:
         ns = self._origin + round(self.plant.time * SECOND)
@@ -224,8 +257,11 @@ class SimulatorNode(ModelNode):
     def _on_wrenches(self, wrenches: Any) -> None:
         self.take(lambda: self.plant.on_wrenches(wrenches))
 
-    def _on_malformed(self, error: Malformed) -> None:
-        self.take(lambda: self.plant.rejections.add(error))
+    def on_rejected(self, error: Rejected) -> None:
+        if self.plant is None:
+            super().on_rejected(error)
+        else:
+            self.take(lambda: self.plant.rejections.add(error))
 
     def take(self, accept: Callable[[], Verdict]) -> bool:
         if not self.active:

@@ -1,4 +1,4 @@
-"""What the simulator publishes, and the states that its services take."""
+"""State publishers of the simulator, and the states in its service requests."""
 from __future__ import annotations
 
 from array import array
@@ -29,7 +29,7 @@ STATE = ("position", "velocity", "effort")
 class StatePublisher:
     """`joint_states` in the order of parameter `joints`; before it `/clock`, if wanted, and `motor_states`, if there
     are motors with a motion of their own; after it `~/constraint_forces` and `~/contact_forces`, if there are
-    constraints and contacts that let go, and force-torque sensors.
+    constraints and unilateral or compliant contacts, and force-torque sensors.
     """
 
     def __init__(self, node: Node, settings: SimulatorSettings, motors: Sequence[str] = ()) -> None:

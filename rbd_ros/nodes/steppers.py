@@ -1,4 +1,4 @@
-"""How to make a simulation step: one class per kind of service, whose package is loaded only when it is selected."""
+"""Steppers of simulations: one class per kind of service, whose package is loaded when selected."""
 from __future__ import annotations
 
 import importlib

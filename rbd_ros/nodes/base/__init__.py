@@ -1,1 +1,1 @@
-"""What node files are made of, and all that leans on the inside of rclpy."""
+"""Common parts of nodes, and all uses of rclpy internals."""

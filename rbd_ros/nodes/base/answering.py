@@ -1,4 +1,4 @@
-"""Requests that cannot be met, and defects of the program, as answers: neither ends a node."""
+"""Service responses for invalid requests and for defects; neither ends a node."""
 from __future__ import annotations
 
 import traceback
@@ -10,7 +10,7 @@ from ...core.errors import RbdError
 
 
 def answered(log: Any, counts: Counter[str], name: str, answer: Callable[[], None], response: Any) -> Any:
-    """The response that `answer` fills; where that raises, a new one of its kind that says what is wrong.
+    """The response filled by `answer`; if that raises, a new response of its type with the error.
 
     counts: `refused` of requests, `defects` of the program.
     """

@@ -1,10 +1,31 @@
 """Messages → plain values."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ...runtime.inputs.joint_state_bytes import Fields
-from ...runtime.inputs.references import Point
+from rclpy.serialization import deserialize_message
+from std_msgs.msg import String
+
+from ...runtime.inputs.joint_state_bytes import Fields, Malformed
+from ...runtime.inputs.robot_description import received
+from ...runtime.inputs.trajectory_points import Point
+
+
+def reading(kind: type, plain: Callable[[Any], Any] = lambda message: message) -> Callable[[bytes], Any]:
+    """What makes a message of its bytes, and plain values of that; raises `Malformed`."""
+    def read(data: bytes) -> Any:
+        try:
+            return plain(deserialize_message(data, kind))
+        except Exception as error:
+            raise Malformed(data, kind.__name__, error) from None
+
+    return read
+
+
+def read_description(data: bytes) -> str:
+    """The robot description in the bytes of a std_msgs/String; raises `Rejected`."""
+    return received(reading(String)(data).data)
 
 
 def nanoseconds(stamp: Any) -> int:

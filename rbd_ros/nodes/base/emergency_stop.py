@@ -1,4 +1,4 @@
-"""~/emergency_stop and ~/reset of a torque node: a stop is heard whatever else the node does."""
+"""~/emergency_stop and ~/reset of a torque node; a stop is received during any other activity of the node."""
 from __future__ import annotations
 
 import time
@@ -11,7 +11,7 @@ from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
 
 from .model_node import LATCHED
-from .rclpy_inside import take
+from .rclpy_inside import LentGroup, take
 
 TOPIC = "~/emergency_stop"
 STOPS = QoSProfile(depth=100)    # a stop that the next message releases at once is a stop all the same
@@ -20,7 +20,7 @@ LOOK = 0.25                      # s between looks for publishers that latch, by
 
 
 class EmergencyStop:
-    """What stops a torque node, and service `~/reset`, which releases it.
+    """Emergency stop of a torque node, and service `~/reset`, which releases it.
 
     Every message with true counts, whatever the QoS of its publisher; what is false is not heard. A stop holds from the
     first message on: before a configuration, and through cleanup.
@@ -28,10 +28,12 @@ class EmergencyStop:
 
     def __init__(self, node: Any) -> None:
         self._node, self._held = node, False
+        self.group = LentGroup()    # the control loop, while there is one, hears stops: it never waits for long
         self._looked, self._latches = 0.0, False
         self._subscriptions: list[Any] = []
-        self._listen(STOPS, qos_overriding_options=QoSOverridingOptions.with_default_policies())
-        self._listen(UNRELIABLE)    # hears all; the other one does not lose what reliable ones send
+        self._listen(STOPS, callback_group=self.group,
+                     qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        self._listen(UNRELIABLE, callback_group=self.group)    # the other one does not lose what reliable ones send
 
     def set_up(self) -> None:
         """The node has a controller now."""
@@ -60,14 +62,14 @@ class EmergencyStop:
             **options))
 
     def take(self) -> None:
-        """Hear what waits, in the thread of an executor that is busy with one of its callbacks."""
+        """Take waiting messages, in the thread of an executor that is busy with one of its callbacks."""
         if time.monotonic() - self._looked > LOOK:
             self.hear_latched()
         for subscription in self._subscriptions:
             while (taken := take(subscription)) is not None:
                 self._hear(taken[0])
 
-    def _hear(self, message: Bool) -> None:
+    def _hear(self, message: Bool, info: Any = None) -> None:
         if not message.data:
             return
         node = self._node

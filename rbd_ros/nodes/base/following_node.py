@@ -1,21 +1,24 @@
-"""What the nodes that follow references share.
+"""Base class of nodes that follow references.
 
 Beside the topics of `torque_node`:
   ~/reference           rbd_interfaces/JointReference, in, best effort: a stream of desired states
-  ~/joint_trajectory    trajectory_msgs/JointTrajectory, in: interpolated, see the node
+  ~/joint_trajectory    trajectory_msgs/JointTrajectory, in: interpolated, see the node. Without points: stop here, and
+                        stay
   ~/external_wrenches   rbd_interfaces/NamedWrenches, in, best effort: what the surroundings exert on the robot
 The newest reference or trajectory counts.
 """
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from trajectory_msgs.msg import JointTrajectory
 
 from rbd_interfaces.msg import JointReference, NamedWrenches
 
 from ...runtime.control.following import FollowingController
-from .conversions import named_wrenches, nanoseconds, trajectory_points
+from ...runtime.inputs.trajectory_points import MOST_POINTS, TrajectoryMessage, TrajectoryReader
+from .conversions import named_wrenches, nanoseconds, reading
 from .model_node import BEST_EFFORT, RELIABLE
 from .torque_node import TorqueNode
 
@@ -27,20 +30,24 @@ class FollowingNode(TorqueNode):
 
     def create_inputs(self) -> None:
         self.subscribe(JointReference, "~/reference", self._on_reference, BEST_EFFORT)
-        self.subscribe(JointTrajectory, "~/joint_trajectory", self._on_trajectory, RELIABLE)
-        self.subscribe(NamedWrenches, "~/external_wrenches", self._on_wrenches, BEST_EFFORT)
+        topic, most = "~/joint_trajectory", int(self.get_parameter(MOST_POINTS.name).value)
+        reader = TrajectoryReader(self.resolve_topic_name(topic), most, self.most_bytes, self.controller.model)
+        self.subscribe_unlocked(
+            JointTrajectory, topic, lambda message: self.guarded(lambda: self._on_trajectory(message)), RELIABLE,
+            read=reader.read, most=reader.most, parameter=MOST_POINTS.name)
+        self.subscribe(NamedWrenches, "~/external_wrenches", self._on_wrenches, BEST_EFFORT,
+                       read=reading(NamedWrenches, named_wrenches))
 
     def _on_reference(self, message: JointReference) -> None:
         self.report_rejection(self.controller.on_reference(
             time.monotonic(), nanoseconds(message.header.stamp), message.name, message.position, message.velocity,
             message.acceleration, message.jerk, message.snap))
 
-    def _on_trajectory(self, message: JointTrajectory) -> None:
-        accepted = self.controller.on_trajectory(
-            time.monotonic(), nanoseconds(message.header.stamp), message.joint_names, trajectory_points(message))
+    def _on_trajectory(self, message: TrajectoryMessage) -> None:
+        accepted = self.controller.on_trajectory(time.monotonic(), *message, lock=self.lock)
         self.report_rejection(accepted)
         if accepted and accepted.text:
             self.get_logger().warning(accepted.text)
 
-    def _on_wrenches(self, message: NamedWrenches) -> None:
-        self.report_rejection(self.controller.on_wrenches(time.monotonic(), named_wrenches(message)))
+    def _on_wrenches(self, wrenches: Any) -> None:
+        self.report_rejection(self.controller.on_wrenches(time.monotonic(), wrenches))

@@ -1,4 +1,4 @@
-"""What launch files share: arguments that several have, and how a node gets them."""
+"""Common parts of launch files: shared arguments, and their use for nodes."""
 from __future__ import annotations
 
 from typing import Any
@@ -85,7 +85,7 @@ def node_rviz(wanted: Any, frame: Any, joint_states: Any = "joint_states",
 
 
 def node_state_publisher(wanted: Any, description_file: Any, **parameters: Any) -> Node:
-    """What gives RViz the poses of the links of a simulated robot, if wanted."""
+    """robot_state_publisher for RViz, of a simulated robot, if wanted."""
     description = ParameterValue(Command(["xacro ", description_file]), value_type=str)
     return Node(package="robot_state_publisher", executable="robot_state_publisher", name="robot_state_publisher",
                 output="log", parameters=[{"robot_description": description, **parameters}],

@@ -1,4 +1,4 @@
-"""What every node with a robot model shares: parameters, robot description, configuration, diagnostics."""
+"""Base class of nodes with a robot model: parameters, robot description, configuration, diagnostics."""
 from __future__ import annotations
 
 import threading
@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -16,16 +15,20 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
 
 from ...core.compile import COMPILED, is_cached
-from ...core.errors import RbdError, shown
+from ...core.errors import RbdError
 from ...core.model.files.xml_tree import read_text
 from ...core.model.robot_model import RobotModel
+from ...runtime.inputs.rejections import Rejected, check_size
+from ...runtime.inputs.robot_description import LONGEST
 from ...runtime.parameters import Table, select, validate
 from ...runtime.robot import load_model
 from ..world import mounting
 from . import parameters
+from .conversions import read_description, reading
 from .diagnostics import diagnostic_array
 from .lifecycle import refuse_impossible_transitions
-from .seldom import Seldom
+from .rclpy_inside import bounded
+from .seldom import BoundedLog, Seldom
 from .surroundings import Reminder, silence
 
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -44,12 +47,14 @@ class ModelNode(LifecycleNode):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
+        self._log = BoundedLog(super().get_logger())
         refuse_impossible_transitions(self)
         parameters.declare(self, self.table)
         parameters.on_change(self, self.table, self._check_parameters, self._apply_parameters)
         self.model: RobotModel | None = None    # from configuration to cleanup
         self.active = False
         self.status = WAITING
+        self.most_bytes = 0                     # of a message; from configuration on
         self.lock = threading.RLock()           # of the logic, held by every callback that touches it
         self.steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.seldom = Seldom(self.get_logger())
@@ -60,15 +65,19 @@ class ModelNode(LifecycleNode):
         self.ending: Callable[[], bool] = lambda: False    # whether the process is about to end
         self._ended = False                        # by the transition `cleanup` or `shutdown`: no autostart any more
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self._descriptions = self.create_subscription(String, "robot_description", self._on_description, LATCHED)
+        self._descriptions = self.listen(String, "robot_description", self._on_description, LATCHED, LONGEST,
+                                         read_description)
         self._undescribed, self._unmounted = (Reminder(self.get_logger().warning) for _ in range(2))
         self._mounting = mounting.make_mounting(self)
         self.create_timer(1.0, self._publish_diagnostics, clock=self.steady)
 
+    def get_logger(self) -> Any:
+        return getattr(self, "_log", None) or super().get_logger()    # rclpy asks for it while it makes the node
+
     # ---- for subclasses
 
     def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What the logic takes of all parameters of the node."""
+        """The parameters of the logic, of all parameters of the node."""
         return select(self.logic, values)
 
     def load(self, values: Mapping[str, Any], description: str) -> tuple[RobotModel, list[str]]:
@@ -79,10 +88,10 @@ class ModelNode(LifecycleNode):
         """Make logic and entities from validated parameters; `RbdError` refuses the configuration."""
 
     def tear_down(self) -> None:
-        """Let go of the logic; entities are gone."""
+        """Release the logic, after the entities were destroyed."""
 
     def check(self, values: Mapping[str, Any], model: RobotModel) -> None:
-        """Raise `RbdError` if these validated parameters cannot be."""
+        """Raise `RbdError` if these validated parameters are inconsistent."""
 
     def apply(self, values: Mapping[str, Any], model: RobotModel) -> None:
         """Use changed parameters."""
@@ -92,34 +101,60 @@ class ModelNode(LifecycleNode):
         return {}
 
     def look_around(self, now: float) -> str:
-        """What users should know of other nodes, for /diagnostics; called once a second, at `now` (s, steady)."""
+        """Notices about other nodes, for /diagnostics; called once a second, at `now` (s, steady)."""
         return ""
 
     def on_defect(self, trace: str) -> None:
         """Deal with an exception in the callback of a subscription; by default it ends the process."""
         raise
 
-    def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile,
-                  afterwards: Callable[[], None] | None = None) -> Any:
-        """A subscription under the lock, until cleanup, with QoS that parameters can override.
+    def on_rejected(self, error: Rejected) -> None:
+        """Count and log a message that is too large, or none; under the lock."""
+        self.seldom.warning("rejected", f"input rejected: {error}")
 
-        afterwards: called without the lock; in a node of several threads it may take its time, as the subscription then
-        has a callback group of its own.
+    def listen(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile, most: int,
+               read: Callable[[bytes], Any] | None = None, parameter: str = "", **options: Any) -> Any:
+        """A subscription that refuses what is larger than `most` bytes, which that parameter says, before anything is
+        read. read: makes of the bytes what `callback` takes; raises `Rejected`.
         """
+        read = read or reading(kind)
+        name = self.resolve_topic_name(topic)
+
+        def received(data: Any, info: Any) -> None:
+            try:
+                check_size(name, len(data), most, parameter)
+                message = read(data)
+            except Rejected as error:
+                with self.lock:
+                    self.on_rejected(error)
+            else:
+                callback(message)
+
+        return bounded(self, kind, topic, received, qos, most, **options)
+
+    def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile,
+                  **options: Any) -> Any:
+        """A subscription under the lock, until cleanup, with QoS that parameters can override. options: of `listen`."""
         def locked(message: Any) -> None:
             with self.lock:
-                try:
-                    callback(message)
-                except Exception:
-                    self.on_defect(traceback.format_exc())
-            if afterwards is not None:
-                afterwards()
+                self.guarded(lambda: callback(message))
 
-        made = self.create_subscription(
-            kind, topic, locked, qos, callback_group=None if afterwards is None else MutuallyExclusiveCallbackGroup(),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        return self.subscribe_unlocked(kind, topic, locked, qos, **options)
+
+    def subscribe_unlocked(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile,
+                           most: int = 0, parameter: str = "input_limits.bytes", **options: Any) -> Any:
+        """The same without the lock."""
+        made = self.listen(kind, topic, callback, qos, most or self.most_bytes, parameter=parameter,
+                           qos_overriding_options=QoSOverridingOptions.with_default_policies(), **options)
         self.undo.append(lambda: self.destroy_subscription(made))
         return made
+
+    def guarded(self, call: Callable[[], None]) -> None:
+        """Call it; an exception is a defect."""
+        try:
+            call()
+        except Exception:
+            self.on_defect(traceback.format_exc())
 
     def serve(self, kind: type, name: str, callback: Callable[..., Any]) -> None:
         """A service until cleanup."""
@@ -145,12 +180,12 @@ class ModelNode(LifecycleNode):
         """Before the process ends."""
         self._clean_up()
 
-    def _on_description(self, message: String) -> None:
-        if self.model is not None and message.data not in (self._description, self._loaded):
+    def _on_description(self, text: str) -> None:
+        if self.model is not None and text not in (self._description, self._loaded):
             self.get_logger().warning(
                 "the robot description on the topic differs, but the one from the parameters is used"
                 if self._given else "a new robot description takes effect at the next configuration")
-        self._description = message.data
+        self._description = text
         self._start_late()
 
     def mounting_changed(self) -> None:
@@ -184,9 +219,6 @@ class ModelNode(LifecycleNode):
             raise RbdError("no robot description: nothing came on topic "
                            f"{self.resolve_topic_name('robot_description')}, and neither parameter 'robot_description' "
                            "nor 'robot_description_file' is set")
-        if description is self._description and "<" not in description:    # a path is for who starts the node to give
-            raise RbdError(f"no robot description: what came on topic {self.resolve_topic_name('robot_description')} "
-                           f"is no XML: {shown(description)}")
         log.info("loading the robot" if not COMPILED or is_cached() else
                  "loading the robot; compiling kernels, once, which takes up to a few minutes (`rbd compile` does it "
                  "in advance)")
@@ -196,6 +228,7 @@ class ModelNode(LifecycleNode):
             log.warning(note)
         if self._mounting is not None:
             model = self._mounting.applied(model, values)
+        self.most_bytes = int(values["input_limits.bytes"])
         self.set_up(values, model)
         text, _ = read_text(description)
         self._loaded = text if isinstance(text, str) else text.decode(errors="replace")

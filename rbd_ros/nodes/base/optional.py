@@ -1,4 +1,4 @@
-"""Messages and services of packages that not every user has: loaded where a parameter asks for them."""
+"""Messages and services of optional packages, loaded on demand of a parameter."""
 from __future__ import annotations
 
 import importlib

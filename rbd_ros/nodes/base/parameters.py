@@ -17,6 +17,9 @@ from .rclpy_inside import guard_service, overrides
 EXECUTORS = ("single_threaded", "events")
 EXECUTOR = Parameter("executor", "string", "single_threaded", "rclpy executor. With 'events', Python wheels of ROS "
                      "deliver nothing; ordinary installations are faster.", choices=EXECUTORS, read_only=True)
+INPUT_BYTES = Parameter("input_limits.bytes", "number", 65536.0, "Size of a message above which it is rejected unread, "
+                        "bytes; trajectories and robot descriptions have other limits.", lower=1024.0, upper=1e9,
+                        read_only=True)
 MODEL_NODE_TABLE: Table = (
     Parameter("autostart", "bool", True, "Configure and activate as soon as there is a robot description.",
               read_only=True),
@@ -28,6 +31,7 @@ MODEL_NODE_TABLE: Table = (
     Parameter("mounting.frame", "string", "", "Frame whose z axis points up, from which topic tf_static leads to the "
               "root link: gravity acts accordingly. Needs package tf2_msgs. Empty: mounting.rpy counts.",
               read_only=True),
+    INPUT_BYTES,
 )
 
 
@@ -44,7 +48,7 @@ def declare(node: Node, table: Table) -> None:
 
 
 def misspelt(given: Iterable[str], table: Table) -> list[str]:
-    """What to say about given names that no row has, but nearly: ROS ignores them without a word.
+    """Warnings for misspelt parameter names, which ROS ignores silently.
 
     Names that are like no row are taken for those of other nodes, which often share a file.
     """

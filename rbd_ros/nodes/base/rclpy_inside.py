@@ -1,4 +1,4 @@
-"""All that leans on the inside of rclpy, where it has no public way: what, why, and what happens without it.
+"""Uses of rclpy internals without a public interface: each with its reason and its fallback.
 
 Seen in rclpy 7.1.5 (Jazzy), whose sources are the reference, and the same in 9.1.2 (Kilted); another version has to be
 looked at.
@@ -6,6 +6,7 @@ looked at.
 | here | in rclpy | without it |
 |---|---|---|
 | `take` | `Subscription.handle.take_message(type, raw)` | a node that is busy with a callback, ramping out for one, answers no joint state and hears no emergency stop meanwhile |
+| the same of `bounded` subscriptions, `BoundedExecutor` | `rcl_take_serialized_message` of the C library rcl, with `Subscription.handle.pointer`; `Executor._take_subscription` | a message of 16 MB is copied twice while no other thread of Python runs, 40 ms, before it can be refused |
 | `take_answer` | `Client.handle.take_response(type)`, `get_pending_request` | a controller switch cannot be awaited within a callback |
 | `guard_service` | `Service.callback` is read at every request | impossible transitions and parameters of unknown types end the process, and with it the torque |
 | `overrides` | `Node._parameter_overrides` | misspelt parameters are not named |
@@ -18,9 +19,11 @@ looked at.
 """    # noqa: E501
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -33,10 +36,104 @@ MULTI_THREADED = "multi_threaded"
 THREADS = 16    # more than callbacks ever run at once: while one waits for a thread, this executor spins without pause
 
 
+class Unread:
+    """A message as bytes that is longer than its subscription allows: only its length is known."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+
+def bounded(node: Node, kind: type, topic: str, callback: Callable[[Any, Any], None], qos: Any, most: int,
+            **options: Any) -> Any:
+    """A subscription whose callback gets messages as bytes, and their info. Those of more than `most` bytes are not
+    read: it gets an `Unread`, or, from an executor that is not of `make_executor`, all the bytes.
+    """
+    made: Any = node.create_subscription(kind, topic, callback, qos, raw=True, **options)    # type: ignore[arg-type]
+    made.most = most
+    return made
+
+
+class _Allocator(ctypes.Structure):    # rcutils_allocator_t
+    _fields_ = [(name, ctypes.c_void_p) for name in ("allocate", "deallocate", "reallocate", "zero_allocate", "state")]
+
+
+class _Bytes(ctypes.Structure):    # rcutils_uint8_array_t
+    _fields_ = [("buffer", ctypes.c_void_p), ("length", ctypes.c_size_t), ("capacity", ctypes.c_size_t),
+                ("allocator", _Allocator)]
+
+    def __del__(self) -> None:
+        if self.buffer and _rcl is not None:
+            _rcl[1].rcutils_uint8_array_fini(ctypes.byref(self))
+
+
+class _Info(ctypes.Structure):    # the beginning of rmw_message_info_t, and more room than the rest needs
+    _fields_ = [("source_timestamp", ctypes.c_int64), ("received_timestamp", ctypes.c_int64),
+                ("rest", ctypes.c_char * 240)]
+
+
+class _Room(threading.local):
+    """Where a thread takes bytes to; kept, as new memory costs more than copying into it."""
+
+    def __init__(self) -> None:
+        self.bytes, self.info = _Bytes(), _Info()
+        self.addresses = ctypes.addressof(self.bytes), ctypes.addressof(self.info)
+        if _rcl is not None:
+            _rcl[1].rcutils_uint8_array_init(ctypes.byref(self.bytes), ctypes.c_size_t(FIRST_ROOM),
+                                             ctypes.byref(_rcl[1].rcutils_get_default_allocator()))
+
+    def shrink(self) -> None:
+        """Give memory back of which there is more than usual."""
+        if self.bytes.capacity > MOST_ROOM:
+            self.__init__()    # type: ignore[misc]
+
+
+FIRST_ROOM, MOST_ROOM = 4096, 2**25    # bytes
+NOTHING_TAKEN = 401                    # RCL_RET_SUBSCRIPTION_TAKE_FAILED
+
+
+def _load() -> tuple[Any, Any] | None:
+    """The function of rcl, called without the interpreter's lock, and library rcutils; None where there are none."""
+    try:
+        take_bytes = ctypes.CDLL("librcl.so").rcl_take_serialized_message
+        rcutils = ctypes.CDLL("librcutils.so")
+        rcutils.rcutils_get_default_allocator.restype = _Allocator
+    except (OSError, AttributeError):
+        return None
+    take_bytes.argtypes, take_bytes.restype = [ctypes.c_void_p] * 4, ctypes.c_int
+    return take_bytes, rcutils
+
+
+_rcl = _load()
+_room = _Room()
+
+
 def take(subscription: Any) -> Any:
     """(message, info) of what waits longest in a subscription, in the thread of the caller; None if nothing does."""
     with subscription.handle:
+        return _taken(subscription)
+
+
+def _taken(subscription: Any) -> Any:
+    """The same within a `with` of its handle."""
+    most = getattr(subscription, "most", None)
+    if most is None or _rcl is None:
         return subscription.handle.take_message(subscription.msg_type, subscription.raw)
+    room = _room
+    code = _rcl[0](subscription.handle.pointer, *room.addresses, None)
+    if code == NOTHING_TAKEN:
+        return None
+    if code:
+        _rcl[1].rcutils_reset_error()
+        raise RuntimeError(f"rcl_take_serialized_message: error {code}")
+    info = {"source_timestamp": room.info.source_timestamp, "received_timestamp": room.info.received_timestamp}
+    length = room.bytes.length
+    if length <= most:
+        return ctypes.string_at(room.bytes.buffer, length), info
+    room.shrink()
+    return Unread(length), info
 
 
 def take_answer(client: Any, pending: Any) -> Any:
@@ -67,7 +164,7 @@ def overrides(node: Node) -> dict[str, Any]:
 
 
 class Stop(Future):
-    """Done when the executor that waits for it is to end. For one call of `spin_until_future_complete` only.
+    """Future that ends the executor waiting for it. For one call of `spin_until_future_complete` only.
 
     rclpy adds the same callback, which wakes the executor, before the first and then at every spin: hundreds a second,
     for ever, and all of them run when the future is done. One is enough.
@@ -90,18 +187,42 @@ class OneThreadGroup(ReentrantCallbackGroup):
         return threading.get_ident() == self.thread
 
 
-class GroupExecutor(SingleThreadedExecutor):
-    """Executes those entities of a node that belong to one group. The node stays with its main executor."""
+class LentGroup(OneThreadGroup):
+    """The same; while there is no such thread, all do."""
 
-    def __init__(self, node: Node, group: OneThreadGroup) -> None:
+    def can_execute(self, entity: Any) -> bool:
+        return self.thread is None or super().can_execute(entity)
+
+
+class BoundedExecutor(SingleThreadedExecutor):
+    """Takes the messages of `bounded` subscriptions as `take` does."""
+
+    def _take_subscription(self, sub: Any) -> Any:
+        if not hasattr(sub, "most"):
+            return super()._take_subscription(sub)
+        with suppress(rclpy_implementation.InvalidHandle):    # destroyed meanwhile
+            taken = take(sub)
+            if taken is not None:
+                return partial(_call, sub.callback, taken)
+        return None
+
+
+async def _call(callback: Callable[[Any, Any], None], taken: tuple[Any, Any]) -> None:
+    callback(*taken)
+
+
+class GroupExecutor(BoundedExecutor):
+    """Executes those entities of a node that belong to some groups. The node stays with its main executor."""
+
+    def __init__(self, node: Node, groups: Sequence[OneThreadGroup]) -> None:
         super().__init__(context=node.context)
-        self._node, self._group = node, group
+        self._node, self._groups = node, groups
 
     def get_nodes(self) -> list[Node]:
         return [self._node]
 
     def can_execute(self, entity: Any) -> bool:
-        return entity.callback_group is self._group and super().can_execute(entity)
+        return entity.callback_group in self._groups and super().can_execute(entity)
 
 
 class ThreadlessGroup(ReentrantCallbackGroup):
@@ -184,7 +305,7 @@ class Waiting:
 
     def take(self, subscription: Any) -> Any:
         """(message, info) of what waits longest in a subscription, None if nothing does."""
-        return subscription.handle.take_message(subscription.msg_type, subscription.raw)
+        return _taken(subscription)
 
     def serve(self, service: Any) -> bool:
         """Answer the request that waits longest at a service; whether there was one."""
@@ -216,4 +337,4 @@ def make_executor(name: str) -> Any:
         return EventsExecutor()
     if name == MULTI_THREADED:
         return MultiThreadedExecutor(THREADS)
-    return SingleThreadedExecutor()
+    return BoundedExecutor()

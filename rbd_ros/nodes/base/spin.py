@@ -5,23 +5,27 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 import rclpy
+from rclpy.exceptions import ParameterException
 from rclpy.executors import ExternalShutdownException
 from rclpy.signals import SignalHandlerOptions
 
+from ...runtime.parameter_files import why_not
 from ...signals import SIGNALS, hangs, ignore_signals
 from .rclpy_inside import Stop, let_go, make_executor
 
+WRONG = 2             # exit code where arguments or parameter files are wrong
 LONGEST_IDLE = 1.0    # s that a process takes to end which publishes no torque
 
 
 def run(make_node: Callable[[], Any], arguments: list[str] | None = None, executor_name: str = "") -> None:
-    """Make a node and spin it until SIGINT or SIGTERM.
+    """Make a node and spin it until SIGINT or SIGTERM. What it cannot start with is one line, and exit code 2.
 
     The node may have `start()`, called before spinning, and `stop()`, called after it with the middleware still
     alive, so that it can publish; and a parameter `executor`, which counts instead of `executor_name`.
@@ -29,7 +33,11 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None, execut
     stopped = Stop()
     node: Any = None
     _catch_signals(stopped, lambda: not getattr(node, "active", False))
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    except RuntimeError as error:    # RCLError, which rclpy does not export
+        _say(why_not(error, sys.argv if arguments is None else arguments))
+        os._exit(WRONG)    # there is nothing to clean up, and what the middleware has begun may not end
     executor: Any = None
     try:
         node = make_node()
@@ -42,6 +50,9 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None, execut
         executor.spin_until_future_complete(stopped)
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
+    except ParameterException as error:    # of those that rclpy itself declares, such as use_sim_time
+        _say(error)
+        raise SystemExit(WRONG) from None
     finally:
         with contextlib.suppress(KeyboardInterrupt, ExternalShutdownException):
             if hasattr(node, "stop"):
@@ -53,6 +64,10 @@ def run(make_node: Callable[[], Any], arguments: list[str] | None = None, execut
                 let_go(node)
         rclpy.try_shutdown()
         ignore_signals()
+
+
+def _say(problem: object) -> None:
+    print(f"error: {problem}", file=sys.stderr, flush=True)
 
 
 def _catch_signals(stopped: Stop, idle: Callable[[], bool]) -> None:

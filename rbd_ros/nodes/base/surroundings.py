@@ -1,4 +1,4 @@
-"""What a node sees of the others in the ROS graph: who should publish and does not, and who does and should not.
+"""Monitoring of the ROS graph: missing publishers and rival publishers.
 
 Each look takes some tens of µs: for slow timers.
 """
@@ -14,7 +14,7 @@ PATIENCE, AGAIN = 3.0, 30.0    # s until the first warning, and until the next o
 
 
 class Reminder:
-    """Logs what lasts: after `patience` s, every `again` s, and when it changes meanwhile."""
+    """Logs a persistent problem: after `patience` s, every `again` s, and on change."""
 
     def __init__(self, log: Callable[[str], object], patience: float = PATIENCE, again: float = AGAIN) -> None:
         self._log, self._patience, self._again = log, patience, again
@@ -48,7 +48,7 @@ class TorqueReminder:
 
 
 def silence(node: Node, topic: str) -> str:
-    """Why nothing comes on this topic, as far as the graph tells."""
+    """Likely reason for the silence on this topic, from the graph."""
     count = node.count_publishers(topic)
     if not count:
         return f"nobody publishes on {topic}"

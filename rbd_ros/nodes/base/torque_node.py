@@ -1,4 +1,4 @@
-"""What every node that publishes torque shares: joint states, watchdog, outputs, emergency stop, the way out.
+"""Base class of nodes that publish torque: joint states, watchdog, outputs, emergency stop, shutdown.
 
 Topics (relative names):
   joint_states          sensor_msgs/JointState, in, best effort
@@ -8,6 +8,7 @@ Topics (relative names):
   /diagnostics          diagnostic_msgs/DiagnosticArray, out, once a second, one status named after the node. Keys:
                         mode, rate_hz, latency_p50_us, latency_p99_us (joint state received by the middleware → effort
                         published), deadline_misses, cycles, steady_cycles (those answered in one compiled call),
+                        notices, last_notice (what happened to the robot or its reference),
                         late_states, clock_restarts, position_restarts, saturated, rate_limited, non_finite_command,
                         timeouts, old_states (answered without feedback), slow_loops (how often the loop became too slow
                         for any command), rejected_total and rejected_<kind>
@@ -26,8 +27,8 @@ from ...core.model.robot_model import RobotModel
 from ...runtime.control.loop_rate import Transit
 from ...runtime.control.torque_controller import TorqueController
 from ...runtime.control.torque_settings import TorqueSettings
-from ...runtime.inputs.joint_state_bytes import Fields, Malformed
-from ...runtime.inputs.rejections import Verdict
+from ...runtime.inputs.joint_state_bytes import Fields
+from ...runtime.inputs.rejections import Rejected, Verdict
 from ...runtime.parameters import Parameter, Table
 from ...runtime.safety import Command, Defect
 from ..outputs import ADAPTERS_TABLE, make_outputs
@@ -41,7 +42,7 @@ from .model_node import ModelNode
 from .parameters import MODEL_NODE_TABLE
 from .surroundings import TorqueReminder, no_state, rivals
 
-LONGEST_RUN_DOWN = 3.0    # s
+LONGEST_RUN_DOWN, LONGEST_HALT = 3.0, 1.0    # s
 TORQUE_NODE_TABLE: Table = (
     *MODEL_NODE_TABLE,
     *ADAPTERS_TABLE, *HANDOVER_TABLE,
@@ -121,14 +122,16 @@ class TorqueNode(ModelNode, ABC):
         self.undo += [each.destroy for each in (*self._outputs, *self._late, self._handover) if each is not None]
         self.create_inputs()
         states = self._states = JointStateInputs(self, values, lambda: self.controller.statistics.period,
-                                                 self._on_malformed, self._on_watchdog)
+                                                 self._on_watchdog, self._stops.group)
         self.undo.append(states.stop)
         self._heard = self.listen_to_states(states)
         states.start()
 
     def listen_to_states(self, states: JointStateInputs) -> Any:
         """Subscribe to what has to be fast; returns the subscription to the joint states."""
-        return states.listen("joint_states", self._on_joint_state, self.shortcut(self._transit))
+        model = self.controller.model
+        return states.listen("joint_states", self._on_joint_state, self.shortcut(self._transit),
+                             [*model.joint_names, *(mimic.name for mimic in model.mimics)])
 
     def tear_down(self) -> None:
         self._stops.tear_down()
@@ -177,19 +180,26 @@ class TorqueNode(ModelNode, ABC):
         return TransitionCallbackReturn.SUCCESS
 
     def stop(self) -> None:
-        """Ramp out, leave a safe effort behind, and let go of everything."""
+        """Ramp out, publish the safe effort last, and release everything."""
         if self.active:
             self._run_down()
         super().stop()
 
     def _run_down(self) -> None:
-        """Ramp to the safe effort, still following the joint states, and publish it last; before that, let another
-        controller have the arm, if there is one. An emergency stop ends the ramp.
+        """Ramp to the safe effort, still following the joint states, and publish it last; before that, end the motion
+        and let another controller have the arm, if there is one. An emergency stop ends the ramp.
         """
         controller, settings = self.controller, self.controller.settings.safety
         self._watches = False
         begin = time.monotonic()
         if self._handover is not None and controller.safety.output is not None:
+            with self.lock:
+                controller.halt(begin)
+            while not controller.rests():
+                self._go_on()
+                if time.monotonic() > begin + LONGEST_HALT:
+                    self.get_logger().warning(f"the robot still moves after {LONGEST_HALT} s")
+                    break
             self._handover.run(self._go_on)
         with self.lock:
             controller.deactivate()
@@ -204,7 +214,7 @@ class TorqueNode(ModelNode, ABC):
             self.active, self.status = False, "inactive"
 
     def _go_on(self) -> None:
-        """What executor and watchdog do otherwise, while a callback keeps them from it."""
+        """Work of executor and watchdog during a long callback."""
         self._stops.take()
         if not self._states.take():
             with self.lock:
@@ -227,8 +237,11 @@ class TorqueNode(ModelNode, ABC):
         self.seldom.error("defect", "stopped by a defect of this software; publishing the safe effort until "
                                     f"~/reset:\n{trace}")
 
-    def _on_malformed(self, error: Malformed) -> None:
-        self.report_rejection(self.controller.rejections.add(error))
+    def on_rejected(self, error: Rejected) -> None:
+        if self.controller is None:
+            super().on_rejected(error)
+        else:
+            self.report_rejection(self.controller.rejections.add(error))
 
     def _on_joint_state(self, state: Fields, info: Info) -> None:
         if not self.active:
@@ -260,8 +273,9 @@ class TorqueNode(ModelNode, ABC):
             output.publish(stamp, q, v, command)
 
     def answered(self, command: Command, received_ns: int) -> None:
-        """What can wait until the torque is out; received_ns: when the middleware received the state, 0: unknown."""
+        """Work after the torque was published; received_ns: when the middleware received the state, 0: unknown."""
         self._compare_gravity()
+        self._tell_notices()
         self.controller.statistics.published(max(time.time_ns() - received_ns, 0) * 1e-9 if received_ns else 0.0)
         try:
             for output in self._late:
@@ -269,8 +283,12 @@ class TorqueNode(ModelNode, ABC):
         except Exception:    # no reason to take the torque off the robot
             self.seldom.error("late", f"an output beside the torque failed:\n{traceback.format_exc()}")
 
+    def _tell_notices(self) -> None:
+        for notice in self.controller.take_notices():
+            self.get_logger().warning(notice)
+
     def _compare_gravity(self) -> None:
-        """Say, twice per activation, whether robot and model agree about gravity."""
+        """Log, twice per activation, the gravity check of robot against model."""
         verdict = self.controller.compare_gravity(time.monotonic())
         if verdict is not None and verdict.agrees:
             self.get_logger().info(verdict.text)

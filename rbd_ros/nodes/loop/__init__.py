@@ -1,1 +1,1 @@
-"""The control loop of torque nodes: what waits for joint states, and with which rights."""
+"""Control loop of torque nodes: waiting for joint states, and scheduling."""

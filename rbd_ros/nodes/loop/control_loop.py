@@ -1,8 +1,8 @@
-"""A thread of its own for the few callbacks that must be fast.
+"""Dedicated thread for the few time-critical callbacks.
 
 An rclpy executor looks at every entity of its nodes each time it wakes: services, timers, subscriptions, some 5 µs
-each, and a torque node has twenty. Here one thread waits for joint states and the like alone, and the main executor for
-all the rest. Both share a lock, which is held while a callback runs.
+each, and a torque node has twenty. Here one thread waits for joint states, emergency stops and the like alone, and the
+main executor for all the rest. Both share a lock, which is held while a callback runs.
 
 | parameter `control_loop` | what waits                                                           | messages |
 |--------------------------|----------------------------------------------------------------------|----------|
@@ -29,7 +29,7 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 
 from ...runtime.parameters import Parameter, Table
-from ..base.rclpy_inside import GroupExecutor, OneThreadGroup, Stop, ThreadlessGroup, Waiting
+from ..base.rclpy_inside import GroupExecutor, LentGroup, OneThreadGroup, Stop, ThreadlessGroup, Waiting
 from .scheduling import SCHEDULING_TABLE, Scheduling
 
 CONTROL_LOOP_TABLE: Table = (
@@ -46,15 +46,15 @@ PATIENCE = 0.1    # s of a wait without messages
 
 
 class ControlLoop(ABC):
-    """Executes the callbacks of subscriptions of its `group` from `start` to `stop`."""
+    """Executes the callbacks of subscriptions of its `group`, and of a `lent` one, from `start` to `stop`."""
 
     group: Any
-    raw = False        # whether callbacks want messages as bytes
     active_s = 0.0     # spent waiting actively
 
-    def __init__(self, node: Node, scheduling: Scheduling | None = None) -> None:
+    def __init__(self, node: Node, scheduling: Scheduling | None = None, lent: LentGroup | None = None) -> None:
         self._node: Any = node
         self._scheduling = scheduling
+        self._lent = lent or LentGroup()
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
 
     def start(self) -> None:
@@ -71,7 +71,11 @@ class ControlLoop(ABC):
     def _run(self) -> None:
         if self._scheduling is not None:
             self._scheduling.apply_to_thread(self._node.get_logger().warning)
-        self._execute()
+        self._lent.thread = threading.get_ident()
+        try:
+            self._execute()
+        finally:
+            self._lent.thread = None
 
     @abstractmethod
     def _execute(self) -> None:
@@ -85,14 +89,14 @@ class ControlLoop(ABC):
 class ExecutorLoop(ControlLoop):
     """By an executor of rclpy."""
 
-    def __init__(self, node: Node, scheduling: Scheduling) -> None:
-        super().__init__(node, scheduling)
+    def __init__(self, node: Node, scheduling: Scheduling, lent: LentGroup | None = None) -> None:
+        super().__init__(node, scheduling, lent)
         self.group = OneThreadGroup()
         self._stopped = Stop()
 
     def _execute(self) -> None:
         self.group.thread = threading.get_ident()
-        executor = GroupExecutor(self._node, self.group)
+        executor = GroupExecutor(self._node, (self.group, self._lent))
         with contextlib.suppress(ExternalShutdownException):
             executor.spin_until_future_complete(self._stopped)
         executor.shutdown()
@@ -108,12 +112,10 @@ class DirectLoop(ControlLoop):
     `watch_period` s, whether messages come or not: a timer would wake an executor, for ten times as long.
     """
 
-    raw = True
-
     def __init__(self, node: Node, scheduling: Scheduling, active: float = 0.0,
                  period: Callable[[], float] = lambda: 0.0, watch: Callable[[], None] = lambda: None,
-                 watch_period: float = 1.0) -> None:
-        super().__init__(node, scheduling)
+                 watch_period: float = 1.0, lent: LentGroup | None = None) -> None:
+        super().__init__(node, scheduling, lent)
         self.group = ThreadlessGroup()
         self._waiting: Any = None    # from `start` on
         self.active, self._period = active, period
@@ -124,7 +126,7 @@ class DirectLoop(ControlLoop):
 
     def start(self) -> None:
         self._waiting = Waiting(self._node.context, [each for each in self._node.subscriptions
-                                                     if each.callback_group is self.group])
+                                                     if each.callback_group in (self.group, self._lent)])
         super().start()
 
     def _execute(self) -> None:

@@ -2,18 +2,20 @@
 from __future__ import annotations
 
 import gc
+import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
-from ...runtime.inputs.joint_state_bytes import Fields, JointStateReader, Layout, Malformed
-from ..base.conversions import fields_of
+from ...runtime.inputs.joint_state_bytes import Fields, JointStateReader, Layout
+from ...runtime.inputs.rejections import Rejected, check_size
+from ..base.conversions import fields_of, reading
 from ..base.model_node import BEST_EFFORT
-from ..base.rclpy_inside import take
+from ..base.rclpy_inside import LentGroup, bounded, take
 from .control_loop import ControlLoop, DirectLoop, ExecutorLoop
 from .scheduling import Scheduling
 
@@ -21,10 +23,10 @@ Info = Mapping[str, int]    # of a message: `source_timestamp`, `received_timest
 
 
 class Shortcut(Protocol):
-    """A way around the ordinary one, for messages with which nothing is unusual."""
+    """Fast path for ordinary messages."""
 
     def answer(self, message: bytes, info: Info) -> bool:
-        """Whether it did with this message all that the callback would."""
+        """Whether it handled this message in place of the callback."""
 
     def prepare(self, layout_of: Callable[[bytes], Layout | None], message: bytes) -> None:
         """The callback had this message; layout_of: how one is read in place."""
@@ -33,60 +35,68 @@ class Shortcut(Protocol):
 class JointStateInputs:
     """From configuration to cleanup of `node`. values: parameters of the node; period: s between states, 0 if unknown.
 
-    on_malformed: called, under the lock, for bytes that are no joint state. watch: called at `watchdog_rate`.
+    watch: called at `watchdog_rate`. lent: further subscriptions for the control loop, if there is one.
     """
 
-    def __init__(self, node: Any, values: Mapping[str, Any], period: Callable[[], float],
-                 on_malformed: Callable[[Malformed], None], watch: Callable[[], None]) -> None:
-        self._node, self._on_malformed = node, on_malformed
+    def __init__(self, node: Any, values: Mapping[str, Any], period: Callable[[], float], watch: Callable[[], None],
+                 lent: LentGroup) -> None:
+        self._node = node
         self._scheduling = Scheduling(values)
         self.loop: ControlLoop | None = None    # the events executor has no use for one
         self._timer: Any = None
         watch_period = 1.0 / values["watchdog_rate"]
         if values["executor"] != "events" and values["control_loop"] == "direct":
             self.loop = DirectLoop(node, self._scheduling, values["active_wait"], period, self._guarded(watch),
-                                   watch_period)
+                                   watch_period, lent)
         else:
             self._timer = node.create_timer(watch_period, self._guarded(watch), clock=node.steady)
             if values["executor"] != "events":
-                self.loop = ExecutorLoop(node, self._scheduling)
+                self.loop = ExecutorLoop(node, self._scheduling, lent)
         self._subscriptions: list[Any] = []
 
-    def listen(self, topic: str, callback: Callable[[Fields, Info], None], shortcut: Shortcut | None = None) -> Any:
+    def listen(self, topic: str, callback: Callable[[Fields, Info], None], shortcut: Shortcut | None = None,
+               joints: Sequence[str] = ()) -> Any:
         """A subscription; what has to be taken first is listened to first. callback: called under the node's lock.
-        shortcut: tried before, for messages as bytes, until it has a defect.
+        shortcut: tried before, by `DirectLoop`, until it has a defect. joints: messages with none of these are looked
+        at once a second.
         """
-        node, loop = self._node, self.loop
-        reader = JointStateReader(lambda data: deserialize_message(data, JointState))
+        node, loop, most = self._node, self.loop, self._node.most_bytes
+        name = node.resolve_topic_name(topic)
+        reader = JointStateReader(lambda data: deserialize_message(data, JointState), joints)
+        read: Callable[[bytes], Fields] = reader.read
+        if not isinstance(loop, DirectLoop):
+            read, shortcut = reading(JointState, fields_of), None
 
         def on_message(message: Any, info: Info) -> None:
             nonlocal shortcut
-            raw = message.__class__ is bytes
             with node.lock:
                 try:
-                    if raw and shortcut is not None and shortcut.answer(message, info):
+                    if shortcut is not None and message.__class__ is bytes and shortcut.answer(message, info):
                         return
                 except Exception:
                     shortcut = None    # there is an answer all the same
                     node.on_defect(traceback.format_exc())
                 try:
-                    callback(reader.read(message) if raw else fields_of(message), info)
-                except Malformed as error:
-                    self._on_malformed(error)
+                    check_size(name, len(message), most)
+                    if reader.is_foreign(time.monotonic(), message):
+                        return
+                    callback(read(message), info)
+                except Rejected as error:
+                    node.on_rejected(error)
                     return
                 except Exception:
                     node.on_defect(traceback.format_exc())
                     return
                 try:
-                    if raw and shortcut is not None:
+                    if shortcut is not None:
                         shortcut.prepare(reader.layout, message)
                 except Exception:
                     shortcut = None    # else it would stop the robot again after each reset
                     node.on_defect(traceback.format_exc())
 
-        made = node.create_subscription(
-            JointState, topic, on_message, BEST_EFFORT, callback_group=None if loop is None else loop.group,
-            raw=loop is not None and loop.raw, qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        made = bounded(
+            node, JointState, topic, on_message, BEST_EFFORT, most, callback_group=None if loop is None else loop.group,
+            qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._subscriptions.append(made)
         return made
 

@@ -1,4 +1,4 @@
-"""What a system lets a thread have that must be in time: priority, processors, memory that stays. As in ros2_control.
+"""Real-time scheduling of a thread: priority, processor affinity, locked memory, as in ros2_control.
 
 Each is asked for by a parameter, and a refusal is reported, not hidden: by a warning, and in the diagnostics.
 """

@@ -1,4 +1,4 @@
-"""The loop of a simulator, and of who takes turns with one: messages, services, and the time that passes.
+"""Loop of a simulator, and of the lockstep node: messages, services, and the passage of time.
 
 | parameter `control_loop` | what waits                                                                   | messages |
 |--------------------------|------------------------------------------------------------------------------|----------|
@@ -28,11 +28,12 @@ from std_msgs.msg import Float64, Float64MultiArray
 
 from rbd_interfaces.msg import NamedWrenches
 
-from ...runtime.inputs.joint_state_bytes import JointStateReader, Malformed
+from ...runtime.inputs.joint_state_bytes import JointStateReader
 from ...runtime.inputs.number_bytes import read_array, read_number
+from ...runtime.inputs.rejections import Rejected, check_size
 from ...runtime.parameters import Parameter
-from ..base.conversions import fields_of, named_wrenches
-from ..base.rclpy_inside import ThreadlessGroup, Waiting, take
+from ..base.conversions import named_wrenches, reading
+from ..base.rclpy_inside import ThreadlessGroup, Waiting, bounded, take
 from .control_loop import EVENTS, PATIENCE, ControlLoop
 
 SIMULATION_LOOP = Parameter(
@@ -43,46 +44,30 @@ INPUT = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 MANY = 1000    # messages that are taken at once from a queue without a limit
 
 
-def reader(kind: type) -> tuple[Callable[[bytes], Any], Callable[[Any], Any]]:
-    """What makes plain values of a message, or lets it be: of its bytes (raises `Malformed`), and of itself."""
+def reader(kind: type) -> Callable[[bytes], Any]:
+    """What makes plain values of the bytes of a message, or the message; raises `Malformed`."""
     def convert(data: bytes) -> Any:
         return deserialize_message(data, kind)
 
     if kind is JointState:
-        return JointStateReader(convert).read, fields_of
+        return JointStateReader(convert).read
     if kind is Float64MultiArray:
-        return partial(read_array, convert=convert), _data
+        return partial(read_array, convert=convert)
     if kind is Float64:
-        return partial(read_number, convert=convert), _data
-    plain = named_wrenches if kind is NamedWrenches else _itself
-
-    def read(data: bytes) -> Any:
-        try:
-            return plain(convert(data))
-        except Exception as error:
-            raise Malformed(data, kind.__name__, error) from None
-
-    return read, plain
-
-
-def _data(message: Any) -> Any:
-    return message.data
-
-
-def _itself(message: Any) -> Any:
-    return message
+        return partial(read_number, convert=convert)
+    return reading(kind, named_wrenches) if kind is NamedWrenches else reading(kind)
 
 
 class SimulationLoop(ABC):
     """From configuration to cleanup of `node`. advance: does what is due, and returns the s until something is due
-    again; on_malformed: called for bytes that are no message of their kind. Both are called under the node's lock.
+    again; on_rejected: called for bytes that are no message of their kind, or too many. Both are called under the
+    node's lock.
     """
 
-    raw = False
     group: CallbackGroup | None = None
 
-    def __init__(self, node: Any, on_malformed: Callable[[Malformed], None]) -> None:
-        self._node, self._on_malformed = node, on_malformed
+    def __init__(self, node: Any, on_rejected: Callable[[Rejected], None]) -> None:
+        self._node, self._on_rejected = node, on_rejected
         self.subscriptions: list[Any] = []
         self.services: list[Any] = []
         self.clients: list[Any] = []    # of `group`, not made here
@@ -90,19 +75,20 @@ class SimulationLoop(ABC):
     def listen(self, kind: type, topic: str, callback: Callable[[Any], None], qos: QoSProfile = INPUT) -> None:
         """Subscribe; callback: called with plain values, as `reader` makes them."""
         node = self._node
-        read, convert = reader(kind)
+        read, name, most = reader(kind), node.resolve_topic_name(topic), node.most_bytes
 
         def on_message(message: Any, info: Any) -> None:
             with node.lock:
                 try:
-                    values = read(message) if message.__class__ is bytes else convert(message)
-                except Malformed as error:
-                    self._on_malformed(error)
+                    check_size(name, len(message), most)
+                    values = read(message)
+                except Rejected as error:
+                    self._on_rejected(error)
                 else:
                     callback(values)
 
-        self.subscriptions.append(node.create_subscription(
-            kind, topic, on_message, qos, callback_group=self.group, raw=self.raw,
+        self.subscriptions.append(bounded(
+            node, kind, topic, on_message, qos, most, callback_group=self.group,
             qos_overriding_options=QoSOverridingOptions.with_default_policies()))
 
     def serve(self, kind: type, name: str, callback: Callable[..., Any]) -> None:
@@ -145,9 +131,9 @@ class SimulationLoop(ABC):
 class TimerLoop(SimulationLoop):
     """By the node's executor. period: s of the timer, if there is an `advance`."""
 
-    def __init__(self, node: Any, on_malformed: Callable[[Malformed], None], advance: Callable[[], float] | None,
+    def __init__(self, node: Any, on_rejected: Callable[[Rejected], None], advance: Callable[[], float] | None,
                  period: float) -> None:
-        super().__init__(node, on_malformed)
+        super().__init__(node, on_rejected)
         self._timer = None
         if advance is not None:
             def tick() -> None:
@@ -176,11 +162,9 @@ class TimerLoop(SimulationLoop):
 class ThreadLoop(SimulationLoop):
     """By a thread."""
 
-    raw = True
-
-    def __init__(self, node: Any, on_malformed: Callable[[Malformed], None],
+    def __init__(self, node: Any, on_rejected: Callable[[Rejected], None],
                  advance: Callable[[], float] | None) -> None:
-        super().__init__(node, on_malformed)
+        super().__init__(node, on_rejected)
         self._thread = _Thread(node, self, advance or (lambda: math.inf))
         self.group = self._thread.group
 
@@ -255,9 +239,9 @@ class _Thread(ControlLoop):
         self.wake()
 
 
-def make_loop(node: Any, values: Mapping[str, Any], on_malformed: Callable[[Malformed], None],
+def make_loop(node: Any, values: Mapping[str, Any], on_rejected: Callable[[Rejected], None],
               advance: Callable[[], float] | None = None, period: float = 0.0) -> SimulationLoop:
     """The one that the parameters ask for. period: s between states, 0: without a pause."""
     if values["control_loop"] == "direct" and values["executor"] != "events":
-        return ThreadLoop(node, on_malformed, advance)
-    return TimerLoop(node, on_malformed, advance, period)
+        return ThreadLoop(node, on_rejected, advance)
+    return TimerLoop(node, on_rejected, advance, period)

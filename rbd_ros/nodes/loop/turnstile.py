@@ -1,4 +1,4 @@
-"""A lock in which a thread that comes again and again does not keep others out."""
+"""A fair reentrant lock."""
 from __future__ import annotations
 
 import threading
@@ -6,8 +6,8 @@ from typing import Any
 
 
 class Turnstile:
-    """A reentrant lock. Who lets go and comes back at once first lets one pass that has been waiting meanwhile: the
-    locks of `threading` are not fair, and a loop that never sleeps would hold one for ever.
+    """A reentrant lock. A thread that releases and reacquires it at once first lets a waiting thread pass: the locks of
+    `threading` are not fair, and a loop that never sleeps would hold one for ever.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What torque nodes publish: one file per receiver, with its `TABLE` of parameters and what `make`s it.
+"""Outputs of torque nodes: one file per receiver, with its `TABLE` of parameters and its `make`.
 
 A new one: its file, and its line in `ADAPTERS`.
 """
@@ -25,5 +25,5 @@ ADAPTERS_TABLE: Table = (
 
 
 def make_outputs(node: Any, model: RobotModel, settings: TorqueSettings, values: Mapping[str, Any]) -> list[Output]:
-    """The outputs that parameter `adapters` names; `RbdError` if one of them cannot be."""
+    """The outputs named by parameter `adapters`; raises `RbdError` if one cannot be made."""
     return [ADAPTERS[name].make(node, model, settings, values) for name in dict.fromkeys(values["adapters"])]

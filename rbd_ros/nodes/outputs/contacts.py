@@ -1,4 +1,4 @@
-"""`~/contact_forces`: what contacts that let go exert, from the simulator."""
+"""`~/contact_forces`: forces of unilateral and compliant contacts, from the simulator."""
 from __future__ import annotations
 
 from array import array

@@ -1,4 +1,4 @@
-"""What the outputs of a torque node share."""
+"""Base class of the outputs of a torque node."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -23,14 +23,14 @@ Stamp = tuple[int, int]    # s, ns
 
 
 class Source(Protocol):
-    """What an output may ask of the node that the torque comes from."""
+    """Interface of the torque node for outputs."""
 
     @property
     def state_timeout(self) -> float:
         """Age of a joint state (s) from which it does not count."""
 
     def fade_in(self) -> None:
-        """The robot listens only now: begin at the safe effort, as after activation."""
+        """Begin at the safe effort, as after activation, once the robot listens."""
 
 
 class Output(ABC):

@@ -1,4 +1,4 @@
-"""What node `lockstep` publishes: commands for a simulation, and the efforts that it passed on."""
+"""Publishers of node `lockstep`: commands for a simulation, and the efforts passed on."""
 from __future__ import annotations
 
 import math

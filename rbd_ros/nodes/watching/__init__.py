@@ -1,1 +1,1 @@
-"""Nodes that listen to others."""
+"""Listeners to other nodes."""

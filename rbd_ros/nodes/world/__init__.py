@@ -1,1 +1,1 @@
-"""How the robot stands in the world, from topics: `tf_static` and odometry."""
+"""Mounting and base motion of the robot, from the topics `tf_static` and odometry."""

@@ -1,4 +1,4 @@
-"""How the robot is mounted, from topic `/tf_static` (tf2_msgs/TFMessage, latched): parameter `mounting.frame`.
+"""Mounting of the robot, from topic `/tf_static` (tf2_msgs/TFMessage, latched): parameter `mounting.frame`.
 
 Only static transforms count: a base that moves needs odometry. The root link's rotation is read at the configuration,
 which waits for it; no torque is computed before.
@@ -19,6 +19,7 @@ from ..base.optional import interface_type
 
 TOPIC = "/tf_static"    # absolute, as tf2 has it
 WAITING = "waiting for the transform of the mounting"
+LONGEST = 2**22    # bytes of a message
 LATCHED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
@@ -36,7 +37,7 @@ class Mounting:
         except RbdError as error:
             self.problem = str(error)
         else:
-            node.create_subscription(kind, TOPIC, self.take, LATCHED)
+            node.listen(kind, TOPIC, self.take, LATCHED, LONGEST)
 
     def take(self, message: Any) -> None:
         """Take transforms, and let the node start if it waits for them."""
@@ -80,6 +81,6 @@ class Mounting:
 
 
 def make_mounting(node: Any) -> Mounting | None:
-    """As the parameter says; None where it is empty."""
+    """`Mounting` by the parameter; None if that is empty."""
     world = node.get_parameter("mounting.frame").value
     return Mounting(node, world) if isinstance(world, str) and world else None
