@@ -1,6 +1,7 @@
 """Install rbd_ros, as an ament_python package (colcon) or with pip."""
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 from setuptools import find_packages, setup
 
@@ -19,12 +20,13 @@ def tree(folder: str) -> list[tuple[str, list[str]]]:
 
 setup(
     name=NAME,
-    version="0.1.0",
+    version=ElementTree.parse("package.xml").findtext("version"),    # the one place where it stands
     description="Rigid-body dynamics for feed-forward control, and the ROS 2 nodes that use it",
     license="Apache-2.0",
     maintainer="rbd_ros developers",
     maintainer_email="rbd_ros@example.com",
     python_requires=">=3.10",
+    package_dir={"": "."},    # an editable install is then a path, in which checkers of types find py.typed
     py_modules=["rbd_executables"],
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     package_data={NAME: ["py.typed", "**/*.urdf", "**/*.yaml"]},

@@ -9,20 +9,19 @@ import warnings
 from ..core.ahead import compile_all
 from ..core.compile import COMPILED
 from ..core.errors import RbdError, RbdWarning
-from ..core.kernel_cache import cache_directory
-from ..core.model.files.urdf import load_urdf
-from ..core.model.samples import sample_names, sample_path
+from ..core.kernel_cache import cache_directory, is_writable
 from ..core.specialize.families import FAMILIES, asked
 from ..core.specialize.functions import FUNCTIONS
 from ..core.specialize.specialized import specialize
 from ..signals import ends_at_once
+from .files.robot import add_robot, load_robot, named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd compile`."""
     parser.add_argument("--quiet", action="store_true", help="print the last line only")
-    parser.add_argument("--urdf", help="make the code of `rbd.specialize` for this robot, instead of the kernels: a "
-                                       f"robot description, or a sample: {', '.join(sample_names())}")
+    add_robot(parser, nargs="?", old="--urdf", help="make the code of `rbd.specialize` for this robot, instead of the "
+                                                    "kernels: ")
     parser.add_argument("--root", choices=("fixed", "floating"), default="fixed", help="how its base link stands")
     parser.add_argument("--functions", nargs="+", default=list(FUNCTIONS), metavar="FUNCTION",
                         help=f"of {', '.join(FUNCTIONS)} (default: all of these), {', '.join(FAMILIES)}; the latter "
@@ -34,8 +33,12 @@ def run(namespace: argparse.Namespace) -> int:
     if not COMPILED:
         raise RbdError("numba is not available, so there is nothing to compile: install numba, and unset "
                        "RBD_DISABLE_COMPILE")
-    if namespace.urdf is not None:
-        _specialize(namespace)
+    if not is_writable():
+        raise RbdError(f"nothing can be kept in {cache_directory()}, so there is no use in compiling ahead: make it a "
+                       "folder that you, and nobody else, may write, or set RBD_CACHE_DIR")
+    if named(namespace) is not None:
+        with ends_at_once("compile"):
+            _specialize(namespace)
         return 0
     with ends_at_once("compile"):    # and with it the processes that help
         seconds = compile_all(None if namespace.quiet else lambda line: print(line, flush=True))
@@ -45,8 +48,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 def _specialize(namespace: argparse.Namespace) -> None:
     """Make the code of one robot, function by function."""
-    path = sample_path(namespace.urdf) if namespace.urdf in sample_names() else namespace.urdf
-    model = load_urdf(path, root=namespace.root)
+    model = load_robot(namespace, root=namespace.root)
     for name in namespace.functions:    # what is unknown is said before the first is made
         asked(model, name)
     begin, made, count = time.perf_counter(), 0, len(namespace.functions)

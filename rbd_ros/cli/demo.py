@@ -10,7 +10,6 @@ import math
 import os
 import sys
 import time
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,16 +18,16 @@ import numpy as np
 
 from ..core.ahead import compile_all, know_all
 from ..core.compile import COMPILED, is_cached
-from ..core.errors import RbdError, RbdWarning
-from ..core.model.files.urdf import load_urdf
+from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
-from ..core.model.samples import sample_path
-from ..runtime.robot import check_model
+from ..core.model.files.xml_tree import PACKAGE
 from ..signals import ends_at_once
 from ..view.serving import PORT, has_viser
 from . import demo_elastic, demo_lift, demo_motion, demo_report
+from .bringup import demo_rehearsal
 from .identification import demo_identify
 from .processes import NodeProcesses
+from .files.robot import add_robot, description_of, load_robot, named
 
 # key in summary.json → (title, parameter `feedforward` of the node)
 MODES = {"pd": ("PD alone", "none"), "pd_gravity": ("PD + gravity", "gravity"),
@@ -45,18 +44,19 @@ PATIENCE = 5.0           # s for which the simulated robot waits for a torque
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd demo`."""
-    parser.add_argument("joints", nargs="?", choices=("rigid", *STORIES, *demo_elastic.VARIANTS), default="rigid",
-                        help="rigid: simulator and controller as ROS nodes; motion: likewise, lifting a heavy load by "
-                             "an optimal motion; identify: likewise, with a wrong description that is mended from a "
-                             "recorded motion; sea: series elastic joints; vsa: joints of variable stiffness; these "
-                             "two use the library without ROS (default: %(default)s)")
-    parser.add_argument("--urdf", metavar="FILE", help="URDF of another arm (default: KUKA LBR iiwa 14); rigid only")
+    add_robot(parser, nargs="?", metavar="STORY|ROBOT", old="--urdf",
+              help="rigid: simulator and controller as ROS nodes; motion: likewise, lifting a heavy load by an optimal "
+                   "motion; identify: likewise, with a wrong description that is mended from a recorded motion; sea: "
+                   "series elastic joints; vsa: joints of variable stiffness; these two use the library without ROS "
+                   "(default: rigid, with a KUKA LBR iiwa 14). Or another arm for rigid: ")
+    parser.add_argument("--config", metavar="FILE", help="rehearse this configuration of a torque node, such as "
+                        "config/ur.yaml, on a simulated arm that does what its robot does itself; rigid only")
     parser.add_argument("--rate", type=float, help=f"joint states per second (default: {RATE:g}); rigid only, the "
                         f"others are controlled at {1.0 / demo_elastic.PERIOD:g} Hz")
     parser.add_argument("--duration", type=float,
                         help=f"duration of each mode in seconds (default: {DURATION:g}); that of motion and "
                         "identify is fixed")
-    parser.add_argument("--output", type=Path, help="output folder (default: output/demo, or output/demo_sea, …)")
+    parser.add_argument("-o", "--output", type=Path, help="output folder (default: output/demo, or output/demo_sea, …)")
     parser.add_argument("--plot", action=argparse.BooleanOptionalAction, default=True,
                         help="draw tracking.png (default: yes)")
     parser.add_argument("--view", action="store_true", help="then show the three runs side by side in the browser, "
@@ -64,12 +64,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=PORT, help="of --view (default: %(default)s)")
     parser.add_argument("--no-browser", action="store_true", help="with --view: print the address, open nothing")
     parser.add_argument("--seed", type=int, default=0,
-                        help="seed of the random motion for --urdf (default: %(default)s)")
+                        help="seed of the random motion of another arm (default: %(default)s)")
 
 
 def run(namespace: argparse.Namespace) -> int:
     """Run all modes, print the table, write the files."""
     begin = time.monotonic()
+    namespace.joints = "rigid"
+    if namespace.robot in ("rigid", *STORIES, *demo_elastic.VARIANTS):
+        namespace.joints, namespace.robot = namespace.robot, None
+    if named(namespace) is not None and namespace.joints != "rigid":
+        raise RbdError(f"a robot is for rigid joints: demo {namespace.joints} is the iiwa")
     if namespace.joints in STORIES:
         return _story(namespace)
     duration = _within("--duration", DURATION if namespace.duration is None else namespace.duration, 0.2, 60.0)
@@ -77,12 +82,17 @@ def run(namespace: argparse.Namespace) -> int:
     elastic = namespace.joints != "rigid"
     if namespace.view and elastic:
         raise RbdError("--view shows the runs of the demo with rigid joints")
-    for name in ("urdf", "rate") if elastic else ():
+    if namespace.config and namespace.view:
+        raise RbdError("--view shows three runs, --config makes one: `rbd view --live` follows rehearse.launch.py")
+    if namespace.config and namespace.rate is not None:
+        raise RbdError("--rate is that of the configuration with --config")
+    for name in ("rate", "config") if elastic else ():
         if getattr(namespace, name) is not None:
             raise RbdError(f"--{name} is for rigid joints: demo {namespace.joints} is the iiwa with springs, "
                            f"controlled at {1.0 / demo_elastic.PERIOD:g} Hz")
     if namespace.output is None:
-        namespace.output = Path("output", f"demo_{namespace.joints}" if elastic else "demo")
+        namespace.output = Path("output", "rehearsal" if namespace.config else
+                                f"demo_{namespace.joints}" if elastic else "demo")
     if elastic:
         _make(namespace.output)
         _compile()
@@ -91,8 +101,17 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.view:
         has_viser()
     _check_ros()
-    model, urdf = _load(namespace.urdf)
-    motion = (demo_motion.random_motion(model, duration, namespace.seed) if namespace.urdf
+    if namespace.config:
+        _make(namespace.output)
+        _compile()
+        return demo_rehearsal.run(namespace, duration, lambda title: Progress(title, [title]))
+    another = named(namespace) is not None
+    namespace.robot = namespace.robot or "iiwa"
+    urdf = description_of(namespace)
+    if not urdf.startswith(PACKAGE):
+        urdf = os.path.abspath(urdf)
+    model = load_robot(namespace, quiet=True, joints=True)
+    motion = (demo_motion.random_motion(model, duration, namespace.seed) if another
               else demo_motion.published_motion())
     scenario = demo_motion.scenario(model, motion, duration)
     folder: Path = namespace.output
@@ -129,7 +148,7 @@ def _story(namespace: argparse.Namespace) -> int:
     """A demo of one robot on one motion."""
     if namespace.view:
         raise RbdError("--view shows the runs of the demo with rigid joints")
-    for name in ("urdf", "rate", "duration"):
+    for name in ("rate", "duration", "config"):
         if getattr(namespace, name) is not None:
             raise RbdError(f"--{name} is not for demo {namespace.joints}, which is the iiwa on one motion")
     _check_ros()
@@ -147,7 +166,7 @@ def _make(folder: Path) -> None:
         raise RbdError(f"cannot make folder {folder}: {error.strerror}") from None
 
 
-def _mode(key: str, model: RobotModel, urdf: Path, scenario: demo_motion.Scenario, duration: float, rate: float,
+def _mode(key: str, model: RobotModel, urdf: str, scenario: demo_motion.Scenario, duration: float, rate: float,
           folder: Path) -> demo_report.Result:
     from ..nodes.demo_recorder import DemoRecorder
 
@@ -155,7 +174,7 @@ def _mode(key: str, model: RobotModel, urdf: Path, scenario: demo_motion.Scenari
     progress = Progress(title, (title for title, _ in MODES.values()))
     namespace = f"/rbd_demo_{os.getpid()}"
     motion = scenario.motion
-    common = {"robot_description_file": str(urdf), "rotor_inertia": scenario.rotors.tolist()}
+    common = {"robot_description_file": urdf, "rotor_inertia": scenario.rotors.tolist()}
     with NodeProcesses(folder / "logs" / key, namespace) as processes:
         processes.start("simulator", common | _plant(scenario, rate, namespace))
         processes.start("feedforward", common | _controller(model, scenario, feedforward, rate, namespace))
@@ -186,7 +205,8 @@ def _controller(model: RobotModel, scenario: demo_motion.Scenario, feedforward: 
     return {"feedforward": feedforward, "gains.kp": scenario.kp.tolist(), "gains.kd": scenario.kd.tolist(),
             "adapters": ["joint_state"], "joint_state.topic": f"{namespace}/simulator/effort_commands",
             "effort_limits.override_zero": override.tolist(), "state_rate": rate,
-            "feedback.max_age": math.inf, "state_timeout": 2.0 * PATIENCE, "ramp_in": RAMP, "ramp_out": RAMP}
+            "feedback.max_age": math.inf, "tracking_tolerance": [math.inf],
+            "state_timeout": 2.0 * PATIENCE, "ramp_in": RAMP, "ramp_out": RAMP}
 
 
 class Progress:
@@ -209,15 +229,6 @@ class Progress:
     def _show(self, text: str) -> None:
         if self._tty:
             print(f"\r\033[K{self._title}  {text}", end="", flush=True)
-
-
-def _load(file: str | None) -> tuple[RobotModel, Path]:
-    urdf = Path(file or sample_path("iiwa")).resolve()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RbdWarning)    # the nodes log them; `rbd doctor` explains them
-        model = load_urdf(urdf)
-    check_model(model)
-    return model, urdf
 
 
 def _check_ros() -> None:

@@ -163,7 +163,8 @@ def _plant(namespace: str) -> dict[str, Any]:
 def _controller(namespace: str) -> dict[str, Any]:
     return {"feedforward": "computed_torque", "gains.kp": BANDWIDTH**2, "gains.kd": 2.0 * BANDWIDTH,
             "adapters": ["joint_state"], "joint_state.topic": f"{namespace}/simulator/effort_commands",
-            "state_rate": RATE, "feedback.max_age": math.inf, "state_timeout": 2.0 * PATIENCE,
+            "state_rate": RATE, "feedback.max_age": math.inf, "tracking_tolerance": [math.inf],
+            "state_timeout": 2.0 * PATIENCE,
             "ramp_in": RAMP, "ramp_out": RAMP}
 
 

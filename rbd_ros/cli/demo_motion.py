@@ -92,10 +92,10 @@ def random_motion(model: RobotModel, duration: float, seed: int = 0) -> Cosines:
     limit = np.where(model.effort_limit > 0.0, model.effort_limit, np.inf)
     for _ in range(12):
         motion = Cosines(center, amplitude, frequency)
-        if np.all(_peak_effort(model, motion, duration) <= 0.6 * limit):
+        if np.all(peak_effort(model, motion, duration) <= 0.6 * limit):
             return motion
         amplitude, frequency = 0.8 * amplitude, 0.9 * frequency
-    peak = _peak_effort(model, motion, duration)
+    peak = peak_effort(model, motion, duration)
     worst = int(np.argmax(peak / limit))
     raise RbdError(f"no motion found within the effort limits: joint '{model.joint_names[worst]}' needs "
                    f"{peak[worst]:.3g} of at most {limit[worst]:.3g} N m (or N) even when moving slowly about "
@@ -108,13 +108,14 @@ def scenario(model: RobotModel, motion: Cosines, duration: float) -> Scenario:
     inertia = np.median(np.diagonal(mass_matrix(model, motion.position(t)), axis1=1, axis2=2), axis=0)
     rotors = np.where(model.armature > 0.0, model.armature, ROTORS * inertia)
     inertia = inertia - model.armature + rotors
-    peak = _peak_effort(model.with_(armature=rotors), motion, duration)
+    peak = peak_effort(model.with_(armature=rotors), motion, duration)
     peak_speed = np.maximum(np.abs(motion.amplitude * motion.frequency), 1e-3)
     return Scenario(motion, rotors, kp=inertia * BANDWIDTH**2, kd=2.0 * DAMPING * inertia * BANDWIDTH,
                     damping=model.damping + VISCOUS * peak / peak_speed,
                     friction=model.friction + COULOMB * peak, peak_effort=peak)
 
 
-def _peak_effort(model: RobotModel, motion: Cosines, duration: float) -> Array:
+def peak_effort(model: RobotModel, motion: Cosines, duration: float) -> Array:
+    """Largest torque of each joint (nv,) on the motion."""
     t = np.linspace(0.0, duration, 501)
     return np.abs(inverse_dynamics(model, motion.position(t), motion.velocity(t), motion.acceleration(t))).max(axis=0)

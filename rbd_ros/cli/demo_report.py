@@ -32,15 +32,17 @@ class Result:
 
 
 def table(results: Mapping[str, Result], joints: Sequence[str]) -> str:
-    """Lines of text."""
+    """Lines of text; a single result is not better than any."""
     first = next(iter(results.values())).rms
-    rows = [("", "RMS error", "better", "worst joint", "latency p50 / p99", "late", "waits")]
+    rows: list[tuple[str, ...]] = [("", "RMS error", "better", "worst joint", "latency p50 / p99", "late", "waits")]
     for result in results.values():
         worst = int(np.argmax(result.rms_per_joint))
         p50, p99 = result.latency
-        rows.append((result.title, f"{result.rms:.4f} rad", f"{first / result.rms:.1f} x",
+        rows.append((result.title, f"{result.rms:.4f} rad", f"{first / max(result.rms, 1e-9):.1f} x",
                      f"{joints[worst]} {result.rms_per_joint[worst]:.4f}", f"{p50:.0f} / {p99:.0f} µs",
                      f"{result.report['deadline_misses']:.0f}", f"{result.plant['waits']:.0f}"))
+    if len(results) == 1:
+        rows = [(*row[:2], *row[3:]) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join("  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in
                                                           zip(row[1:], widths[1:], strict=True))]) for row in rows)

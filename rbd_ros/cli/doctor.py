@@ -1,11 +1,10 @@
-"""`rbd doctor FILE.urdf`: what a robot description says, and what is wrong with it, by name and with the fix."""
+"""`rbd doctor ROBOT`: what a robot description says, and what is wrong with it, by name and with the fix."""
 from __future__ import annotations
 
 import argparse
 import contextlib
 import dataclasses
 import json
-import shlex
 import sys
 import textwrap
 import warnings
@@ -18,16 +17,18 @@ import numpy as np
 from ..core.dynamics.mass_matrix import mass_matrix
 from ..core.errors import RbdError, RbdWarning
 from ..core.model.assembly import Description
-from ..core.model.checks.conditioning import condition_numbers, conditioning
+from ..core.model.checks.conditioning import MOST_COORDINATES, condition_numbers, conditioning
 from ..core.model.checks.diagnosis import SEVERITIES, Finding, joint_findings, moving_links, structure_findings
 from ..core.model.checks.plausibility import link_findings
 from ..core.model.files.urdf import describe
 from ..core.model.files.urdf_parts import line as line_of
 from ..core.model.files.xml_tree import Element, parse_xml, read_text
 from ..core.model.inertia import Array
-from ..core.model.joints import has_ends, is_length
+from ..core.model.joints import has_ends, is_driven, is_length
 from ..core.model.robot_model import RobotModel
+from ..runtime.controller_file import controller_findings, load_controllers
 from ..runtime.cosimulation.gazebo_description import refusals
+from .files.robot import add_robot, description_of
 
 WIDTH = 96
 SAMPLES = 32
@@ -52,12 +53,12 @@ class Report:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd doctor`."""
-    parser.add_argument("file", metavar="FILE", help="robot description: URDF, or xacro; /dev/stdin reads the standard "
-                        "input")
-    parser.add_argument("arguments", nargs="*", metavar="NAME:=VALUE", help="arguments of a xacro file")
+    add_robot(parser, help="/dev/stdin (the standard input), ")
     parser.add_argument("--root", choices=("fixed", "floating"), default="fixed",
                         help="whether the root link is fixed or floating (default: %(default)s)")
     parser.add_argument("--gazebo", action="store_true", help="also report what Gazebo would leave out or refuse")
+    parser.add_argument("--controllers", metavar="FILE", help="also check a parameter file of ros2_control's "
+                        "controllers for torque")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.epilog = "Exit code: 0 if healthy or with warnings only, 1 with errors or if no robot could be read."
 
@@ -67,11 +68,11 @@ def run(namespace: argparse.Namespace) -> int:
     with contextlib.suppress(AttributeError, ValueError):    # a terminal that is not UTF-8 still gets its report
         sys.stdout.reconfigure(errors="replace")    # type: ignore[union-attr]
     try:
-        report = examine(" ".join([namespace.file, *map(shlex.quote, namespace.arguments)]), namespace.root,
-                         namespace.gazebo)
+        report = examine(description_of(namespace), namespace.root, namespace.gazebo, namespace.controllers)
     except RbdError as error:
         if namespace.json:
-            print(json.dumps({"file": namespace.file, "healthy": False, "error": str(error), "findings": []}, indent=1))
+            print(json.dumps({"file": namespace.robot, "healthy": False, "error": str(error), "findings": []},
+                             indent=1))
         else:
             print(f"error: {error}", file=sys.stderr)
         return 1
@@ -79,10 +80,11 @@ def run(namespace: argparse.Namespace) -> int:
     return 0 if report.healthy else 1
 
 
-def examine(path: str | Path, root: str = "fixed", gazebo: bool = False) -> Report:
+def examine(path: str | Path, root: str = "fixed", gazebo: bool = False, controllers: str | Path | None = None
+            ) -> Report:
     """Read and check a file, for Gazebo, too, if that is wanted; raises `RbdError` where there is nothing to check.
 
-    path: as `load_urdf` takes it.
+    path: as `load_urdf` takes it; controllers: a parameter file of controllers that is checked for this robot.
     """
     text, source = read_text(path)
     tree = parse_xml(text, source)
@@ -107,11 +109,16 @@ def examine(path: str | Path, root: str = "fixed", gazebo: bool = False) -> Repo
         findings += structure_findings(description) + link_findings(description)
         findings += [Finding("error", "in Gazebo", *refusal, "`rbd gazebo` writes a description that Gazebo takes")
                      for refusal in (refusals(description) if gazebo else ())]
-    if model is not None and model.nv:
+    if model is not None and model.nv > MOST_COORDINATES:
+        findings.append(Finding("note", "mass matrix not checked", description.name, f"{model.nv} degrees of freedom: "
+                                f"it is looked at up to {MOST_COORDINATES}", "check parts of the robot by themselves"))
+    elif model is not None and model.nv:
         rng = np.random.default_rng(0)
         q = np.stack([model.neutral(), *(model.random_configuration(rng) for _ in range(SAMPLES))])
         matrices = mass_matrix(model, q)
         findings += conditioning(model, matrices)
+    if controllers is not None:
+        findings += controller_findings(load_controllers(controllers), description, model, matrices)
     findings += mesh_scales(tree) + ranges_in_degrees(description)
     places = {element.get("name"): line_of(element) for element in reversed(tree) if element.tag in ("link", "joint")}
     findings = [dataclasses.replace(finding, line=places.get(finding.subject.split(", ")[0])) for finding in findings]
@@ -177,12 +184,14 @@ def as_json(report: Report) -> dict[str, Any]:
             "healthy": report.healthy, "bodies": list(report.description.links),
             "mass": sum(inertia.mass for inertia in report.description.links.values()),
             "nq": model.nq if model else None, "nv": model.nv if model else None, "condition_number": condition,
-            "joints": joint_rows(report), "findings": [dataclasses.asdict(finding) for finding in report.findings]}
+            "joints": joint_rows(report), "lacking": lacking(report), "verdict": verdict(report),
+            "findings": [dataclasses.asdict(finding) for finding in report.findings]}
 
 
 def as_text(report: Report) -> str:
     """The report for a terminal."""
-    return "\n".join([*_head(report), "", *_table(report), "", *_findings(report.findings), _verdict(report.findings)])
+    return "\n".join([*_head(report), "", *_table(report), "", *_findings(report.findings), _counts(report.findings),
+                      *_wrapped(verdict(report), "")])
 
 
 def _head(report: Report) -> list[str]:
@@ -252,7 +261,31 @@ def _wrapped(text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)
 
 
-def _verdict(findings: Iterable[Finding]) -> str:
+def lacking(report: Report) -> dict[str, list[str]]:
+    """Joints with motors of which the description has no rotor inertia, and no friction."""
+    driven = [spec for spec in report.description.joints if is_driven(spec.type) and spec.mimic is None
+              and spec.name not in report.description.locked]
+    return {"rotor_inertia": [spec.name for spec in driven if not np.any(spec.rotor_inertia)],
+            "friction": [spec.name for spec in driven if not (np.any(spec.damping) or np.any(spec.friction))]}
+
+
+def verdict(report: Report) -> str:
+    """What torque computed from this file will be, in one line."""
+    if not report.healthy:
+        return "torque from this file would be wrong: correct the errors above"
+    lack = {what: names for what, names in lacking(report).items() if names}
+    doubts = sum(finding.severity == "warning" for finding in report.findings)
+    doubtful = f"; look at the {doubts} warning{'s' * (doubts != 1)} above first" * bool(doubts)
+    if not lack:
+        return f"torque from this file will be right as far as its numbers are{doubtful}"
+    joints = len([spec for spec in report.description.joints if is_driven(spec.type) and spec.mimic is None])
+    words = {"rotor_inertia": "what accelerates the rotors (rotor_inertia)", "friction": "friction (<dynamics>)"}
+    said = [words[what] + (f" of {_listed(names)}" if len(names) < joints else "") for what, names in lack.items()]
+    return (f"torque from this file will lack {' and '.join(said)}: `rbd identify` finds them from a recorded motion"
+            f"{doubtful}")
+
+
+def _counts(findings: Iterable[Finding]) -> str:
     severities = [finding.severity for finding in findings]
     counts = [f"{severities.count(s)} {s}{'s' * (severities.count(s) != 1)}" for s in SEVERITIES if s in severities]
     return ", ".join(counts) if counts else "no problems found"

@@ -4,14 +4,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..core.model.files.urdf import load_urdf
-from ..core.model.samples import sample_names, sample_path
 from ..core.specialize.c_source import ARGUMENTS, PRECISIONS, c_files
-from .written import write_files
+from .files.robot import add_robot, load_robot
+from .files.written import write_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("urdf", help=f"robot description, or a sample: {', '.join(sample_names())}")
+    add_robot(parser)
     parser.add_argument("--functions", nargs="+", default=["inverse_dynamics"], metavar="FUNCTION",
                         help=f"of {', '.join(ARGUMENTS)}; with parameters jacobian:LINK[:body|world|aligned], "
                              "hybrid_dynamics:JOINT,… (whose accelerations are given), "
@@ -23,8 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    path = sample_path(arguments.urdf) if arguments.urdf in sample_names() else arguments.urdf
-    model = load_urdf(path, root=arguments.root)
+    model = load_robot(arguments, root=arguments.root)
     files = c_files(model, arguments.functions, arguments.name, arguments.precision)
     write_files(arguments.output, files)
     for name, text in files.items():

@@ -8,8 +8,10 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from .. import __version__
 from ..core.errors import RbdError
 from ..streams import be_quiet, flush
+from .files.robot import parsed
 
 # name → (module with `add_arguments` and `run`, help)
 COMMANDS = {
@@ -47,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="rbd", description="Rigid-body dynamics for robots.")
+    parser.add_argument("--version", action="version", version=f"rbd_ros {__version__}")
+    robot = False
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, text) in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
@@ -54,7 +58,8 @@ def _run(given: list[str]) -> int:
             implementation = importlib.import_module(f".{module}", __package__)
             implementation.add_arguments(command)
             command.set_defaults(run=implementation.run)
-    namespace = parser.parse_args(given)
+            robot = bool(command.get_default("has_robot"))
+    namespace = parsed(parser, given, robot)
     try:
         return int(namespace.run(namespace))
     except RbdError as error:

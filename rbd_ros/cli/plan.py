@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,24 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import RbdError, RbdWarning, unknown_name
+from ..core.errors import RbdError, unknown_name
 from ..core.lie.so3 import from_rpy
-from ..core.model.files.urdf import load_urdf
 from ..core.model.robot_model import RobotModel
-from ..core.model.samples import sample_names, sample_path
 from ..core.motion.optimal.checked import WEIGHED
 from ..core.motion.places.body_goal import BodyGoal
 from ..runtime.planning.motion_planner import MotionPlanner
-from ..runtime.planning.motion_request import MotionRequest, MotionWaypoint
+from ..runtime.planning.motion_request import CALM, MotionRequest, MotionWaypoint
 from ..runtime.planning.planner_settings import PlannerSettings
-from ..runtime.robot import check_model
 from . import plan_report
+from .files.robot import add_robot, load_robot
+from .files.waiting import waiting
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd plan`."""
     pose = "positions in the order of the model, or JOINT=POSITION (others 0); rad or m"
-    parser.add_argument("urdf", help="URDF file, or the name of a sample robot")
+    add_robot(parser)
     for option, name, what in (("--from", "start", f"start at rest: {pose}"),
                                ("--to", "goal", "goal at rest, likewise")):
         either = parser.add_mutually_exclusive_group(required=True)
@@ -41,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--duration", nargs="+", type=float, default=[], metavar="S",
                         help="duration in s, or the shortest and the longest (default: free)")
     parser.add_argument("--objective", nargs="+", default=[], metavar="NAME[=WEIGHT]",
-                        help=f"what is to be least: {', '.join(WEIGHED)} (default: effort, or duration if it is free)")
+                        help=f"what is to be least: {', '.join(WEIGHED)} (default: effort, or duration if it is "
+                        f"free, with jerk_share={CALM:g}, a share of jerk that keeps the arm calm)")
     parser.add_argument("--payload", nargs="+", type=float, default=[], metavar=("KG", "XYZ"),
                         help="mass of a load, and its centre of mass in the frame of its link, m (default: 0 0 0)")
     parser.add_argument("--payload-body", metavar="LINK", help="link that carries it (default: the last one)")
@@ -55,14 +54,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="longest search in s (default: %(default)g)")
     parser.add_argument("--sample-period", type=float, default=0.01, metavar="S",
                         help="between the points of the output, s (default: %(default)g)")
-    parser.add_argument("--output", type=Path, metavar="FILE",
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE",
                         help="write the trajectory: .csv, or .yaml as trajectory_msgs/JointTrajectory")
     parser.add_argument("--plot", nargs="?", const="", metavar="FILE", help="picture, in a window without FILE")
 
 
 def run(namespace: argparse.Namespace) -> int:
     """Plan, print, write; 1 where there is no good motion."""
-    model = _load(namespace.urdf)
+    model = load_robot(namespace, quiet=True, joints=True)
     names = model.joint_names
     payload = namespace.payload
     if payload and len(payload) not in (1, 4):
@@ -94,7 +93,8 @@ def run(namespace: argparse.Namespace) -> int:
         task = replace(task, start=_pose("--from-body", namespace.start_body))    # instead of those zeros
     if namespace.goal_body:
         task = replace(task, goal=_pose("--to-body", namespace.goal_body))
-    plan = planner.search(task)
+    with waiting("searching", namespace.time_limit):
+        plan = planner.search(task)
     print(plan_report.text(plan, task))
     if plan.points is not None and namespace.output:
         plan_report.WRITERS[namespace.output.suffix](namespace.output, plan)
@@ -105,14 +105,6 @@ def run(namespace: argparse.Namespace) -> int:
         except ImportError:
             print("no plot: matplotlib is not installed", file=sys.stderr)
     return 0 if plan.good else 1
-
-
-def _load(name: str) -> RobotModel:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RbdWarning)    # `rbd doctor` explains them
-        model = load_urdf(sample_path(name) if name in sample_names() else name)
-    check_model(model)
-    return model
 
 
 def _pose(option: str, parts: Sequence[str]) -> BodyGoal:

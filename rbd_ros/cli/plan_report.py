@@ -10,7 +10,7 @@ import yaml
 from numpy.typing import NDArray
 
 from ..core.errors import RbdError
-from ..runtime.planning.motion_planner import Plan
+from ..runtime.planning.motion_planner import UNAWARE, Plan
 from ..runtime.planning.motion_request import PlanningTask
 
 Array = NDArray[np.float64]
@@ -37,8 +37,7 @@ def text(plan: Plan, task: PlanningTask) -> str:
         joints.append((name, f"{start[j]:.3f}", f"{goal[j]:.3f}", f"{v[j]:.3f}",
                        _share(v[j], limits.velocity[j]), f"{effort[j]:.2f}", _share(effort[j], limits.effort[j])))
     lines += _aligned(joints)
-    if not plan.good:
-        lines += ["", plan.reason]
+    lines += ["", plan.reason or UNAWARE]
     return "\n".join(lines)
 
 

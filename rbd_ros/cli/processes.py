@@ -67,6 +67,11 @@ class NodeProcesses:
         text = self._log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return " | ".join(line.strip() for line in text[-lines:]) + f" (all of it in {self._log(name)})"
 
+    def said(self, name: str, mark: str) -> str:
+        """The rest of the first line of a log that has this mark; empty without one."""
+        text = self._log(name).read_text(encoding="utf-8", errors="replace")
+        return text.partition(mark)[2].partition("\n")[0].strip()
+
     def close_after(self, report: Mapping[str, Any]) -> None:
         """End all, say if one did not end well; `RbdError` where `feedforward` reports that it rejected inputs."""
         codes = self.close()

@@ -1,4 +1,4 @@
-"""`rbd gazebo FILE.urdf`: the files with which an arm moves by torque in Gazebo."""
+"""`rbd gazebo ROBOT`: the files with which an arm moves by torque in Gazebo."""
 from __future__ import annotations
 
 import argparse
@@ -6,15 +6,16 @@ from pathlib import Path
 
 from ...runtime.cosimulation.gazebo_files import INTERFACES, write_files
 from ...runtime.cosimulation.gazebo_world import read_world
+from ..files.robot import add_robot, description_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd gazebo`."""
-    parser.add_argument("file", metavar="FILE.urdf", help="robot description")
+    add_robot(parser)
     parser.add_argument("--interface", choices=INTERFACES, default="ros2_control",
                         help="how Gazebo receives torque: controllers of gz_ros2_control, or topics of ros_gz_bridge "
                              "(default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=Path("gazebo"), metavar="FOLDER",
+    parser.add_argument("-o", "--output", type=Path, default=Path("gazebo"), metavar="FOLDER",
                         help="output folder (default: %(default)s)")
     parser.add_argument("--model", default="", help="name of the arm in the world (default: the robot's)")
     parser.add_argument("--world", default="", metavar="FILE.sdf",
@@ -29,8 +30,8 @@ def run(namespace: argparse.Namespace) -> int:
     if namespace.world:
         found = read_world(namespace.world)
         world, step = found.name, found.step
-    files = write_files(namespace.file, namespace.output, namespace.interface, world=world, model=namespace.model,
-                        step=step, controller=namespace.controller)
+    files = write_files(description_of(namespace), namespace.output, namespace.interface, world=world,
+                        model=namespace.model, step=step, controller=namespace.controller)
     for note in files.notes:
         print(note)
     print(f"wrote {files.description}, {files.bridge.name} and {files.controllers.name} for world {world}")

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remap", nargs="+", default=[], metavar="FROM:=TO", help="remappings, as at its start")
     parser.add_argument("--namespace", default="/", help="of the node (default: /)")
     parser.add_argument("--enclave", default="/rbd_ros", help="before the names of the enclaves (default: /rbd_ros)")
-    parser.add_argument("--output", metavar="FILE", help="where the policy goes (default: printed)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where the policy goes (default: printed)")
     parser.add_argument("--keystore", metavar="FOLDER", help="also make keys and permissions there, with `ros2 "
                                                              "security`")
 

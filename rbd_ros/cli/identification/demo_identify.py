@@ -191,7 +191,8 @@ def _controller(truth: RobotModel, namespace: str) -> dict[str, Any]:
     inertia = _felt(truth, points()[1])
     return {"gains.kp": (inertia * BANDWIDTH**2).tolist(), "gains.kd": (2.0 * DAMPING * inertia * BANDWIDTH).tolist(),
             "adapters": ["joint_state"], "joint_state.topic": f"{namespace}/simulator/effort_commands",
-            "state_rate": RATE, "feedback.max_age": math.inf, "state_timeout": 2.0 * PATIENCE,
+            "state_rate": RATE, "feedback.max_age": math.inf, "tracking_tolerance": [math.inf],
+            "state_timeout": 2.0 * PATIENCE,
             "ramp_in": RAMP, "ramp_out": RAMP}
 
 

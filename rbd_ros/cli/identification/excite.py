@@ -1,4 +1,4 @@
-"""`rbd excite ROBOT.urdf`: a motion to record for identification, as a trajectory that any driver takes."""
+"""`rbd excite ROBOT`: a motion to record for identification, as a trajectory that any driver takes."""
 from __future__ import annotations
 
 import argparse
@@ -11,11 +11,11 @@ from ...core.dynamics.inverse import inverse_dynamics
 from ...core.dynamics.kinematics import forward_kinematics
 from ...core.errors import RbdError
 from ...core.identification.excited.excitation import excitation
-from ...core.model.files.urdf import load_urdf
 from ...core.model.robot_model import RobotModel
 from ...core.motion.optimal.limits import CheckedLimits, MotionLimits
 from ...core.motion.periodic_motion import PeriodicMotion
 from ...core.motion.places.plane_limit import PlaneLimit
+from ..files.robot import add_robot, load_robot
 from .identify import locked
 
 RATE = 200.0    # Hz, at which what has no limit is looked at
@@ -23,7 +23,7 @@ RATE = 200.0    # Hz, at which what has no limit is looked at
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd excite`."""
-    parser.add_argument("urdf", metavar="FILE.urdf", help="robot description")
+    add_robot(parser)
     parser.add_argument("-o", "--output", default="excitation.yaml", metavar="FILE",
                         help="trajectory_msgs/JointTrajectory as YAML, or a table if it ends in .csv "
                              "(default: %(default)s)")
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(namespace: argparse.Namespace) -> int:
     """Write the trajectory; 0."""
-    model = load_urdf(namespace.urdf, gravity=namespace.gravity, locked=locked(namespace.lock))
+    model = load_robot(namespace, gravity=namespace.gravity, locked=locked(namespace.lock))
     for name in ("velocity", "effort"):
         if not 0.0 < getattr(namespace, name) <= 1.0:
             raise RbdError(f"--{name} must be a share above 0, at most 1, got {getattr(namespace, name):g}")

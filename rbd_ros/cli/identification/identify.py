@@ -1,14 +1,13 @@
-"""`rbd identify RECORDING --urdf ROBOT.urdf`: from a recorded motion to a description that deserves the torque."""
+"""`rbd identify ROBOT RECORDING`: from a recorded motion to a description that deserves the torque."""
 from __future__ import annotations
 
 import argparse
 import sys
 import textwrap
-import warnings
 from collections.abc import Sequence
 from functools import partial
 
-from ...core.errors import RbdError, RbdWarning
+from ...core.errors import RbdError
 from ...core.identification.fit import SOLVERS, identify
 from ...core.identification.identified import Identification
 from ...core.identification.recorded.reading import JOINT_STATES
@@ -17,17 +16,17 @@ from ...core.identification.recorded.signals import REST
 from ...core.identification.transmission import Transmission
 from ...core.identification.unknowns import MODES
 from ...core.identification.written.report import joint_table, summary, write_report
-from ...core.model.files.urdf import load_urdf
 from ...core.model.robot_model import RobotModel
 from ...core.model.samples import constraints_from
+from ..files.robot import add_robot, description_of, load_robot
 
 WIDTH = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd identify`."""
-    parser.add_argument("recording", metavar="RECORDING", help="rosbag2 (folder, .db3, .mcap), .csv or .npz")
-    parser.add_argument("--urdf", required=True, metavar="FILE.urdf", help="robot description")
+    add_robot(parser, old="--urdf")
+    parser.add_argument("recording", nargs="?", metavar="RECORDING", help="rosbag2 (folder, .db3, .mcap), .csv or .npz")
     parser.add_argument("-o", "--output", metavar="NEW.urdf", help="the description with what was found")
     parser.add_argument("--parameters", metavar="NODES.yaml", help="rotors and friction as parameters of the nodes")
     parser.add_argument("--actuation", metavar="DRIVES.yaml", help="drives for parameter actuation_file")
@@ -64,9 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(namespace: argparse.Namespace) -> int:
     """Identify, print and write; 1 where the result is no better than the description."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RbdWarning)    # what is wrong with the description is about to change
-        model = load_urdf(namespace.urdf, gravity=namespace.gravity, locked=locked(namespace.lock))
+    if namespace.old is not None and namespace.recording is None:    # RECORDING --urdf ROBOT
+        namespace.robot, namespace.recording = None, namespace.robot
+    if namespace.recording is None:
+        raise RbdError("expected ROBOT RECORDING: a recording is a bag, .csv or .npz")
+    model = load_robot(namespace, quiet=True, gravity=namespace.gravity, locked=locked(namespace.lock))
     constraints = constraints_from(namespace.constraints, model) if namespace.constraints else None
     options = {"topic": namespace.topic, "effort_topic": namespace.effort_topic}
     recording = Recording.load(namespace.recording, **options)
@@ -80,7 +81,7 @@ def run(namespace: argparse.Namespace) -> int:
                       progress=lambda line: print(f"  {line}", file=sys.stderr, flush=True))
     print("\n".join(as_text(result)))
     if namespace.output:
-        result.write_urdf(namespace.output, namespace.urdf)
+        result.write_urdf(namespace.output, description_of(namespace))
         print(f"wrote {namespace.output}")
     for path, write in ((namespace.parameters, result.write_parameters), (namespace.actuation, result.write_actuation),
                         (namespace.ur_friction, result.write_ur_friction),

@@ -5,15 +5,14 @@ import argparse
 from pathlib import Path
 
 from ...core.errors import unknown_name
-from ...core.model.files.urdf import load_urdf
-from ...core.model.samples import sample_names, sample_path
-from ..written import write_files
+from ..files.robot import add_robot, load_robot
+from ..files.written import write_files
 from . import foxglove, plotjuggler
 from .panels import tabs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("urdf", help=f"robot description, or a sample: {', '.join(sample_names())}")
+    add_robot(parser)
     parser.add_argument("-o", "--output", type=Path, default=Path("."), help="folder for the files")
     parser.add_argument("--node", default="/feedforward", help="node that commands the torque (/feedforward)")
     parser.add_argument("--joint-states", default="/joint_states", help="topic of the joint states (/joint_states)")
@@ -23,8 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    path = sample_path(arguments.urdf) if arguments.urdf in sample_names() else arguments.urdf
-    model = load_urdf(path)
+    model = load_robot(arguments)
     names = ["/" + name.strip("/") for name in (arguments.node, arguments.joint_states, arguments.residual)]
     joints = list(model.joint_names) if arguments.joints is None else arguments.joints
     for joint in joints:

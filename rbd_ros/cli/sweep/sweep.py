@@ -2,27 +2,28 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import math
 import os
 import sys
-import warnings
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from ...core.batch import batch
-from ...core.errors import RbdError, RbdWarning
-from ...core.model.files.urdf import load_urdf
-from ...core.model.samples import sample_names, sample_path
+from ...core.errors import RbdError
 from ...core.model.scalars import positive, whole_number
-from ...runtime.robot import check_model
+from ...signals import ends_at_once, interruptible
 from .. import demo_motion
+from ..files.robot import add_robot, load_robot
 from . import report
 from .trial import Setup, Spread, run as trial
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd sweep`."""
-    parser.add_argument("urdf", help="URDF file, or the name of a sample robot")
+    add_robot(parser)
     parser.add_argument("--cases", type=int, default=200, help="robots to try (default: %(default)s)")
     parser.add_argument("--mass", type=float, default=Spread.mass, metavar="SIGMA",
                         help="spread of each link's mass and inertia, relative (default: %(default)g)")
@@ -40,27 +41,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1,
                         help="processes; the result does not depend on it (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of all that is drawn (default: %(default)s)")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write sweep.csv and sweep.png there")
+    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="write sweep.csv and sweep.png there")
 
 
 def run(namespace: argparse.Namespace) -> int:
     """Try all robots, print the table, write."""
     spread = Spread(*(_spread(namespace, name) for name in ("mass", "friction", "delay", "position_noise",
                                                             "velocity_noise")))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RbdWarning)    # `rbd doctor` explains them
-        model = load_urdf(sample_path(namespace.urdf) if namespace.urdf in sample_names() else namespace.urdf)
-        check_model(model)
-        duration = positive(namespace.duration, "--duration", "time in seconds")
-        rate = positive(namespace.rate, "--rate", "rate in Hz")
-        if round(duration * rate) < 1:
-            raise RbdError(f"--duration {duration:g}: shorter than a period of the controller, {1.0 / rate:g} s")
-        scenario = demo_motion.scenario(model, demo_motion.random_motion(model, duration), duration)
-        if namespace.output is not None:
-            namespace.output.mkdir(parents=True, exist_ok=True)
-        setup = Setup(model.with_(armature=scenario.rotors), scenario, spread, rate, duration)
-        cases = range(whole_number(namespace.cases, "--cases"))
-        workers = whole_number(namespace.workers, "--workers")
+    model = load_robot(namespace, quiet=True, joints=True)
+    duration = positive(namespace.duration, "--duration", "time in seconds")
+    rate = positive(namespace.rate, "--rate", "rate in Hz")
+    if round(duration * rate) < 1:
+        raise RbdError(f"--duration {duration:g}: shorter than a period of the controller, {1.0 / rate:g} s")
+    scenario = demo_motion.scenario(model, demo_motion.random_motion(model, duration), duration)
+    if namespace.output is not None:
+        namespace.output.mkdir(parents=True, exist_ok=True)
+    setup = Setup(model.with_(armature=scenario.rotors), scenario, spread, rate, duration)
+    cases = range(whole_number(namespace.cases, "--cases"))
+    workers = whole_number(namespace.workers, "--workers")
+    with ends_at_once("sweep"):    # kernels are compiled here
+        trial(dataclasses.replace(setup, duration=1.0 / rate), 0, np.random.default_rng(0))
+    with interruptible():
         trials = batch(partial(trial, setup), cases, None if workers == 1 else workers, namespace.seed)
     print(report.table(trials))
     if namespace.output is not None:

@@ -15,7 +15,7 @@ from ...view.side_by_side import SideBySide
 from ...view.timeline import Timeline
 
 
-def show(folder: Path, titles: Mapping[str, str], model: RobotModel, urdf: Path, port: int, browser: bool) -> int:
+def show(folder: Path, titles: Mapping[str, str], model: RobotModel, urdf: str, port: int, browser: bool) -> int:
     """Serve `<key>.npz` of each key of `titles` until Ctrl-C."""
     server = open_server(LOCAL, port, "rbd demo")
     try:

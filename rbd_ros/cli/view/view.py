@@ -1,8 +1,7 @@
-"""`rbd view arm.urdf`: a robot in the browser, to look at, to move, to play a motion on, to follow while it runs."""
+"""`rbd view ROBOT`: a robot in the browser, to look at, to move, to play a motion on, to follow while it runs."""
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -23,29 +22,30 @@ from ...view.serving import LOCAL, PORT, end, open_server, serve
 from ...view.timeline import Timeline, read_timeline
 from ..demo_motion import published_motion
 from ..doctor import Report, examine
+from ..files.robot import add_robot, description_of, named
 
 SHOWN, TURNING = "iiwa", 10.0    # the robot where none is given, and how long it moves (s)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `rbd view`."""
-    parser.add_argument("file", nargs="?", metavar="FILE", help="robot description: URDF, or xacro")
-    parser.add_argument("arguments", nargs="*", metavar="NAME:=VALUE", help="arguments of a xacro file")
-    parser.add_argument("--sample", metavar="NAME", help=f"instead, a sample robot: {', '.join(sample_names())}")
+    add_robot(parser, nargs="?", old="--sample")
     parser.add_argument("--root", choices=("fixed", "floating"), default="fixed",
                         help="whether the root link is fixed or floating (default: %(default)s)")
     parser.add_argument("--constraints", metavar="FILE", help="closed loops and contacts: a YAML file, or the name of "
-                        "a sample robot (default with --sample: its own)")
+                        "a sample robot (default of a sample: its own)")
     parser.add_argument("--actuated", nargs="+", default=[], metavar="JOINT", help="joints with motors, where not all "
                         "have one, as with closed loops")
     parser.add_argument("--play", metavar="FILE", help="a motion: JointTrajectory (.yaml, .json) as `rbd plan` writes "
                         "and `ros2 topic echo` prints it, or a recording (.csv, .npz, a bag)")
-    parser.add_argument("--live", action="store_true", help="follow a running torque node; without FILE, its robot is "
+    parser.add_argument("--live", action="store_true", help="follow a running torque node; without ROBOT, it is "
                         "that of the topic /robot_description")
     parser.add_argument("--node", default="/feedforward", help="of --live: its full name (default: %(default)s)")
     parser.add_argument("--joint-states", default="", metavar="TOPIC",
                         help="of --live (default: joint_states in the namespace of the node)")
     parser.add_argument("--host", default=LOCAL, help="address to serve at (default: %(default)s, this machine alone)")
+    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="with --host: a name of this "
+                        "machine under which browsers may ask for the page (its addresses may always); may be repeated")
     parser.add_argument("--port", type=int, default=PORT, help="the next free one if taken (default: %(default)s)")
     parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
 
@@ -54,12 +54,12 @@ def run(namespace: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
     if namespace.live:
         return follow(namespace)
-    alone = namespace.file is None and namespace.sample is None
+    alone = named(namespace) is None
     if alone:
-        namespace.sample = SHOWN
+        namespace.robot = SHOWN
     view = make(namespace)
     if alone:
-        print(f"no robot description given: the sample {SHOWN}. `rbd view FILE` shows yours", flush=True)
+        print(f"no robot description given: the sample {SHOWN}. `rbd view ROBOT` shows yours", flush=True)
     if alone and not namespace.play:
         motion = published_motion()
         t = np.linspace(0.0, TURNING, 1001)
@@ -80,8 +80,7 @@ def follow(namespace: argparse.Namespace) -> int:
                        "your workspace, or use scripts/run") from None
     listener = ViewListener(namespace.node, namespace.joint_states)
     try:
-        given = namespace.file is not None or namespace.sample is not None
-        view = make(namespace, None if given else listener.description())
+        view = make(namespace, listener.description() if named(namespace) is None else None)
         live = LiveView(view, listener, ObservedRobot(view.model, namespace.node, view.q))
         return serve(view.server, not namespace.no_browser, live.step, 1.0 / 30.0)
     finally:
@@ -89,10 +88,10 @@ def follow(namespace: argparse.Namespace) -> int:
 
 
 def make(namespace: argparse.Namespace, description: str | None = None) -> RobotView:
-    """Server and view, as the arguments say; description: instead of the file that they name."""
+    """Server and view, as the arguments say; description: instead of the robot that they name."""
     path = description_of(namespace) if description is None else description
     report, constraints = described(path, namespace)
-    server = open_server(namespace.host, namespace.port, report.description.name)
+    server = open_server(namespace.host, namespace.port, report.description.name, namespace.allow_host)
     try:
         assert report.model is not None
         with Progress(len(report.model.body_names)) as progress:
@@ -108,17 +107,6 @@ def make(namespace: argparse.Namespace, description: str | None = None) -> Robot
         raise
 
 
-def description_of(namespace: argparse.Namespace) -> str:
-    """The description's path, as `load_urdf` takes it."""
-    if namespace.file is not None and namespace.sample is not None:
-        raise RbdError("give a robot description or --sample, not both")
-    if namespace.sample is not None:
-        return str(sample_path(namespace.sample))
-    if namespace.file in sample_names() and not namespace.arguments:
-        return str(sample_path(namespace.file))
-    return " ".join([namespace.file, *map(shlex.quote, namespace.arguments)])
-
-
 def described(path: str, namespace: argparse.Namespace) -> tuple[Report, ConstraintSet]:
     """What the doctor says of it, with the model, and its constraints."""
     report = examine(path, namespace.root)
@@ -128,9 +116,9 @@ def described(path: str, namespace: argparse.Namespace) -> tuple[Report, Constra
                                  if finding.severity == "error") or "no model can be built of it")
     passive_of(model, namespace.actuated)    # says which names are none
     name = namespace.constraints
-    if name is None and namespace.sample is not None and sample_path(namespace.sample).with_suffix(
+    if name is None and namespace.robot in sample_names() and sample_path(namespace.robot).with_suffix(
             ".constraints.yaml").is_file():
-        name = namespace.sample
+        name = namespace.robot
     return report, constraints_from(name or "", model)
 
 

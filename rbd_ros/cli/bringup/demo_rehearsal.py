@@ -1,0 +1,111 @@
+"""`rbd demo --config`: the configuration of a real arm, on a simulated arm that does what that robot does itself."""
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.model.robot_model import RobotModel
+from ...runtime.control.feedforward import FeedforwardSettings
+from ...runtime.rehearsal import Rehearsal, rehearse
+from .. import demo_motion, demo_report
+from ..processes import NodeProcesses
+from ..files.robot import description_of, named
+
+Array = NDArray[np.float64]
+PATIENCE = 5.0        # s for which the simulated robot waits for a torque
+HISTORY = 10_000      # states that are kept for the recorder, however busy the machine is
+LATER = 1e12          # a stamp that never comes
+REFLEX = "the robot stops itself: "
+LOST = 0.5            # rad or m: an arm this far off is not held
+
+
+def run(namespace: argparse.Namespace, duration: float, progress: Callable[[str], Any]) -> int:
+    """Run the motion, print what came of it, write the files; 1 if the robot stopped itself or was not held."""
+    begin = time.monotonic()
+    config = Path(namespace.config)
+    plan = rehearse(config, description_of(namespace) if named(namespace) else None)
+    settings = FeedforwardSettings.from_values(plan.values, plan.model)
+    still = not (settings.law.kp.any() or settings.law.kd.any())
+    motion = slow_motion(plan.model, settings, duration, namespace.seed)
+    if still:
+        motion = demo_motion.Cosines(motion.position(0.0), np.zeros(plan.model.nv), np.zeros(plan.model.nv))
+    rate = float(plan.robot.get("publish_rate", 500.0))
+    print(f"rehearsal of {config} on {plan.model.name}, {plan.model.nv} joints, {duration:g} s at {rate:g} Hz. "
+          f"The robot differs from its model: masses {100 * (demo_motion.MASS_SCALE - 1):+.0f} %, friction.")
+    print("\n".join(f"- {note}" for note in plan.notes))
+    if still:
+        print("- without gains no motion is followed: the arm is to stay where it is")
+    print()
+    result, reflex = _play(plan, settings, motion, duration, rate, namespace.output, progress(config.name))
+    worst = np.unravel_index(np.argmax(np.abs(result.error)), result.error.shape)
+    excursion, joint = float(np.abs(result.error[worst])), plan.model.joint_names[worst[1]]
+    print("\n" + demo_report.table({"config": result}, plan.model.joint_names))
+    print(f"worst excursion: {excursion:.4f} rad (or m), {joint} at {result.t[worst[0]]:.2f} s. saturated: "
+          f"{result.report['saturated']:.0f} torques. rate-limited: {result.report['rate_limited']:.0f}.")
+    print(f"The simulated robot stopped itself: {reflex}" if reflex else "The simulated robot did not stop itself.")
+    demo_report.write_summary(namespace.output / "summary.json", demo_report.summary(
+        {"config": result}, plan.model.joint_names, {
+            "robot": plan.model.name, "config": str(config), "replaced": plan.replaced, "notes": list(plan.notes),
+            "worst_excursion": excursion, "worst_joint": joint, "stopped_itself": reflex,
+            "duration_s": duration, "nominal_rate_hz": rate, "elapsed_s": time.monotonic() - begin}))
+    print(f"wrote {namespace.output / 'summary.json'} ({time.monotonic() - begin:.0f} s in all)")
+    if excursion > LOST:
+        print(f"{config.name} does not hold this arm")
+    return int(bool(reflex) or excursion > LOST)
+
+
+def slow_motion(model: RobotModel, settings: FeedforwardSettings, duration: float, seed: int) -> demo_motion.Cosines:
+    """That of the demo, slow enough for the limits of the configuration."""
+    limited = model.with_(effort_limit=settings.safety.effort_limit)
+    if "gravity" in settings.law.compensates:
+        limited = limited.with_(gravity=np.zeros(3))
+    return demo_motion.random_motion(limited, duration, seed)
+
+
+def _play(plan: Rehearsal, settings: FeedforwardSettings, motion: demo_motion.Cosines, duration: float, rate: float,
+          folder: Path, progress: Any) -> tuple[demo_report.Result, str]:
+    """Both nodes, and why the robot stopped itself."""
+    from ...nodes.demo_recorder import DemoRecorder
+
+    name = f"/rbd_demo_{os.getpid()}"
+    description = folder / "description.urdf"
+    description.write_text(plan.description, encoding="utf-8")
+    robot: dict[str, Any] = {"robot_description_file": str(description)} | plan.robot | deviations(plan, motion)
+    order = [plan.model.joint_names.index(joint) for joint in plan.robot["joints"]]
+    robot |= {"initial_position": motion.position(0.0)[order].tolist(), "brakes_until": LATER, "command_timeout": 0.5,
+              "step": 1.0 / (rate * math.ceil(1000.0 / rate)), "wait_for_command": PATIENCE,
+              f"qos_overrides.{name}/joint_states.publisher.depth": HISTORY}
+    # what only counts the time of this machine, in which the simulation waits
+    node = {"robot_description_file": str(description), "feedback.max_age": math.inf, "state_timeout": 2.0 * PATIENCE}
+    with NodeProcesses(folder / "logs", name) as processes:
+        processes.start("simulator", robot)
+        processes.start("feedforward", plan.given | plan.replaced | node)
+        with DemoRecorder(name, plan.model.joint_names, processes.check, HISTORY) as recorder:
+            recorder.wait_until_ready(60.0)
+            t = np.linspace(0.0, duration, math.ceil(100.0 * duration) + 1)
+            recording = recorder.play((t, motion.position(t), motion.velocity(t), motion.acceleration(t)), progress.at)
+        processes.close_after(recording.report)
+        reflex = processes.said("simulator", REFLEX)
+    result = demo_report.Result(plan.model.name, recording.t, recording.q - motion.position(recording.t),
+                                recording.report, recording.plant)
+    progress.done(f"RMS error {result.rms:.4f} rad")
+    return result, reflex
+
+
+def deviations(plan: Rehearsal, motion: demo_motion.Cosines) -> dict[str, Any]:
+    """How the simulated robot differs from its model, as in the demo."""
+    t = np.linspace(0.0, 5.0, 501)
+    peak = demo_motion.peak_effort(plan.model, motion, 5.0)
+    speed = np.maximum(np.abs(motion.velocity(t)).max(axis=0), 0.1)
+    order = [plan.model.joint_names.index(joint) for joint in plan.robot["joints"]]
+    return {"mass_scale": demo_motion.MASS_SCALE,
+            "friction.coulomb": (plan.model.friction + demo_motion.COULOMB * peak)[order].tolist(),
+            "friction.damping": (plan.model.damping + demo_motion.VISCOUS * peak / speed)[order].tolist()}

@@ -1,0 +1,1 @@
+"""Robots and files that are named on the command line."""

@@ -1,0 +1,80 @@
+"""A robot on the command line: one way to name it, for all commands."""
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import RbdError, RbdWarning, shortened
+from ...core.model.files.urdf import load_urdf
+from ...core.model.files.xacro_text import split
+from ...core.model.files.xml_tree import PACKAGE
+from ...core.model.robot_model import RobotModel
+from ...core.model.samples import sample_names, sample_path
+from ...runtime.robot import check_model
+
+ARGUMENT = re.compile(r"[^\s:=-][^\s:=]*:=.*", re.DOTALL)
+FORMATS = ("a URDF file, a xacro file (*.xacro, its arguments as words NAME:=VALUE), package://NAME/PATH of either, or "
+           f"a sample: {', '.join(sample_names())}")
+
+
+def add_robot(parser: argparse.ArgumentParser, *, nargs: str | None = None, metavar: str = "ROBOT", help: str = "",
+              old: str = "") -> None:
+    """Declare what `description_of` reads. old: an option that named the robot once, and still does."""
+    parser.add_argument("robot", nargs=nargs, metavar=metavar, help=f"{help}{FORMATS}")    # type: ignore[arg-type]
+    if old:
+        parser.add_argument(old, dest="old", help=argparse.SUPPRESS)
+    parser.set_defaults(old=None, arguments=[], has_robot=True)
+
+
+def parsed(parser: argparse.ArgumentParser, words: Sequence[str], robot: bool) -> argparse.Namespace:
+    """The arguments; with a robot, words NAME:=VALUE are for its file wherever they stand, also behind an option that
+    takes several words.
+    """
+    given = [word for word in words if robot and ARGUMENT.fullmatch(word)]
+    namespace = parser.parse_args([word for word in words if word not in given])
+    namespace.arguments = given
+    return namespace
+
+
+def named(namespace: argparse.Namespace) -> str | None:
+    """The word that names the robot; None without one."""
+    if namespace.old is not None and namespace.robot is not None:
+        raise RbdError(f"a robot is named once, got '{namespace.robot}' and '{namespace.old}'")
+    if namespace.old is not None:
+        print(f"rbd {namespace.command}: write the robot as `rbd {namespace.command} {shlex.quote(namespace.old)}`, "
+              "without an option", file=sys.stderr)
+        namespace.robot, namespace.old = namespace.old, None
+    return namespace.robot    # type: ignore[no-any-return]
+
+
+def description_of(namespace: argparse.Namespace) -> str:
+    """The description's path with its arguments, as `load_urdf` takes them. `RbdError` where there is none."""
+    name = named(namespace)
+    if name is None:
+        raise RbdError(f"no robot is named: expected {FORMATS}")
+    if name in sample_names():
+        if namespace.arguments:
+            raise RbdError(f"sample {name} has no arguments, got {' '.join(namespace.arguments)}")
+        return str(sample_path(name))
+    if not name.startswith(PACKAGE) and not Path(split(name)[0]).exists():
+        raise RbdError(f"cannot read '{shortened(name, 200)}': there is no such file. Expected {FORMATS}")
+    return " ".join([name, *map(shlex.quote, namespace.arguments)])
+
+
+def load_robot(namespace: argparse.Namespace, quiet: bool = False, joints: bool = False, **options: Any) -> RobotModel:
+    """The model. quiet: without warnings, which `rbd doctor` explains; joints: only if joint states describe it;
+    options: as of `load_urdf`.
+    """
+    with warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore", RbdWarning)
+        model = load_urdf(description_of(namespace), **options)
+    if joints:
+        check_model(model)
+    return model

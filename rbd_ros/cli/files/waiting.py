@@ -1,0 +1,33 @@
+"""Progress of what cannot say how far it is."""
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+PATIENCE = 1.0    # s between words, and before the first
+
+
+@contextmanager
+def waiting(what: str, most: float) -> Iterator[None]:
+    """Say on a terminal how many of at most so many seconds have gone by."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    done, begin = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        while not done.wait(PATIENCE):
+            print(f"\r\033[K{what}: {time.monotonic() - begin:.0f} s of at most {most:g} s", end="", file=sys.stderr,
+                  flush=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
