@@ -8,9 +8,12 @@ feedforward/joint_trajectory:=flatness/joint_trajectory`. README.md shows how to
 import sys
 
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.utilities import remove_ros_args
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from rbd_interfaces.msg import JointEffort
 
 TOPIC = "feedforward/joint_trajectory"
 DURATION, REST = 3, 1     # s
@@ -28,8 +31,24 @@ def main() -> int:
     rclpy.init()
     node = rclpy.create_node("move_arm")
     states: list[JointState] = []
+    efforts: list[JointEffort] = []
     node.create_subscription(JointState, "joint_states", states.append, rclpy.qos.qos_profile_sensor_data)
     publisher = node.create_publisher(JointTrajectory, TOPIC, 1)
+    answers = publisher.topic_name.rpartition("/")[0] + "/effort"    # of the same node, remapped or not
+    node.create_subscription(JointEffort, answers, efforts.append, rclpy.qos.qos_profile_sensor_data)
+    modes: list[str] = []     # of the same node, once a second
+    server = answers.removesuffix("/effort")
+
+    def read(message: DiagnosticArray) -> None:
+        modes.extend(pair.value for status in message.status if status.name.strip("/") == server.strip("/")
+                     for pair in status.values if pair.key == "mode")
+
+    node.create_subscription(DiagnosticArray, "/diagnostics", read, 10)
+
+    def check_stop():
+        if modes and modes[-1] == "stopped":
+            raise SystemExit(f"stopped: call ~/reset (ros2 service call {server}/reset std_srvs/srv/Trigger), once it "
+                             "is safe to move")
 
     def wait_until(condition, patience, otherwise):
         deadline = node.get_clock().now().nanoseconds + patience * 1e9
@@ -41,28 +60,51 @@ def main() -> int:
     try:
         wait_until(lambda: states, 10.0, "no joint states: start the driver of the arm, or node simulator")
         wait_until(publisher.get_subscription_count, 10.0, f"nobody listens on {TOPIC}: start node feedforward")
-        begin = states[-1]
-        unknown = [name for name in goals if name not in begin.name]
+        # The robot's joints are those that get torque; joint states may have others, such as a gripper's.
+        wait_until(lambda: efforts and positions(states, efforts[0].name), 10.0,
+                   f"no torque on {answers}: the log of node feedforward says why")
+        wait_until(lambda: modes, 10.0, f"no /diagnostics of {server}")
+        check_stop()
+        joints, begin = efforts[0].name, states[-1]
+        unknown = [name for name in goals if name not in joints]
         if unknown:
-            raise SystemExit(f"no joint {', '.join(unknown)}; the arm has {', '.join(begin.name)}")
+            raise SystemExit(f"no joint {', '.join(unknown)}; the arm has {', '.join(joints)}")
 
         # A trajectory names all joints. Stamp 0 means now; the node interpolates from where the arm is.
-        wanted = [goals.get(name, position) for name, position in zip(begin.name, begin.position, strict=True)]
+        before = positions(states, joints)
+        wanted = [goals.get(name, position) for name, position in zip(joints, before, strict=True)]
         point = JointTrajectoryPoint(positions=wanted)
         point.time_from_start.sec = DURATION
-        publisher.publish(JointTrajectory(joint_names=begin.name, points=[point]))
+        publisher.publish(JointTrajectory(joint_names=joints, points=[point]))
 
         end = seconds(begin) + DURATION + REST    # by the stamps of the states: right in simulated time, too
         wait_until(lambda: seconds(states[-1]) > end, 60.0, "the joint states stopped on the way")
-        error = [abs(now - goal) for now, goal in zip(states[-1].position, wanted, strict=True)]
-        for name, position, off in zip(states[-1].name, states[-1].position, error, strict=True):
-            print(f"{name:24} {position:9.4f}  off by {off:.4f}")
+        check_stop()
+        reached = positions(states, joints)
+        error = [abs(now - goal) for now, goal in zip(reached, wanted, strict=True)]
+        moved = [now - first for now, first in zip(reached, before, strict=True)]
+        for name, position, way, off in zip(joints, reached, moved, error, strict=True):
+            print(f"{name:24} {position:9.4f}  moved by {way:9.4f}  off by {off:.4f}")
+        if max(map(abs, moved)) < CLOSE < max(error):
+            raise SystemExit("it did not move: the log of node feedforward says if it refused, that of the robot if it "
+                             "stopped itself")
         if max(error) > CLOSE:
             raise SystemExit("not there: the log of node feedforward says if it refused; without gains no pose is held")
+        if any(abs(speed) > CLOSE for speed in states[-1].velocity):
+            raise SystemExit("there, but still moving: gains too high or too low, or nothing holds the arm")
     finally:
         node.destroy_node()
         rclpy.try_shutdown()
     return 0
+
+
+def positions(states: list[JointState], joints: list[str]) -> list[float]:
+    """Of the newest state that has these joints; none, if there is no such state."""
+    for state in reversed(states):
+        place = dict(zip(state.name, state.position, strict=False))
+        if place.keys() >= set(joints):
+            return [place[name] for name in joints]
+    return []
 
 
 def seconds(state: JointState) -> float:

@@ -72,6 +72,9 @@ public:
       q[i] = *position;
       v[i] = *velocity;
     }
+    if (law_.awaits(q, v)) {
+      return return_type::OK;    // no torque before the first state: the last command stays
+    }
     if (!law_.update(q, v, fresh ? &received.reference : nullptr, period.seconds(), effort)) {
       return return_type::ERROR;    // the manager deactivates this controller and starts its fallback_controllers
     }

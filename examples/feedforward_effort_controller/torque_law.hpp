@@ -63,8 +63,11 @@ public:
   Vector damping{};    // N m s/rad
   double ramp = 0.5;    // s
 
-  void reset() {weight_ = 0.0;}
+  void reset() {weight_ = 0.0; begun_ = false;}
   double weight() const {return weight_;}
+
+  // Whether nothing has been measured since `reset`: state interfaces are NaN until the hardware's first state
+  bool awaits(const Vector & q, const Vector & v) const {return !begun_ && !(finite(q) && finite(v));}
 
   // reference: null where there is none. False, and effort as it was, where no torque can be computed.
   bool update(
@@ -108,12 +111,14 @@ public:
       return false;
     }
     weight_ = weight;
+    begun_ = true;
     effort = out;
     return true;
   }
 
 private:
   double weight_ = 0.0;
+  bool begun_ = false;
   Reference last_{};
 };
 
