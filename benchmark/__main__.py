@@ -33,11 +33,13 @@ PARTS: dict[str, Any] = {
     "fuzz": lambda args: {"messages": args.messages, "seed": args.seed, "nodes": args.nodes or NODES},
     "joint_state_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
     "command_bytes": lambda args: {"messages": args.messages, "seed": args.seed},
+    "large": lambda args: {"rounds": 1 if args.quick else 3},
     "simulators": lambda args: {"seconds": 3.0 if args.quick else 10.0},
+    "loop": lambda args: {"events": args.events, "seed": args.seed},
     "walk": lambda args: {"steps": args.steps, "seed": args.seed, "nodes": args.nodes or [*NODES, "series"]},
 }
 ON_REQUEST = ("batch", "identification", "motion_fuzz", "motion_peers", "loop_options", "soak", "fuzz",
-              "joint_state_bytes", "command_bytes", "simulators", "walk")
+              "joint_state_bytes", "command_bytes", "large", "simulators", "walk", "loop")
 
 
 def main() -> None:
@@ -51,8 +53,9 @@ def main() -> None:
                         help="of specialize: results on all robots of example-robot-data instead of times")
     parser.add_argument("--minutes", type=float, default=30.0, help="length of soak (default: %(default)s)")
     parser.add_argument("--messages", type=int, default=100_000, help="of the fuzzes (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of fuzzes and walk (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of fuzzes, walk and loop (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=1_000_000, help="of walk, in all (default: %(default)s)")
+    parser.add_argument("--events", type=int, default=100_000, help="of loop, in all (default: %(default)s)")
     parser.add_argument("--nodes", nargs="+", default=[], choices=[*NODES, "series"],
                         help="of fuzz and walk (default: all; series: of walk alone)")
     parser.add_argument("--output", default="output/bench", help="folder of bench.json")

@@ -144,7 +144,8 @@ def _started(nodes: dict[str, Node], environment: dict[str, str],
     processes = {}
     for name, node in nodes.items():
         arguments = ["-r", f"__node:={name}", "-r", f"joint_states:={name}/joint_states",
-                     "-r", f"motor_states:={name}/motor_states"]
+                     "-r", f"motor_states:={name}/motor_states",
+                     "-r", f"robot_description:={name}/robot_description"]
         if node.module.startswith("rbd_ros"):
             parameters = {"robot_description_file": str(description), "ramp_in": "0.0", "state_rate": "500.0",
                           # it is not always this node's turn: that is no slow loop, which would get the safe effort

@@ -40,7 +40,8 @@ class Arm:
 COMMON: Values = {
     "ramp_in": 0.1, "ramp_out": 0.1, "state_timeout": 0.05, "reference_timeout": 0.1, "wrench_timeout": 0.1,
     "safe_output.hold": 0.05, "safe_output.fallback_ramp": 0.1, "safe_output.fallback": [0.5],
-    "safe_output.damping": 5.0, "gravity_check": False, "friction.smoothing": 0.1}
+    "safe_output.damping": 5.0, "gravity_check": False, "friction.smoothing": 0.1,
+    "tracking_tolerance": [math.inf], "safe_output.hold_position": 0.2}
 OTHERS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("ramp_in", (0.0, 0.02, 0.1, LONGEST)), ("ramp_out", (0.0, 0.02, 0.1, LONGEST)),
     ("state_timeout", (0.03, 0.05, 0.1)),

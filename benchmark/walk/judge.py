@@ -208,11 +208,9 @@ class Judge:
             return cycle    # nothing but one law, as in the cycle before: no rule can be broken
         where = f"output {at}"
         self._note(now, where, rules.limits(cycle, last) or rules.interval(cycle, last))
-        if last is not None:
-            self._note(now, where, rules.rate(cycle, last))
-            if before is not None and not self._hard:
-                self._note(now, where, rules.continuity(cycle, before))
-                self.seen["continuous"] += 1
+        if last is not None and before is not None and not self._hard:
+            self._note(now, where, rules.continuity(cycle, before))
+            self.seen["continuous"] += 1
         return cycle
 
     def _exact(self, at: int, cycle: Cycle) -> str:

@@ -25,8 +25,8 @@ class Recorder:
         safety = controller.safety
         update, efforts = safety.update, safety._safe_efforts
 
-        def record_update(now: float, command: Any) -> Any:
-            return update(now, lambda laws: self._command(laws, command))
+        def record_update(now: float, command: Any, again: Any) -> Any:
+            return update(now, lambda laws: self._command(laws, command), again)
 
         def record_safe(laws: Any, at_rest: bool) -> Any:
             key = self._name(laws), at_rest

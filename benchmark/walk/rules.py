@@ -65,25 +65,18 @@ def limits(cycle: Cycle, last: Array | None) -> str:
 
 
 def interval(cycle: Cycle, last: Array | None) -> str:
-    """Between the values that take part; or on the way there, as fast as the rate limit lets it."""
+    """Between the values that take part; where a rate limit holds, or on the way there."""
     low, high = cycle.hull()
     slack = TOLERANCE * (1.0 + np.abs(low) + np.abs(high))
     low, high, output = low - slack, high + slack, cycle.output
-    inside = (low <= output) & (output <= high)
-    if last is not None and not inside.all():
+    if last is not None:    # a rate limit may hold back what is not the response to the state
         step = _step(cycle)
-        beyond = np.where(output > high, last - step, last + step)    # as near as it can come
-        inside |= np.isfinite(step) & (np.abs(output - beyond) <= slack)
+        low = np.where(np.isfinite(step), np.minimum(low, last + step - slack), low)
+        high = np.where(np.isfinite(step), np.maximum(high, last - step + slack), high)
+    inside = (low <= output) & (output <= high)
     if inside.all():
         return ""
     return f"output {output} not between {low} and {high}, last {last}"
-
-
-def rate(cycle: Cycle, last: Array) -> str:
-    """No faster than the rate limit."""
-    step = _step(cycle)
-    moved = np.abs(cycle.output - last)
-    return "" if (moved <= step + TOLERANCE * (1.0 + moved)).all() else f"moved by {moved}, rate limit {step}"
 
 
 def continuity(cycle: Cycle, before: Cycle) -> str:

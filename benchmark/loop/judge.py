@@ -1,0 +1,142 @@
+"""What holds on the arm (docs/safety.md: the second table)."""
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+
+import rbd_ros as rbd
+
+Array = np.ndarray
+
+SPEED = 2.5        # rad/s above what was planned, or the arm had before
+ENERGY = 0.05      # s: kinetic energy above what was planned or had before, by the largest power of all joints
+EXCURSION = 0.3    # rad from where it was stopped, beyond its braking distance, its error of tracking and the sag
+BRAKING = 0.35     # s: of that way, at the speed at which it was stopped
+REST = 3.0         # s until a stopped arm is slower than STILL
+STILL = 0.15       # rad/s
+MEMORY = 1.5       # s: so long an event counts for what follows
+TOLD = 0.1         # s within which a line says that a motion was dropped, or that the effort is a safe one, unless
+RECENT = 1.0       # s ago there was one
+MISLEADING = {"driver_stall", "node_stall", "outlier", "old", "repeated", "elsewhere"}    # states, so long:
+MISLED = 0.3       # s
+AT_WORK = ("ramp_in", "running")
+SAFE = ("stale", "waiting")
+
+
+class Judge:
+    """Call `event` with what happens (until when it lasts), and `look` after each cycle."""
+
+    def __init__(self, rig: Any) -> None:
+        self._rig = rig
+        self.violations: list[str] = []
+        self.most: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))    # per event and quantity
+        model = rig.case.model
+        self._power = float(np.sum(model.effort_limit * model.velocity_limit))    # W
+        self._events: list[tuple[float, str]] = []    # (until, name) that may still act
+        self._base = np.zeros(2)   # rad/s, J: what the arm had, and what was planned
+        self._external = 0.0       # until then something has the arm that is not the node
+        self._stopped_at = -1.0    # s: since when it is meant to rest, −1: it is not
+        self._anchor: Array | None = None
+        self._before: tuple[Any, bool, str] = None, False, ""    # controller, whether it followed anything, its mode
+        self._restarts = 0    # of states, that another robot might have
+        self._lines, self._told, self._owed = 0, -np.inf, np.inf    # of the log, when; until when one has to come
+
+    def event(self, name: str, until: float = 0.0) -> None:
+        rig = self._rig
+        self._events.append((max(until, rig.now) + MEMORY, name))
+        self._external = max(self._external, until)
+        self._base = np.maximum(self._base, self._has)
+        if name in ("stop", "emergency_stop", "restart"):
+            if self._stopped_at < 0.0:
+                self._stopped_at, self._anchor = max(rig.now, self._external), None
+        elif name in ("motion", "stream", "release"):
+            self._stopped_at = -1.0
+        elif self._stopped_at >= 0.0:    # moves an arm at rest
+            self._stopped_at = max(self._stopped_at, rig.now, until)
+            if name in ("load", "gains"):    # with them the sag is another
+                self._anchor = None
+
+    @property
+    def _has(self) -> Array:
+        """Speed and kinetic energy of the arm."""
+        plant = self._rig.plant
+        return np.array([np.abs(plant.v).max(), plant.kinetic_energy])
+
+    @property
+    def _reference(self) -> Any:
+        controller = self._rig.controller
+        if controller.state.received < 0.0:
+            return None
+        return controller.reference._at(self._rig.now, controller.state.time_ns)
+
+    @property
+    def _planned(self) -> Array:
+        rig, reference = self._rig, self._reference
+        if reference is None:
+            return np.zeros(2)
+        return np.array([np.abs(reference.v).max(), rbd.kinetic_energy(rig.plant.model, reference.q, reference.v)])
+
+    def _sag(self) -> float:
+        """What the gravity torque of the model lacks here, which feedback carries by an error of position."""
+        rig = self._rig
+        gains = rig.controller.safety.laws.newest.hold_gains(rig.plant.q)
+        if gains is None or "gravity" in rig.case.compensates:
+            return 0.0
+        lacks = rbd.gravity_effort(rig.plant.model, rig.plant.q) - rbd.gravity_effort(rig.case.model, rig.plant.q)
+        asked = lacks if gains.mass is None else np.linalg.solve(gains.mass, lacks)
+        return float(np.max(np.abs(asked) / np.maximum(gains.kp, 1e-9)))
+
+    def look(self) -> None:
+        rig, has = self._rig, self._has
+        now, speed = rig.now, float(has[0])
+        self._events = [each for each in self._events if each[0] > now]
+        if now < self._external:
+            self._base = np.maximum(self._base, has)
+            if self._stopped_at >= 0.0:
+                self._stopped_at, self._anchor = max(self._stopped_at, self._external), None
+        elif not self._events:
+            self._base = np.zeros(2)
+        self._base = np.maximum(self._base, self._planned)
+        over = has - self._base
+        self._note("speed", float(over[0]), SPEED)
+        self._note("energy", float(over[1]) / self._power, ENERGY)
+        self._listen()
+        if self._stopped_at >= 0.0 and now >= self._stopped_at:
+            if self._anchor is None:
+                reference = self._reference
+                error = 0.0 if reference is None else np.abs(reference.q - rig.plant.q).max()
+                self._anchor, self._way = rig.plant.q.copy(), BRAKING * speed + error
+            away = float(np.abs(rig.plant.q - self._anchor).max()) - self._way
+            if away > EXCURSION:
+                away -= self._sag()
+            self._note("excursion", away, EXCURSION)
+            if now > self._stopped_at + REST:
+                self._note("rest", speed, STILL)
+
+    def _listen(self) -> None:
+        """Whatever ends a motion, or makes the effort a safe one, is told."""
+        rig = self._rig
+        controller = rig.controller
+        mode, lines = controller.safety.mode, len(rig.lines)
+        known, followed, was = self._before
+        self._before = controller, controller.reference.followed is not None, mode
+        if lines > self._lines or mode == "inactive":
+            self._lines, self._told, self._owed = lines, rig.now, np.inf
+        elif rig.now > self._told + RECENT and known is controller and (
+                (followed and not self._before[1]) or (was in AT_WORK and mode in SAFE)):
+            self._owed = rig.now + TOLD
+        self._note("silence", float(rig.now > self._owed), 0.0)
+        restarts, self._restarts = self._restarts, controller.state.restarts
+        misleads = any(name in MISLEADING and until > rig.now + MEMORY - MISLED for until, name in self._events)
+        if known is controller and not misleads:
+            self._note("restarts", float(self._restarts - restarts), 0.0)    # the arm is where it was
+
+    def _note(self, what: str, value: float, bound: float) -> None:
+        for _, name in self._events or [(0.0, "quiet")]:
+            if value > self.most[name][what]:
+                self.most[name][what] = value
+        if value > bound and len(self.violations) < 5:
+            names = ", ".join(name for _, name in self._events)
+            self.violations.append(f"t = {self._rig.now:.4f} s, {what}: {value:.3g}, at most {bound:g}; after {names}")
