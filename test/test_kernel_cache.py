@@ -13,6 +13,7 @@ import pytest
 
 import rbd_ros as rbd
 from rbd_ros.core import kernel_cache
+from rbd_ros.core.specialize import machine
 
 CORE = Path(__file__).parents[1] / "rbd_ros" / "core"
 ASK = """
@@ -57,6 +58,73 @@ def test_what_is_kept_for_other_processors_is_not_taken(monkeypatch):
         assert kernel_cache.folder_of("rbd_ros.core.dynamics.inverse") != here
     finally:
         kernel_cache._key.cache_clear()
+
+
+@pytest.mark.parametrize("what", ["the cache", "a folder in it", "a file"])
+def test_code_that_others_may_have_written_is_not_loaded(tmp_path, what):
+    cache = tmp_path / "cache"
+    assert ask(CORE.parents[1], cache)[0] is False
+    file = next(cache.rglob("*.nbc"))
+    assert ask(CORE.parents[1], cache)[::2] == (True, 1)
+    for path in {"the cache": [cache], "a folder in it": [file.parent.parent],
+                 "a file": [file, file.parent, file.parent.parent]}[what]:
+        path.chmod(0o757)    # of a file: only where others get to it
+    cached, _, hits, misses = ask(CORE.parents[1], cache)
+    assert (cached, hits, misses) == (False, 0, 1)
+
+
+@pytest.fixture
+def another_user(monkeypatch):
+    """Gives files to somebody who is neither this user nor root."""
+    def given(path):
+        if os.geteuid() == 0:
+            os.chown(path, 4242, -1)
+        else:
+            monkeypatch.setattr(kernel_cache.os, "geteuid", lambda: 4242)
+    return given
+
+
+@pytest.mark.parametrize("change", ["nothing", "a file for all", "a file for a group", "a folder for all",
+                                    "a folder for a group", "a file of another user", "a folder of another user"])
+def test_objects_of_specialize_that_others_may_have_written_are_not_loaded(tmp_path, monkeypatch, change, another_user):
+    monkeypatch.setenv("RBD_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(kernel_cache, "_OWN", {})
+    monkeypatch.setattr(kernel_cache, "_is_private", lambda group: False)
+    path = tmp_path / "cache" / "specialize" / "key.o"
+    machine._write(path, b"code")
+    assert machine._read(path) == b"code" and path.parent.stat().st_mode & 0o077 == 0
+    kernel_cache._OWN.clear()
+    changed = path if "file" in change else path.parent
+    if "for" in change:
+        path.parent.chmod(0o755)
+        changed.chmod(0o757 if "all" in change else 0o775)
+    elif "another" in change:
+        another_user(changed)
+    if change == "nothing":
+        assert machine._read(path) == b"code"
+        return
+    with pytest.warns(rbd.RbdWarning, match="cache of machine code is not used") as warned:
+        assert machine._read(path) is None
+        machine._write(path, b"more")    # nor is anything kept there
+        assert machine._read(path) is None and path.read_bytes() == b"code"
+    assert len(warned) == 1 and str(changed) in str(warned[0].message)
+
+
+def test_the_group_of_one_user_alone_may_write(tmp_path, monkeypatch):
+    """As umask 002 leaves it on distributions where each user has a group."""
+    monkeypatch.setenv("RBD_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kernel_cache, "_OWN", {})
+    tmp_path.chmod(0o775)
+    monkeypatch.setattr(kernel_cache, "_is_private", lambda group: True)
+    assert kernel_cache.is_own(tmp_path)
+
+
+def test_nothing_is_compiled_ahead_for_a_cache_of_others(tmp_path, monkeypatch):
+    from rbd_ros.cli.main import main
+    monkeypatch.setenv("RBD_CACHE_DIR", str(tmp_path))
+    tmp_path.chmod(0o777)
+    with pytest.warns(rbd.RbdWarning, match="all users may write"):
+        assert main(["compile"]) == 1
 
 
 def holds_code(path):

@@ -75,6 +75,20 @@ def test_demo_moves_the_arm_where_it_is_told(launch):
     demo.end()
 
 
+@pytest.mark.parametrize("robot", ["iiwa_lbr"])    # needs no other package
+def test_a_rehearsal_holds_the_arm(launch, robot):
+    from sensor_msgs.msg import JointState
+
+    rehearsal = launch("rehearse.launch.py", f"robot:={robot}", "mass_scale:=1.05")
+    states = rehearsal.listen(JointState, "/joint_states")
+    rehearsal.wait_for_active("/simulator", "/feedforward")
+    rehearsal.wait_for("torque", lambda: "/simulator" in rehearsal.reports and any(
+        item.key == "brakes" and item.value == "off" for item in rehearsal.reports["/simulator"].values))
+    assert states[0].name[0] == "lbr_A1" and np.allclose(states[0].position, 0.0, atol=0.05)
+    assert "adapter lbr is replaced by adapter forward_command" in rehearsal.output()
+    rehearsal.end()
+
+
 def stand_in(prefix, package, tmp_path):
     """A program that writes down its arguments, where ROS looks for the package of this name."""
     program = prefix / "lib" / package / package

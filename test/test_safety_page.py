@@ -20,7 +20,8 @@ EVENTS = "control/test_steady_cycle.py::test_what_is_unusual_goes_the_ordinary_w
 FAULTS, TIME, MOTORS = "nodes/test_faults.py::", "nodes/test_faults_of_time.py::", "nodes/test_faults_of_motors.py::"
 AROUND, HANDOVER, WAYS = "nodes/test_surroundings.py::", "nodes/test_handover.py::", "nodes/test_ways.py::"
 SMALL, STOP, OUTLIERS = "nodes/test_small_stamps.py::", "nodes/test_emergency_stop.py::", "nodes/test_outliers.py::"
-BASE = "nodes/test_base_nodes.py::"
+BASE, LARGE = "nodes/test_base_nodes.py::", "nodes/test_large_inputs.py::"
+CLOSED = "control/test_closed_loop.py::"
 UNUSABLE = TIME + "test_trajectories_that_cannot_be_followed"
 # by the beginning of the row
 INJECTED: dict[str, tuple[str, ...]] = {
@@ -37,6 +38,10 @@ INJECTED: dict[str, tuple[str, ...]] = {
                                 "control/test_steady_flatness.py::test_what_is_unusual_goes_the_ordinary_way"),
     "bytes on the topic": (TIME + "test_bytes_that_are_no_joint_state", MOTORS + "test_bytes_that_are_no_motor_state",
                            "control/test_steady_cycle.py::test_hostile_bytes_are_the_same_message_by_message"),
+    "a message that is too large": (LARGE + "test_every_input_refuses_what_is_too_large",
+                                    LARGE + "test_a_trajectory_with_too_many_points"),
+    "an external wrench beyond": (LARGE + "test_an_absurd_wrench",),
+    "external wrenches jump": (EVENTS,),
     "a joint or motor state that is implausible": (OUTLIERS + "test_the_effort_stays",
                                                    MOTORS + "test_outliers_of_the_motors", TWINS),
     "the robot is elsewhere": (OUTLIERS + "test_a_robot_that_is_elsewhere",),
@@ -73,6 +78,13 @@ INJECTED: dict[str, tuple[str, ...]] = {
     "the stamp of a reference": (TIME + "test_stamps_of_references_go_backwards",
                                  SMALL + "test_a_far_stamp_does_not_lock_out_a_stream_that_never_times_out"),
     "references within a stream jump": (TWINS,),
+    "the robot is farther": (
+        CLOSED + "test_an_arm_that_another_controller_holds_is_not_thrown_when_it_is_switched_back",
+        CLOSED + "test_references_that_are_far_away_are_followed_once_the_robot_is_near_them"),
+    "the node itself stands still": (
+        CLOSED + "test_a_rate_limit_does_not_destabilise_the_loop_after_a_stall_of_the_node",),
+    "the driver stands still": (
+        CLOSED + "test_a_trajectory_goes_on_after_the_driver_stood_still_and_sent_old_positions",),
     "emergency stop (": (FAULTS + "test_emergency_stop", FAULTS + "test_emergency_stop_while_inactive",
                          STOP + "test_a_stop_that_is_released_at_once",
                          STOP + "test_a_latched_stop_from_before_the_node_began",
@@ -82,6 +94,7 @@ INJECTED: dict[str, tuple[str, ...]] = {
                              WAYS + "test_the_way_out_of_an_arm", WAYS + "test_the_way_out_of_motors",
                              HANDOVER + "test_the_other_controller_has_the_arm_before_the_torque_changes"),
     "an invalid parameter value": (FAULTS + "test_parameters_set_to_nonsense",),
+    "a parameter file that": ("nodes/test_parameter_files.py::test_a_node_ends_with_one_line",),
     "limits are changed": (TIME + "test_lower_limits_act_at_once",
                            WAYS + "test_higher_limits_are_no_step_while_the_output_is_safe", TWINS),
     "gains, poles, laws": (FAULTS + "test_payload_changes_while_running", WAYS + "test_a_fade_between_gains", TWINS),
@@ -93,7 +106,7 @@ INJECTED: dict[str, tuple[str, ...]] = {
     "the driver or its controller manager": (FAULTS + "test_publisher_of_the_states_is_killed",),
     "the process is killed": (),    # nothing is published
 }
-NO_WAY = ("no transform of the mounting",)    # before there are joint states
+NO_WAY = ("no transform of the mounting", "a parameter file that")    # before there are joint states
 # how a file says that its tests have both ways
 BOTH = re.compile(r'^pytestmark = pytest.mark.usefixtures\("each_control_loop"\)|params=\["direct", "executor"\]'
                   r'|^LOOPS = \["direct", "executor"\]|^from support.steady_twins import', re.MULTILINE)

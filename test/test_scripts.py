@@ -85,6 +85,16 @@ def test_run_becomes_the_command_so_that_signals_and_exit_codes_pass():
     assert script("run", "sh", "-c", "exit 7").returncode == 7
 
 
+def test_run_keeps_the_packages_of_the_caller(tmp_path):
+    """Behind those of the environment, so that descriptions in a sourced workspace are found."""
+    folder = bare_copy(tmp_path)
+    (folder / ".venv/stamps").mkdir(parents=True)
+    (folder / ".venv/stamps/environment").write_text("ros=wheels\ndistro=jazzy\n")
+    command = ["run", "sh", "-c", "echo $AMENT_PREFIX_PATH"]
+    assert script(*command, folder=folder, AMENT_PREFIX_PATH="/my:/other").stdout == f"{folder}/.venv:/my:/other\n"
+    assert script(*command, folder=folder, AMENT_PREFIX_PATH="").stdout == f"{folder}/.venv\n"
+
+
 @made_by_setup
 def test_run_names_an_unknown_command():
     result = script("run", "nosuch")

@@ -103,6 +103,17 @@ def test_wrong_entries_are_named(joint, entry, words):
         rbd.load_actuation(changed(MIXED, **{joint: entry}), iiwa())
 
 
+@pytest.mark.parametrize("name", ["gear_ratio", "rotor_inertia", "damping", "stribeck_velocity"])
+@pytest.mark.parametrize("value", [1e155, 1e308, 10**400, -1e155, float("nan")])
+def test_absurd_motors_are_refused(name, value):
+    """Squares of them would be beyond numbers."""
+    motor = {"rotor_inertia": 1e-4, name: value}
+    with pytest.raises(rbd.RbdError, match=f"motor: {name} must|{name}: expected a number"):
+        rbd.load_actuation(changed(MIXED, joint_1={"type": "rigid", "motor": motor}), iiwa())
+    with pytest.raises(rbd.RbdError, match=f"motor: {name} must"):
+        rbd.Motor(**motor)
+
+
 @pytest.mark.parametrize(("text", "words"), [
     ("joints: {}", "actuation text: expected the key 'actuation'"), ("actuation: [1]", "expected the key 'actuation'"),
     ("actuation: {joint_1: {type: rigid}}\nmotors: {}", "unknown key 'motors'"), ("actuation: {", "is not YAML"),

@@ -96,7 +96,11 @@ def test_the_plot_is_a_picture(results, tmp_path):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--duration", "0"], "--duration is 0, expected 0.2 to 60"), (["--rate", "1e6"], "--rate is 1e+06"),
-    (["--urdf", "/no/such/robot.urdf"], "/no/such/robot.urdf")])
+    (["/no/such/robot.urdf"], "/no/such/robot.urdf"),
+    (["--config", "/no/such/arm.yaml"], "/no/such/arm.yaml"),
+    (["--config", "config/ur.yaml", "--rate", "500"], "--rate is that of the configuration"),
+    (["motion", "--config", "config/ur.yaml"], "--config is not for demo motion"),
+    (["sea", "--config", "config/ur.yaml"], "--config is for rigid joints")])
 def test_wrong_arguments_are_named(arguments, message, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(demo, "_check_ros", lambda: None)
     assert main(["demo", "--output", str(tmp_path), *arguments]) == 1
@@ -166,6 +170,22 @@ def test_ctrl_c_leaves_no_node_behind(tmp_path, arguments):
     while any(map(lives, pids)) and time.monotonic() < until:
         time.sleep(1e-3)
     assert not any(map(lives, pids))
+
+
+def test_a_rehearsal(tmp_path):
+    pytest.importorskip("rclpy", reason="rclpy is not importable: source ROS 2 or use scripts/test")
+    pytest.importorskip("rbd_interfaces.msg", reason="rbd_interfaces is not built: scripts/setup does it")
+    result = subprocess.run([sys.executable, "-m", "rbd_ros.cli.main", "demo", "--duration", "1", "--config",
+                             "config/iiwa_lbr.yaml", "--output", str(tmp_path)], cwd=ROOT, capture_output=True,
+                            text=True, check=False, env=os.environ | {
+                                "ROS_DOMAIN_ID": private_domain_id("demo"),
+                                "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"})
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "adapter lbr is replaced by adapter forward_command" in result.stdout
+    assert "The simulated robot did not stop itself." in result.stdout
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["worst_excursion"] < 0.1 and summary["stopped_itself"] == ""
+    assert f"worst excursion: {summary['worst_excursion']:.4f} rad" in result.stdout
 
 
 def test_a_short_run(tmp_path):

@@ -73,7 +73,7 @@ def test_report_and_plot(tmp_path):
 
 def test_other_arms_have_no_springs(capsys, tmp_path):
     assert main(["demo", "sea", "--urdf", "arm.urdf", "--output", str(tmp_path)]) == 1
-    assert "--urdf is for rigid joints" in capsys.readouterr().err
+    assert "a robot is for rigid joints: demo sea" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_made_is_said_before_the_work(capsys, tmp_path, monkeypatch):

@@ -41,7 +41,7 @@ def test_what_was_recorded_is_late_and_noisy():
     assert 0.5 * demo_identify.ENCODER < found.q.std() < 2.0 * demo_identify.ENCODER
 
 
-@pytest.mark.parametrize("option", ["--urdf", "--rate", "--duration"])
+@pytest.mark.parametrize("option", ["--rate", "--duration"])
 def test_what_it_does_not_take_is_named(option, capsys):
     assert main(["demo", "identify", option, "1"]) == 1
     assert f"{option} is not for demo identify" in capsys.readouterr().err

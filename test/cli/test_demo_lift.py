@@ -51,7 +51,7 @@ def test_the_robot_carries_the_load_as_a_link(tmp_path):
     np.testing.assert_allclose(rbd.gravity_effort(carrying, q), rbd.gravity_effort(arm, q), atol=1e-9)
 
 
-@pytest.mark.parametrize("option", ["--urdf", "--rate", "--duration"])
+@pytest.mark.parametrize("option", ["--rate", "--duration"])
 def test_what_it_does_not_take_is_named(option, capsys):
     assert main(["demo", "motion", option, "1"]) == 1
     assert f"{option} is not for demo motion" in capsys.readouterr().err

@@ -8,6 +8,8 @@ import pytest
 
 import rbd_ros as rbd
 from rbd_ros.cli import doctor
+from rbd_ros.core.model.files.rotors import MOST_NOTES
+from rbd_ros.runtime.robot import MOST_COORDINATES, check_model
 from rbd_ros.core.model.checks.plausibility import about_origin, semi_axes
 from rbd_ros.core.model.inertia import Inertia
 
@@ -48,6 +50,41 @@ def examine(tmp_path):
     return run
 
 
+def chain(count):
+    """A chain of so many links."""
+    return '<robot name="chain"><link name="l0"/>' + "".join(
+        f'<link name="l{i}"><inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" '
+        f'iyz="0"/></inertial></link><joint name="j{i}" type="revolute"><origin xyz="0 0 1"/><parent link="l{i - 1}"/>'
+        f'<child link="l{i}"/><limit lower="-1" upper="1" effort="9" velocity="1"/></joint>'
+        for i in range(1, count + 1)) + "</robot>"
+
+
+def test_a_very_large_robot_is_looked_at_without_its_mass_matrix(examine, monkeypatch):
+    """Whose memory grows with the square of the joints, the time for it with their cube."""
+    def refuse(*arguments):
+        raise AssertionError
+    monkeypatch.setattr(doctor, "mass_matrix", refuse)
+    report = examine(chain(1000))
+    assert report.model.nv == 1000 and report.matrices is None
+    assert [(finding.severity, finding.topic) for finding in report.findings] == [("note", "mass matrix not checked")]
+    assert "1000 degrees of freedom" in doctor.as_text(report)
+
+
+def test_nodes_refuse_a_robot_that_is_too_large():
+    model = rbd.load_urdf(chain(MOST_COORDINATES + 1))
+    with pytest.raises(rbd.RbdError, match=f"1001 degrees of freedom, expected 1 to {MOST_COORDINATES}"):
+        check_model(model)
+
+
+def test_names_that_are_missing_in_a_large_file_do_not_hold_it_up(examine):
+    """Each would be compared with all others."""
+    wrong = "".join(f'<transmission name="t{i}"><joint name="k{i}"/><actuator name="a"><drake:rotor_inertia value="1"/>'
+                    "</actuator></transmission>" for i in range(2000))
+    notes = [finding for finding in examine(chain(1000).replace("</robot>", wrong + "</robot>")).findings
+             if finding.topic == "not read"]
+    assert len(notes) == MOST_NOTES + 1 and "of 1980 more" in notes[-1].message
+
+
 def run(*arguments):
     parser = argparse.ArgumentParser()
     doctor.add_arguments(parser)
@@ -65,6 +102,8 @@ ILL = {    # text → severity, topic, subject, words of the message or fix
     "point": (low('<mass value="1"/>'), "warning", "point mass", "lower", "1 kg"),
     "definite": (low(ROD.replace("0.001", "-0.001")), "error", "inertia not positive definite", "lower", "-0.001"),
     "triangle": (low(ROD.replace("0.001", "0.05")), "warning", "triangle inequality", "lower", "by 0.01 kg m²"),
+    "no body": (low('<mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="5"/>'), "error",
+                "triangle inequality", "lower", "1, 1, 5 kg m²"),
     "small": (low(HEAVY.format(1e-8)), "warning", "inertia too small for the mass", "lower", "metal"),
     "kg mm²": (low(HEAVY.format(2000)), "warning", "inertia too large for the mass", "lower", "in kg mm²"),
     "g mm²": (low(HEAVY.format(2e6)), "warning", "inertia too large for the mass", "lower", "in g mm²"),
@@ -157,6 +196,36 @@ def test_the_iiwa_of_identified_parameters(capsys):
     assert "7 degrees of freedom" in text and "20.67 kg" in text
     assert all(f"joint_{k}" in text for k in range(1, 8))
     assert max(map(len, text.splitlines())) <= 100
+
+
+ROTORS = ('<transmission name="{0}_drive"><joint name="{0}"/><actuator name="m"><drake:rotor_inertia '
+          'xmlns:drake="http://drake.mit.edu" value="1e-4"/><drake:gear_ratio xmlns:drake="http://drake.mit.edu" '
+          'value="100"/></actuator></transmission>')
+DRY = '<dynamics damping="0.5" friction="1"/>'
+
+
+def test_the_last_line_sums_up_what_torque_will_be(tmp_path, capsys):
+    path = tmp_path / "arm.urdf"
+
+    def last(text):
+        path.write_text(text)
+        run(path)
+        said = capsys.readouterr().out
+        return " ".join(said[said.index("torque from this file"):].split())
+
+    both = {name: joint(name, *links, more=DRY) for name, links in (("shoulder", ("base", "upper")),
+                                                                    ("elbow", ("upper", "lower")))}
+    rotors = ROTORS.format("shoulder") + ROTORS.format("elbow")
+    assert last(arm(**both, more=rotors)) == "torque from this file will be right as far as its numbers are"
+    said = last(arm())
+    assert "will lack what accelerates the rotors (rotor_inertia) and friction (<dynamics>): `rbd identify`" in said
+    said = last(arm(shoulder=both["shoulder"], more=rotors))
+    assert "will lack friction (<dynamics>) of elbow:" in said and "rotors" not in said
+    assert "look at the 1 warning above first" in last(low('<mass value="1"/>'))
+    assert last(ILL["no body"][0]).startswith("torque from this file would be wrong")
+    assert run(path, "--json") == 1
+    data = json.loads(capsys.readouterr().out)
+    assert data["lacking"]["friction"] == ["shoulder", "elbow"] and "wrong" in data["verdict"]
 
 
 def test_two_link_has_nothing_wrong_and_both_roots_are_read(capsys):

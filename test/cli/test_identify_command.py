@@ -27,7 +27,7 @@ def recording(tmp_path_factory):
 
 def test_identify_writes_a_description_and_a_report(recording, tmp_path, capsys):
     new, page = tmp_path / "new.urdf", tmp_path / "report.html"
-    assert main(["identify", recording, "--urdf", URDF, "-o", str(new), "--report", str(page)]) == 0
+    assert main(["identify", URDF, recording, "-o", str(new), "--report", str(page)]) == 0
     said = capsys.readouterr()
     assert "residual on motion that was not fitted: 0." in said.out and "consistent fit" in said.err
     assert all(len(line) <= 110 for line in said.out.splitlines()), said.out
@@ -41,13 +41,13 @@ def test_identify_writes_a_description_and_a_report(recording, tmp_path, capsys)
     assert examine(new).healthy
     text = page.read_text()
     assert text.count("<svg") == 7 and "joint_1" in text and text.count("<polyline") == 21
-    assert main(["identify", recording, "--urdf", URDF, "--mode", "friction", "--delay", "0", "--cutoff", "5"]) == 0
+    assert main(["identify", URDF, recording, "--mode", "friction", "--delay", "0", "--cutoff", "5"]) == 0
 
 
 def test_a_coupled_wrist_is_told_by_a_file(recording, tmp_path, capsys):
     path = tmp_path / "wrist.yaml"
     path.write_text("joint_7: {joint_6: 30, joint_7: 30}\n")
-    arguments = ["identify", recording, "--urdf", URDF, "--delay", "0", "--cutoff", "5", "--slowest", "0"]
+    arguments = ["identify", URDF, recording, "--delay", "0", "--cutoff", "5", "--slowest", "0"]
     assert main([*arguments, "--transmission", str(path)]) == 0
     assert any(line.startswith("motor joint_7 ") for line in capsys.readouterr().out.splitlines())
     assert main([*arguments[:-1], "-1"]) == 1 and "slowest" in capsys.readouterr().err
@@ -57,10 +57,10 @@ def test_a_coupled_wrist_is_told_by_a_file(recording, tmp_path, capsys):
 
 
 def test_what_is_wrong_is_one_line(recording, tmp_path, capsys):
-    for arguments, words in (([str(tmp_path / "no.csv"), "--urdf", URDF], "cannot read"),
-                             ([recording, "--urdf", URDF, "--gains", "x"], "--gains"),
-                             ([recording, "--urdf", URDF, "--mode", "payload"], "body"),
-                             ([recording, "--urdf", URDF, "-o", str(tmp_path / "a" / "b")], "cannot write")):
+    for arguments, words in (([URDF, str(tmp_path / "no.csv")], "cannot read"),
+                             ([URDF, recording, "--gains", "x"], "--gains"),
+                             ([URDF, recording, "--mode", "payload"], "body"),
+                             ([URDF, recording, "-o", str(tmp_path / "a" / "b")], "cannot write")):
         assert main(["identify", *arguments]) == 1
         assert words in capsys.readouterr().err.splitlines()[-1]
 
@@ -110,18 +110,18 @@ def test_joints_that_turn_without_end_are_excited_and_what_has_no_limit_is_said(
 
 def test_files_for_nodes_and_further_options(recording, tmp_path, capsys):
     files = {name: tmp_path / f"{name}.yaml" for name in ("parameters", "actuation", "ur-friction")}
-    assert main(["identify", recording, "--urdf", URDF, "--delay", "0", "--stribeck", "--parameters",
+    assert main(["identify", URDF, recording, "--delay", "0", "--stribeck", "--parameters",
                  str(files["parameters"]), "--actuation", str(files["actuation"])]) == 0
     said = capsys.readouterr()
     assert "velocities of Stribeck's effect" in said.err and said.out.count("wrote ") == 2
     tree = yaml.safe_load(files["parameters"].read_text())
     assert len(tree["/**"]["ros__parameters"]["rotor_inertia"]) == 7
     assert rbd.load_actuation(files["actuation"], rbd.sample("iiwa")).nm == 7
-    assert main(["identify", recording, "--urdf", URDF, "--ur-friction", str(files["ur-friction"])]) == 1
+    assert main(["identify", URDF, recording, "--ur-friction", str(files["ur-friction"])]) == 1
     assert "is not a UR" in capsys.readouterr().err
     for wrong, words in ((["--lock", "joint_7=x"], "--lock"), (["--prior", "0"], "prior"),
                          (["--constraints", "four_bar"], "do not fit")):
-        assert main(["identify", recording, "--urdf", URDF, *wrong]) == 1
+        assert main(["identify", URDF, recording, *wrong]) == 1
         assert words in capsys.readouterr().err
 
 
@@ -131,6 +131,6 @@ def test_gravity_and_locked_joints_are_those_of_the_installation(tmp_path, capsy
     found = record(perturbed(hanging, 3), periodic(hanging, 3, periods=2))
     np.savez(tmp_path / "a.npz", t=found.t, q=found.q, tau=found.tau, joints=np.array(found.joints))
     here = ["--gravity", "0", "0", "9.81", "--lock", "joint_7=0.7"]
-    assert main(["identify", str(tmp_path / "a.npz"), "--urdf", URDF, "--delay", "0", *here]) == 0
+    assert main(["identify", URDF, str(tmp_path / "a.npz"), "--delay", "0", *here]) == 0
     out = capsys.readouterr().out
     assert "not fitted: 0." in out, out

@@ -1,9 +1,16 @@
 """`rbd sweep`: what its numbers are, what they follow, and what it says of wrong arguments."""
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +23,7 @@ from rbd_ros.cli.sweep.trial import LAWS, Setup, Spread
 
 pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")
 NOTHING = Spread(0.0, 0.0, 0.0)
+LONG = [sys.executable, "-m", "rbd_executables", "rbd", "sweep", "two_link", "--cases", "100000", "--workers", "2"]
 
 
 def setup(spread, rate=500.0, duration=0.5, **changes):
@@ -88,3 +96,40 @@ def test_a_run_does_not_depend_on_the_workers(tmp_path, capsys):
 def test_what_it_does_not_take_is_named(option, text, capsys):
     assert main(["sweep", "two_link", *option]) == 1
     assert text in capsys.readouterr().err
+
+
+def of_group(group):
+    """Processes of a process group that run."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state, _, its = (folder / "stat").read_text().rpartition(")")[2].split()[:3]
+            if int(its) == group and state != "Z":
+                found.add(int(folder.name))
+    return found
+
+
+def until(holds):
+    end = time.monotonic() + 120.0
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("end", "helpers"), [    # the resource tracker, then two workers, in their first lines
+    (os.killpg, 1), (os.killpg, 3), (os.kill, 3)])    # Ctrl-C in a terminal, and a signal to the command alone
+def test_the_first_signal_ends_it_with_a_word_and_without_orphans(end, helpers):
+    process = subprocess.Popen(LONG, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    until(lambda: len(of_group(process.pid)) > helpers)
+    end(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=120.0)
+    assert process.returncode == 130 and said == "\nrbd sweep: interrupted\n"
+    until(lambda: not of_group(process.pid))
+
+
+def test_a_sweep_that_is_killed_leaves_no_worker():
+    process = subprocess.Popen(LONG, stderr=subprocess.DEVNULL, start_new_session=True)
+    until(lambda: len(of_group(process.pid)) > 3)
+    process.kill()
+    process.wait()
+    until(lambda: not of_group(process.pid))

@@ -18,15 +18,24 @@ class PlainFilter(SafetyFilter):
     """
 
     def __init__(self, settings, safe=None):
+        self.wanted, self.lacks = {}, False    # lacks: a finite command
         super().__init__([settings], "first", safe or (lambda laws, at_rest: [AT_REST if at_rest else SAFE]))
 
-    def update(self, now, command):
+    def update(self, now, command, response=0.0):
+        """response: of the command to the state, which moved since the cycle before."""
+        before, self.wanted = self.wanted, {}
+
         def asked(laws):
-            wanted = command[laws] if isinstance(command, dict) else command
+            wanted = self.wanted[laws] = command[laws] if isinstance(command, dict) else command
             return NoCommand() if wanted is None else Command(wanted)
 
+        def again(laws):
+            return None if before.get(laws) is None else (before[laws] + response,)
+
         self.ends = []
-        return self._number(super().update(now, asked))
+        sent = self._number(super().update(now, asked, again))
+        self.lacks = any(each is None or not np.isfinite(each).all() for each in self.wanted.values())
+        return sent
 
     def watchdog(self, now):
         return self._number(super().watchdog(now))

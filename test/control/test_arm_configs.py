@@ -143,3 +143,17 @@ def holds(own, joints):
         assert gains["p"] > 0.0 and gains["d"] > 0.0
         # 4 has "legacy" by default, which it deprecates, as `i_clamp`; 5 has neither
         assert gains["antiwindup_strategy"] == "none" and "i_clamp" not in gains
+
+
+def test_a_ur_is_handed_back_to_the_controller_that_holds_it():
+    """Of those that the driver starts with; the page says how to do it by hand."""
+    given = read(CONFIG / "ur.yaml")["/**"]["ros__parameters"]
+    page = (CONFIG.parent / "docs/arms.md").read_text(encoding="utf-8")
+    assert given["handover.controller_manager"] == "/controller_manager"
+    assert given["handover.activate"] == ["scaled_joint_trajectory_controller"]
+    assert given["handover.deactivate"] == [given["forward_command.controller"]]
+    back = " ".join(page.split())
+    assert ("ros2 control switch_controllers --strict --deactivate forward_effort_controller "
+            "--activate scaled_joint_trajectory_controller") in back
+    for word in ("ur_calibration", "kinematics_params_file:=", "rosdep install", "--gains estimate", "rotor_inertia"):
+        assert word in page, word

@@ -44,7 +44,7 @@ def test_what_is_not_written_so_goes_by_the_middleware():
 
 @pytest.mark.parametrize("kind", fuzz.KINDS)
 def test_what_is_no_message_is_named(kind):
-    read, _ = simulation_loop.reader(kind)
+    read = simulation_loop.reader(kind)
     for data in (b"", b"\x00\x01", b"\x00\x07\x00\x00" + bytes(5)):
         with pytest.raises(Malformed, match=f"{len(data)} bytes are not a .*{kind.__name__}"):
             read(data)

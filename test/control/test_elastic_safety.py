@@ -131,7 +131,7 @@ def test_ramps_stop_and_the_end_hold_gravity_with_the_motors():
     close(answer(made, 3.0, 4 * MS, motors=False), safe + 0.5 * (command - safe))
     assert not made.finished
     close(answer(made, 3.6, 5 * MS, motors=False), safe)
-    assert made.finished
+    assert made.safety.finished
     braking = np.array(answer(made, 3.65, 6 * MS))
     assert np.abs(braking - safe).max() > 0.1
     close(made.finish(3.7).motor_effort, safe)    # what is left behind does not brake

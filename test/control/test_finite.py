@@ -48,7 +48,8 @@ def test_wrenches_whose_sum_overflows_are_refused():
     subject, body = made("gravity"), arm().body_names[-1]
     assert not subject.on_wrenches(1.0, [(body, np.full(6, 1e308))] * 2)
     assert subject.rejections.counts["non_finite"] == 1 and f"'{body}'" in subject.rejections.last
-    assert subject.on_wrenches(1.0, [(body, np.full(6, 1e100))] * 2)
+    assert not subject.on_wrenches(1.0, [(body, np.full(6, 1e149))] * 2)
+    assert subject.rejections.counts["excessive_wrench"] == 1 and f"'{body}'" in subject.rejections.last
 
 
 @pytest.mark.parametrize("wait", [1e-3, 100.0])

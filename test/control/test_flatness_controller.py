@@ -84,7 +84,7 @@ def test_feedback_is_added_to_the_effort_only():
 
 
 def test_external_wrenches_count_as_constant_in_the_body():
-    made, wrench = controller(), np.array([0.1, 0.2, 0.3, 1.0, 2.0, 3.0])
+    made, wrench = controller(wrench_limits__rate=np.inf), np.array([0.1, 0.2, 0.3, 1.0, 2.0, 3.0])
     assert made.on_wrenches(1.0, [("lower", wrench)])
     effort, rates = answer(made)
 
@@ -110,7 +110,7 @@ def test_what_is_clipped_or_ramped_has_no_derivatives():
     assert not known(controller(effort_limits__maximum=0.1))
     made = controller(effort_limits__rate=0.1)
     assert known(made) and not known(made, tuple(2.0 * x for x in motion(T0)), 1.01, 2 * MS)
-    made = controller(ramp_in=1.0)
+    made = controller(ramp_in=1.0, state_timeout=5.0)
     assert not known(made) and not known(made, None, 1.5, 2 * MS)
     assert known(made, None, 2.5, 3 * MS)
     made.safety.stop()

@@ -5,9 +5,11 @@ from array import array
 
 import numpy as np
 import pytest
+from actuation.drives import mixed
 from support.arm import A_REF, MIMIC, NAMES, Q_REF, V_REF, Q, V, arm
 
 from rbd_ros.runtime.inputs.joint_states import StateInput
+from rbd_ros.runtime.inputs.motor_states import MotorInput
 from rbd_ros.runtime.inputs.rejections import Rejections
 from rbd_ros.runtime.inputs.plausibility import CONFIRMED
 from rbd_ros.runtime.inputs.references import Point, ReferenceInput
@@ -222,3 +224,25 @@ def test_malformed_trajectories(reference, rejections, kind, points, names):
 def test_trajectory_in_the_past(reference, rejections):
     assert not trajectory(reference, Point(0.5, Q_REF), stamp_ns=100 * MS)
     assert rejections.counts["bad_trajectory"] == 1 and "past" in rejections.last
+
+
+@pytest.mark.parametrize("kind", ["position", "velocity"])
+@pytest.mark.parametrize("motor", range(11))
+def test_implausible_motors_are_rejected_those_that_set_a_stiffness_too(kind, motor):
+    actuation = mixed()
+    rejections = Rejections()
+    motors, names = MotorInput(actuation, rejections, 0.05, 2.0), list(actuation.motor_names)
+    middle = np.zeros(actuation.nm)
+    middle[7:] = [3000.0, 0.5, 0.4, 400.0]
+    for i in range(20):
+        assert motors.accept(1.0 + 1e-3 * i, 10**9 + 10**6 * i, names, middle, 0.0 * middle)
+    q, v = middle.copy(), 0.0 * middle
+    (q if kind == "position" else v)[motor] += 1e10
+    taken = motors.accept(1.02, 1_020_000_000, names, q, v)
+    assert bool(taken) == (motor == 0)    # a rigid joint is judged by its own state
+    assert motor == 0 or f"motor state: {kind} of joint '{names[motor]}'" in taken.text
+    v = 0.0 * middle
+    v[7:] = [9e5, 160.0, 120.0, 3.9e5]    # across the range within 5 ms
+    v[7:] *= 0.5 * 0.9
+    fast = MotorInput(actuation, rejections, 0.05, 2.0)
+    assert fast.accept(1.0, 10**9, names, middle, v)

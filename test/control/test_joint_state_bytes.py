@@ -53,6 +53,16 @@ def test_bytes_between_others_do_not_matter():
     assert reader.learnt <= 1 + 3    # ends of texts mean nothing, too, but always are the same
 
 
+def test_messages_without_any_joint_of_the_robot_are_looked_at_once_a_second():
+    reader = JointStateReader(fuzz.convert, ["joint_1", "ä"])
+    foreign, own = (bytes(serialize_message(JointState(name=["other", name]))) for name in ("another", "ä"))
+    looked = [reader.is_foreign(now, foreign) for now in (0.0, 0.1, 0.9, 1.1, 1.2, 2.2)]
+    assert looked == [False, True, True, False, True, False]
+    assert not any(reader.is_foreign(2.3, own) for _ in range(3))
+    everyone = JointStateReader(fuzz.convert)
+    assert not any(everyone.is_foreign(0.0, foreign) for _ in range(3))
+
+
 def test_what_is_no_joint_state_is_named():
     reader = JointStateReader(fuzz.convert)
     for data in (b"", b"\x00\x01\x00\x00", bytes(serialize_message(JointState(name=["a"], position=[1.0])))[:-9]):

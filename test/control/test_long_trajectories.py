@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
+from rbd_ros.core.motion.trajectory import Reference, Trajectory, Waypoint
+from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.inputs.rejections import Rejections
 from rbd_ros.runtime.inputs.references import Point, ReferenceInput
 
@@ -14,24 +16,70 @@ NAMES = [*reversed(MODEL.joint_names)]
 SECOND = 10**9
 
 
-def taken(points, monkeypatch, at_once=True):
-    made = ReferenceInput(MODEL, Rejections(), 0.0)
-    if not at_once:
-        monkeypatch.setattr(made._map, "table", lambda *_: None)
-    else:
-        monkeypatch.setattr(made, "_waypoint", None)
-    assert made.accept_trajectory(0.0, 0, SECOND, NAMES, points, np.zeros(7))
-    return [made.sample(0.0, SECOND + int(t * SECOND)) for t in np.linspace(0.0, 1.2, 50)]
-
-
 @pytest.mark.parametrize("fields", [1, 2, 3])
 @pytest.mark.parametrize("kind", [list, np.array, lambda x: array("d", x)], ids=["list", "numpy", "message"])
-def test_at_once_and_one_by_one(monkeypatch, fields, kind):
+def test_all_points_are_taken_in_model_order(fields, kind):
     values = np.random.default_rng(1).uniform(-0.05, 0.05, size=(20, 3, 7))
     points = [Point(0.05 * (i + 1), *(kind(x) for x in rows[:fields])) for i, rows in enumerate(values)]
-    for a, b in zip(taken(points, monkeypatch), taken(points, monkeypatch, at_once=False), strict=True):
-        for x, y in zip((a.q, a.v, a.a), (b.q, b.v, b.a), strict=True):
+    made = ReferenceInput(MODEL, Rejections(), 0.0)
+    assert made.accept_trajectory(0.0, 0, SECOND, NAMES, points, np.zeros(7))
+    expected = Trajectory([Waypoint(0.05 * (i + 1), *(x[::-1] for x in rows[:fields]))
+                           for i, rows in enumerate(values)], Reference.rest(np.zeros(7)))
+    for t in np.linspace(0.0, 1.2, 50):
+        for x, y in zip(made.sample(0.0, SECOND + int(t * SECOND))[:3], expected.sample(int(t * SECOND) * 1e-9)[:3],
+                        strict=True):
             np.testing.assert_array_equal(x, y)
+
+
+class Gate:
+    """A lock that another thread may have taken whenever it is free: `between` runs each time before it is had."""
+
+    def __init__(self, between):
+        self.held, self.times, self._between = False, 0, between
+
+    def __enter__(self):
+        self._between(self.times)
+        self.held, self.times = True, self.times + 1
+
+    def __exit__(self, *error):
+        self.held = False
+
+
+def controller(monkeypatch, between):
+    made = FeedforwardController(MODEL, FeedforwardSettings.from_values({}, MODEL))
+    made.activate(0.0)
+    made.on_state(0.0, SECOND, MODEL.joint_names, np.zeros(7), np.zeros(7))
+    gate = Gate(lambda times: between(made, times))
+    offered = ReferenceInput.offered
+
+    def unlocked(self, *arguments):
+        assert not gate.held
+        return offered(self, *arguments)
+
+    monkeypatch.setattr(ReferenceInput, "offered", unlocked)
+    return made, made.on_trajectory(0.0, 0, NAMES, [Point(1.0, [0.1] * 7)], gate), gate
+
+
+def test_nothing_of_a_trajectory_is_looked_at_under_the_lock(monkeypatch):
+    made, verdict, gate = controller(monkeypatch, lambda made, times: None)
+    assert verdict and gate.times == 2 and made.reference.followed is not None
+
+
+def test_an_emergency_stop_while_a_trajectory_is_looked_at(monkeypatch):
+    made, verdict, _ = controller(monkeypatch, lambda made, times: made.safety.stop() if times == 1 else None)
+    assert "during an emergency stop" in verdict.text and made.reference.followed is None
+
+
+def test_a_reference_that_changes_while_a_trajectory_is_looked_at(monkeypatch):
+    """A robot that is elsewhere meanwhile: the trajectory starts from there."""
+    def elsewhere(made, times):
+        if times == 1:
+            made.reference.clear()
+            made.state.q = np.full(7, 0.01)
+
+    made, verdict, gate = controller(monkeypatch, elsewhere)
+    assert verdict and gate.times == 4
+    np.testing.assert_array_equal(made.reference.sample(0.0, SECOND).q, np.full(7, 0.01))
 
 
 @pytest.mark.parametrize(("point", "text"), [

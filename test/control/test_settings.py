@@ -154,7 +154,7 @@ def test_laws_and_gains():
     close(full - answer(controller(friction__coulomb=False, **gains)), model.friction * np.tanh(V_REF / 0.01))
     close(full - answer(controller(friction__smoothing=1.0, **gains)),
           model.friction * (np.tanh(V_REF / 0.01) - np.tanh(V_REF)))
-    close(full - answer(controller(robot_compensates=["gravity"], **gains)), rbd.gravity_effort(model, Q))
+    close(full - answer(controller(robot_compensates=["gravity"], **gains)), rbd.gravity_effort(model, Q_REF))
 
 
 def test_effort_limits():
@@ -184,7 +184,7 @@ def test_safe_output_is_damped_while_the_state_is_fresh():
     close(made.on_state(1.0, MS, NAMES, Q, V).effort,
           rbd.gravity_effort(made.model, Q) - 3.0 * rbd.mass_matrix(made.model, Q) @ V)
     made = controller(safe_output__damping=3.0, robot_compensates=["gravity"])
-    close(made.on_state(1.0, MS, NAMES, Q, V).effort, [0.0, 0.0])
+    close(made.on_state(1.0, MS, NAMES, Q, V).effort, -3.0 * rbd.mass_matrix(made.model, Q) @ V)
 
 
 def test_reference_timeout():
@@ -226,6 +226,9 @@ def test_ramps():
     close(answer(made, 2.0, 4 * MS), command)
     close(answer(made, 2.5, 5 * MS), (gravity + command) / 2)
     close(answer(made, 3.0, 6 * MS), gravity)
+    assert made.safety.finished and not made.finished    # it moves
+    made.on_state(3.1, 7 * MS, NAMES, Q, 0.0 * V)
+    made.on_state(3.31, 8 * MS, NAMES, Q, 0.0 * V)
     assert made.finished
 
 

@@ -1,11 +1,15 @@
 """Trajectories that would be a jump are refused; those of planners, which begin where the robot is, are not."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.arm import NAMES, Q, arm
 
 import rbd_ros as rbd
+from rbd_ros.core.motion import velocity_limits
+from rbd_ros.core.motion.trajectory import Waypoint, Waypoints
 from rbd_ros.core.motion.velocity_limits import START
 from rbd_ros.runtime.control.feedforward import FeedforwardController, FeedforwardSettings
 from rbd_ros.runtime.control.flatness import FlatnessController, FlatnessSettings
@@ -133,3 +137,17 @@ def test_a_reference_from_the_far_future_is_not_the_last_one(timeout):
     assert not made.on_reference(1.1, SECOND, NAMES, Q + 0.1)
     assert made.on_reference(1.21, SECOND + MS, NAMES, Q + 0.1)
     assert made.on_reference(1.22, SECOND + 2 * MS, NAMES, Q + 0.1)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_only_segments_that_may_be_too_fast_are_looked_at_closely(seed, monkeypatch):
+    """What is said of all others is nothing."""
+    rng = np.random.default_rng(seed)
+    model = rbd.sample("iiwa")
+    points = [Waypoint(0.1 * (i + 1), *rng.uniform(0.0, 10.0 ** rng.uniform(-1, 1.2), 3)[:, None] * rng.uniform(
+        -1.0, 1.0, (3, 7)) * [[0.1], [1.0], [10.0]]) for i in range(12)]
+    points = Waypoints.of([replace(point, v=None if rng.random() < 0.2 else point.v,
+                                   a=None if rng.random() < 0.3 else point.a) for point in points])
+    said = velocity_limits.above_limits(model, points)
+    monkeypatch.setattr(velocity_limits, "SWING", 1e9)
+    assert velocity_limits.above_limits(model, points) == said

@@ -11,6 +11,7 @@ from benchmark.walk import SEEN, SHARE, Batch, batches, rules
 from benchmark.walk.arms import NAMES
 from benchmark.walk.episode import Episode
 from benchmark.walk.rules import Cycle
+from rbd_ros.runtime.inputs.wrench_input import WrenchInput
 from rbd_ros.runtime.control.following import FollowingController
 from rbd_ros.runtime.safety import filter as filters
 from rbd_ros.runtime.safety.channel import Channel
@@ -79,9 +80,11 @@ def test_rule_of_the_interval():
     assert not rules.interval(late, np.array([-4.0, 0.0])) and rules.interval(late, np.array([-3.5, 0.0]))
 
 
-def test_rule_of_the_rate():
-    moved = cycle([1.0, 0.0], {"C": [1.0, 0.0]}, rate=np.array([100.0, np.inf]))
-    assert not rules.rate(moved, np.array([0.0, 50.0])) and rules.rate(moved, np.array([-0.1, 0.0]))
+def test_rule_of_the_interval_with_a_rate_limit():
+    """On the way there, no farther back than the rate limit asks for."""
+    moved = cycle([1.0, 0.0], {"C": [3.0, 0.0]}, rate=np.array([100.0, np.inf]))    # at most 1 in this time
+    assert not rules.interval(moved, np.array([0.0, 50.0])) and not rules.interval(moved, np.array([-1.0, 0.0]))
+    assert rules.interval(moved, np.array([0.5, 0.0]))
 
 
 def test_rule_of_continuity():
@@ -158,7 +161,7 @@ def steps_where_streams_begin(patch):
 
 
 def wrenches_that_stay(patch):
-    patch.setattr(FollowingController, "fresh_wrenches", lambda self, now: self._wrenches)
+    patch.setattr(WrenchInput, "at", lambda self, now: self._wanted if self.any else None)
 
 
 def a_stop_that_is_not_heard(patch):

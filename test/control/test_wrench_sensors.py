@@ -20,8 +20,8 @@ PUSH = [("hand", [0.0, 0.0, 0.0, 3.0, 0.0, 7.0])]
 
 
 def plant(**values):
-    values = {"wrench_joints": list(ALL), "command_timeout": 0.0, "wrench_timeout": 0.0, "friction.coulomb": 0.0,
-              "friction.damping": 0.0, **values}
+    values = {"wrench_joints": list(ALL), "timeout_action": "zero", "command_timeout": 0.0, "wrench_timeout": 0.0,
+              "friction.coulomb": 0.0, "friction.damping": 0.0, **values}
     return Plant(MODEL, SimulatorSettings.from_values(values, MODEL))
 
 
@@ -106,7 +106,7 @@ def test_behind_elastic_joints_it_shows_the_motion_of_the_links():
     from rbd_ros.runtime.plant.elastic_plant import ElasticPlant
     model = rbd.sample("two_link")
     settings = SimulatorSettings.from_values({"wrench_joints": ["elbow"], "step": 1e-4, "publish_rate": 1000.0,
-                                              "initial_velocity": [0.5, -0.3], "command_timeout": 0.0}, model)
+                                              "initial_velocity": [0.5, -0.3], "timeout_action": "zero"}, model)
     robot = ElasticPlant(model, settings, rbd.load_actuation(DRIVES, model).drives)
     assert isinstance(robot.simulator, ElasticSimulator)
     robot.advance(3)
@@ -134,7 +134,7 @@ def test_in_a_loop_it_shows_the_forces_of_the_loop():
 
 
 def test_that_of_the_controller_shows_what_the_reference_asks_for():
-    made = controller()
+    made = controller(**{"wrench_limits.rate": np.inf})
     assert made.on_reference(1.0, 0, NAMES, Q_REF, V_REF, A_REF)
     answer(made)
     np.testing.assert_allclose(made.sensed(1.001), -rbd.joint_wrenches(MODEL, Q, V, A_REF)[links()], rtol=1e-12)
@@ -179,7 +179,7 @@ def test_what_a_new_load_takes_is_done_before_the_controller_has_it(monkeypatch)
 def test_forces_of_loops_beyond_numbers_are_not_shown(monkeypatch):
     model = rbd.sample("five_bar")
     robot = Plant(model, SimulatorSettings.from_values(
-        {"constraints_file": "five_bar", "wrench_joints": ["tip"]}, model))
+        {"constraints_file": "five_bar", "wrench_joints": ["tip"], "timeout_action": "zero"}, model))
     robot.advance(1)
     assert robot.sensed() is not None
     forces = robot.constraint_forces()

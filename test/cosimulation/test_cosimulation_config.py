@@ -73,7 +73,7 @@ def test_the_xacro_file_has_the_plugins_of_gazebo():
     root = ElementTree.fromstring(text)
     space = "{http://www.ros.org/wiki/xacro}"
     macros = {macro.get("name"): macro for macro in root.findall(f"{space}macro")}
-    assert set(re.findall(r"<xacro:(\w+) ", text)) - {"include", "macro"} <= set(macros)
+    assert set(re.findall(r"<xacro:(\w+)", text)) - {"include", "macro", "insert_block"} <= set(macros)
     plugins = {(plugin.get("filename"), plugin.get("name")) for plugin in root.iter("plugin") if plugin.get("filename")}
     assert plugins == {("gz_ros2_control-system", "gz_ros2_control::GazeboSimROS2ControlPlugin"),
                        ("gz-sim-joint-state-publisher-system", "gz::sim::systems::JointStatePublisher"),
@@ -83,4 +83,15 @@ def test_the_xacro_file_has_the_plugins_of_gazebo():
     for macro in macros.values():
         body = ElementTree.tostring(macro, encoding="unicode")
         for name in (macro.get("params") or "").replace(":=0.0", "").split():
-            assert f"${{{name}}}" in body or f"${{-{name}}}" in body
+            assert f"${{{name}}}" in body or f"${{-{name}}}" in body or f'insert_block name="{name.strip("*")}"' in body
+
+
+def test_the_xacro_file_lists_the_joints_whose_states_gazebo_tells(tmp_path):
+    xacro = pytest.importorskip("xacro", reason="xacro is not installed")
+    (tmp_path / "robot.xacro").write_text(f"""<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">
+        <xacro:include filename="{CONFIG / 'gazebo.urdf.xacro'}"/>
+        <xacro:gazebo_joint_states>
+          <joints><joint_name>a</joint_name><joint_name>b</joint_name></joints>
+        </xacro:gazebo_joint_states></robot>""")
+    made = ElementTree.fromstring(xacro.process_file(str(tmp_path / "robot.xacro")).toxml())
+    assert [joint.text for joint in made.findall("gazebo/plugin/joint_name")] == ["a", "b"]

@@ -83,6 +83,19 @@ def test_twins_of_the_samples_are_taken_and_move_alike(tmp_path, name, interface
                        ["JointStatePublisher"] + ["ApplyJointForce"] * model.nv)
 
 
+@pytest.mark.parametrize(("interface", "states"), [("bridge", False), ("ros2_control", True)])
+def test_gazebo_tells_the_states_of_the_robots_joints_alone(interface, states):
+    """Not of the one to the world, nor of others that are fixed; where it is not told which, it tells all."""
+    text = chain(("a", INERTIA), ("b", INERTIA), ("c", INERTIA), ("d", INERTIA),
+                 kinds=["revolute", "fixed", "prismatic"]).replace(
+        "</robot>", f"<link name='e'>{INERTIA}</link><joint name='m' type='revolute'><parent link='d'/>"
+                    f"<child link='e'/>{LIMIT}<mimic joint='j0'/></joint></robot>")
+    made, _ = gazebo_description(text, "text", interface, controllers="/c.yaml", states=states)
+    plugin = ElementTree.fromstring(made).find("gazebo/plugin[@name='gz::sim::systems::JointStatePublisher']")
+    assert [joint.text for joint in plugin.findall("joint_name")] == ["j0", "j2", "m"]
+    assert "world_joint" in made and made.count(">world_joint<") == 0
+
+
 def test_a_link_may_be_called_as_a_joint_is():
     text = chain(("a", INERTIA), ("j0", INERTIA), ("c", INERTIA))    # as in so100 and the z1's gripper
     assert any("same name" in said for name, said in refusals(description(text)) if name == "j0")

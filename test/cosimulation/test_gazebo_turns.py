@@ -104,7 +104,7 @@ class PausedGazebo:
 
 @pytest.fixture
 def paused(monkeypatch):
-    """Node lockstep with a paused Gazebo: (node, gazebo, turn: spin for so many ticks of 0.1 s)."""
+    """Node lockstep with a paused Gazebo: (node, gazebo, turn: spin for so many ticks of 0.1 s, with other nodes)."""
     gazebo, nodes = PausedGazebo(), []
     monkeypatch.setattr(lockstep, "make_stepper", lambda *arguments: gazebo)
 
@@ -117,10 +117,12 @@ def paused(monkeypatch):
         ticks = []
         node.create_timer(0.1, lambda: ticks.append(1))
 
-        def turn(count):
+        def turn(count, *others):
             ticks.clear()
             while len(ticks) < count:
                 rclpy.spin_once(node)
+                for other in others:
+                    rclpy.spin_once(other, timeout_sec=0.0)
 
         return node, gazebo, turn
 
@@ -170,9 +172,14 @@ def test_an_onlooker_does_not_start_the_turns(paused):
     try:
         for other in (onlooker, controller):
             other.create_subscription(Float64MultiArray, "effort_controller/commands", received.append, 10)
-            turn(5)
-            show(1_000_000)
+            while True:
+                turn(10, other)
+                show(1_000_000)
+                turn(5, other)
+                if other is onlooker or node._acquainted:
+                    break
             assert (node._logic.phase == "stepping") == (other is controller)
+        assert received[-1].data.tolist() == [1.0]
         assert set(gazebo.steps[:-1]) == {1} and gazebo.steps[-1] == 2    # what controllers need to start, and a turn
     finally:
         onlooker.destroy_node()

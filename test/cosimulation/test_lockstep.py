@@ -2,7 +2,7 @@
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.runtime.cosimulation.lockstep import Lockstep, LockstepSettings
+from rbd_ros.runtime.cosimulation.lockstep import Lockstep, LockstepSettings, receipt_services
 
 MS = 1_000_000
 
@@ -23,7 +23,8 @@ def test_a_turn_is_state_answer_steps_state():
     assert logic.phase == "computing"
     assert logic.on_answer(4, 2 * MS)
     assert (logic.phase, logic.target) == ("stepping", 4 * MS)
-    assert logic.counts == {"cycles": 2, "overdue": 0, "refused": 0, "overshoots": 0, "unanswered": 0}
+    assert logic.counts == {"cycles": 2, "overdue": 0, "refused": 0, "overshoots": 0, "unanswered": 0,
+                            "resets": 0, "pauses": 0}
 
 
 def test_a_command_is_sent_once():
@@ -92,6 +93,64 @@ def test_silence_is_noticed_in_every_phase():
     assert not logic.overdue(302 * MS) and logic.overdue(303 * MS)
     logic.on_refused(304 * MS)
     assert logic.counts["refused"] == 1
+
+
+def test_with_receipts_no_steps_are_due_before_them():
+    logic = Lockstep(2 * MS, patience=100 * MS, receipts=True)
+    logic.start(0)
+    logic.on_state(1, 0)
+    assert not logic.on_receipt(1) and logic.on_answer(2, 0)    # the command goes out
+    assert logic.phase == "sending" and logic.on_state(3, 0) is None and not logic.on_answer(3, 0)
+    assert not logic.overdue(99 * MS) and logic.overdue(103 * MS) and logic.phase == "sending"
+    assert logic.on_receipt(104 * MS) and (logic.phase, logic.target) == ("stepping", 2 * MS)
+    assert not logic.on_receipt(105 * MS)
+
+
+@pytest.mark.parametrize("phase", ["sending", "stepping", "computing"])
+def test_after_a_reset_of_the_simulation_turns_begin_anew(phase):
+    logic = Lockstep(2 * MS, patience=100 * MS, retry=10 * MS, receipts=phase == "sending")
+    logic.start(0)
+    logic.on_state(1, 500 * MS)
+    assert logic.on_answer(2, 500 * MS)
+    if phase == "computing":
+        logic.on_state(3, 502 * MS)
+    assert logic.phase == phase
+    found = logic.on_state(4, 1 * MS)
+    assert found.kind == "reset" and found.at == 1e-3
+    assert found.seconds == pytest.approx(0.501 if phase == "computing" else 0.499)
+    assert logic.phase == "starting" and logic.counts["resets"] == 1
+    assert logic.on_answer(5, 1 * MS) and logic.target == 3 * MS
+    assert logic.on_state(6, 1 * MS) is None    # shown once more
+
+
+def test_an_answer_that_overtakes_two_states_is_no_reset():
+    logic = started()
+    assert logic.on_answer(3, 2 * MS) and logic.on_answer(4, 4 * MS)
+    assert logic.on_state(5, 2 * MS) is None and logic.on_state(6, 4 * MS) is None
+    assert logic.counts["resets"] == 0 and logic.target == 6 * MS
+
+
+def test_a_pause_of_the_simulation_is_told_when_it_goes_on():
+    logic, second = started(), 1_000_000_000
+    logic.on_state(2 * second, 2 * MS)    # it does not run yet: not a pause
+    now = 2 * second
+    for stamp in (3 * MS, 4 * MS):
+        now += MS
+        assert logic.on_state(now, stamp) is None
+    for _ in range(30):                   # a simulation that stands, and shows its state again and again
+        now += second // 4
+        assert logic.on_state(now, 4 * MS) is None
+    found = logic.on_state(now, 5 * MS)
+    assert found == ("pause", 0.004, pytest.approx(7.5)) and logic.counts["pauses"] == 1
+    assert logic.on_state(now + MS, 6 * MS) is None
+
+
+@pytest.mark.parametrize(("controller", "receivers", "services"), [
+    ("effort_controller", ("effort_controller",), ["effort_controller/get_parameters"]),
+    ("/arm/torque", ("torque",), ["/arm/torque/get_parameters"]), ("", ("bridge",), ["bridge/get_parameters"]),
+    ("effort_controller", (), [])])
+def test_receivers_are_asked_by_a_service_that_every_node_has(controller, receivers, services):
+    assert receipt_services(controller, receivers) == services
 
 
 def test_settings_from_parameters():

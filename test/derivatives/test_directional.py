@@ -129,6 +129,22 @@ def test_screws_against_tilted_axes(kind):
     assert_close(found, (values[0] - values[1]) / (2 * h), 1e-7)
 
 
+@pytest.mark.parametrize("axis", [(0.0, 0.0, 1.0), (0.0, -2.0, 0.0), (0.3, -0.4, 1.2), (1.0, 0.5, -0.7)])
+def test_the_axis_of_a_planar_joint_is_what_the_model_is_built_with(axis):
+    model = random_tree(12, ["revolute", "planar", "revolute"], rotors=False)
+
+    def built(given):
+        joints = tuple(dataclasses.replace(s, axis=tuple(given)) if s.name == "joint1" else s
+                       for s in model.description.joints)
+        return rbd.RobotModel.from_description(dataclasses.replace(model.description, joints=joints))
+
+    q, v, a = random_state(model, 4)
+    change, h = np.random.default_rng(3).normal(size=3), 1e-6
+    more, less = (rbd.inverse_dynamics(built(np.asarray(axis) + step * change), q, v, a) for step in (h, -h))
+    found = rbd.inverse_dynamics_directional(built(axis), q, v, a, rbd.Tangent(axes={"joint1": change}))
+    assert_close(found, (more - less) / (2 * h), 1e-7)
+
+
 def test_a_screw_beside_its_joint_is_a_placement():
     """∂s = ad_ξ s of an offset ξ of the axis, the link moved back: the placement by ξ, then by −ξ behind the joint."""
     model = random_tree(13, ["revolute", "revolute", "revolute"], rotors=False)

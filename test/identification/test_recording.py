@@ -276,3 +276,9 @@ def test_only_angles_are_unwound_and_only_by_whole_turns():
         assert names == ("continuous",) * (left != step)
         np.testing.assert_allclose(found[[0, -1]], [[0.0, 0.0], [left, step]], atol=1e-12)
         assert np.array_equal(unwound(model, q, [slice(0, 200), slice(200, 400)])[0], q)
+
+
+@pytest.mark.parametrize("given", [rbd.sample("iiwa"), 3])
+def test_a_topic_is_a_name(given):
+    with pytest.raises(rbd.RbdError, match=r"topic: expected a name, got .*takes the model"):
+        rbd.Recording.from_bag("nowhere", given)

@@ -14,6 +14,7 @@ import rbd_ros as rbd
 from rbd_ros.cli.main import main
 from rbd_ros.core.model.files import xacro_text
 from rbd_ros.core.model.files.xml_tree import parse_xml, read_text
+from rbd_ros.view.geometry.meshes import find_mesh
 
 pytest.importorskip("xacro")
 
@@ -192,6 +193,58 @@ def test_packages_are_found_in_the_environment(robot, tmp_path, monkeypatch):
     alike(rbd.load_urdf("package://arms/two arms.urdf.xacro left_mass:=3"), rbd.load_urdf(f"{robot} left_mass:=3"))
     with pytest.raises(rbd.RbdError, match="no package 'legs'"):
         rbd.load_urdf("package://legs/robot.urdf")
+
+
+@pytest.fixture
+def found(robot, monkeypatch):
+    """A robot whose macros are in `$(find arm_parts)`, and the folder of that package, which is to be made."""
+    monkeypatch.setenv("AMENT_PREFIX_PATH", "")
+    monkeypatch.delenv("ROS_PACKAGE_PATH", raising=False)
+    robot.write_text(ROBOT.replace("link.xacro", "$(find arm_parts)/macros/link.xacro"))
+
+    def make(folder, name="arm_parts"):
+        (folder / "macros").mkdir(parents=True)
+        (folder / "macros/link.xacro").write_text(MACROS)
+        (folder / "package.xml").write_text(f"<package format='3'>\n<name>{name}</name></package>")
+
+    return robot, make
+
+
+@pytest.mark.parametrize("folder", ["arm_parts", "Repository_of_arms", "far/sources/arms"])
+def test_a_package_is_found_around_the_description_as_meshes_are(folder, found, tmp_path, monkeypatch):
+    """A folder above it, beside one of these, one that ROS_PACKAGE_PATH holds: by its name, or by its package.xml."""
+    robot, make = found
+    with pytest.raises(rbd.RbdError, match=r"no package 'arm_parts' in the env.*clone it beside.*ROS_PACKAGE_PATH"):
+        rbd.load_urdf(robot)
+    make(tmp_path / folder)
+    if "far" in folder:
+        monkeypatch.setenv("ROS_PACKAGE_PATH", f"/nowhere:{tmp_path / folder / '..'}")
+    assert rbd.load_urdf(f"{robot} left_mass:=2.5").total_mass == pytest.approx(5.5)
+    path = robot.parent / "own/urdf/arm.urdf.xacro"
+    path.parent.mkdir(parents=True)
+    path.write_text(robot.read_text())
+    assert rbd.load_urdf(path).total_mass == pytest.approx(5.0)
+    assert find_mesh("package://arm_parts/macros/link.xacro", path).samefile(tmp_path / folder / "macros/link.xacro")
+
+
+def test_the_package_that_holds_the_description_is_known_by_its_manifest(found, tmp_path):
+    """As in a clone of Universal_Robots_ROS2_Description, which is package ur_description."""
+    robot, make = found
+    make(tmp_path / "Clone")
+    (tmp_path / "Clone/urdf").mkdir()
+    robot.rename(tmp_path / "Clone/urdf/arm.urdf.xacro")
+    assert rbd.load_urdf(tmp_path / "Clone/urdf/arm.urdf.xacro").total_mass == pytest.approx(5.0)
+
+
+def test_beside_a_folder_that_all_may_write_to_there_is_nothing(found, tmp_path):
+    """Somebody else could lay a package there, and xacro runs what is in it."""
+    robot, make = found
+    make(tmp_path / "Other")
+    tmp_path.chmod(0o1777)
+    with pytest.raises(rbd.RbdError, match="no package 'arm_parts'"):
+        rbd.load_urdf(robot)
+    tmp_path.chmod(0o755)
+    assert rbd.load_urdf(robot).total_mass == pytest.approx(5.0)
 
 
 def test_without_the_package_it_says_so(robot, monkeypatch):

@@ -204,6 +204,12 @@ def test_waypoints_are_passed_on_time():
             np.testing.assert_allclose(motion(fraction * motion.duration).q, q, atol=1e-6)
 
 
+def test_more_waypoints_than_splines_can_pass_are_refused_unread():
+    """They made a dense system of equations, whatever the time limit said."""
+    with pytest.raises(rbd.RbdError, match="splines of 20 control points can pass 14, and there are more"):
+        rbd.optimize_motion(IIWA, Q0, Q1, 1.5, waypoints=((s, Q0) for s in itertools.count(0.1, 1e-9)))
+
+
 @pytest.mark.parametrize("degree", [5, 7])
 @pytest.mark.parametrize("duration", [1.5, None])
 def test_ends_have_the_given_derivatives(degree, duration):

@@ -43,15 +43,15 @@ def tf2_msgs(monkeypatch):
     monkeypatch.setitem(sys.modules, "tf2_msgs", types.ModuleType("tf2_msgs"))
     monkeypatch.setitem(sys.modules, "tf2_msgs.msg", package)
     from rbd_ros.nodes.base.model_node import ModelNode
-    create, kept = ModelNode.create_subscription, {}
+    listen, kept = ModelNode.listen, {}
 
-    def create_subscription(node, kind, topic, callback, *arguments, **options):
+    def listens(node, kind, topic, callback, *arguments, **options):
         if kind is not package.TFMessage:
-            return create(node, kind, topic, callback, *arguments, **options)
+            return listen(node, kind, topic, callback, *arguments, **options)
         kept[topic] = callback
         return None
 
-    monkeypatch.setattr(ModelNode, "create_subscription", create_subscription)
+    monkeypatch.setattr(ModelNode, "listen", listens)
     return lambda *transforms: kept["/tf_static"](SimpleNamespace(transforms=transforms))
 
 

@@ -42,7 +42,7 @@ def test_a_ball_dropped_on_a_plate(start_node, files, text):
     start = np.zeros(6)
     start[2] = 0.01
     process = start_node("simulator", **files(text), locked__joints=list(ARM), initial_position=start.tolist(),
-                         paused=True, publish_clock=True, command_timeout=0.0, publish_rate=100.0,
+                         paused=True, publish_clock=True, timeout_action="zero", publish_rate=100.0,
                          wrench_joints=["roll"])
     model = rbd.load_urdf(urdf(), locked=dict.fromkeys(ARM, 0.0))
     simulator = rbd.Simulator(model, contacts=rbd.load_contacts(text, model), q=start)

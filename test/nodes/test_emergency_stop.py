@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
 
 import rbd_ros as rbd
+from rbd_ros.nodes.base.seldom import BURST
 
 pytestmark = pytest.mark.usefixtures("each_control_loop")
 
@@ -44,6 +46,23 @@ def test_a_stop_that_is_released_at_once(tmp_path, private_domain):
                 assert reset(peer)
             mode_becomes(peer, "running")
             assert process.output().count("emergency stop: released") == 10
+        assert process.end() == 0
+    finally:
+        process.kill()
+
+
+def test_stops_and_resets_without_end_do_not_fill_the_log(tmp_path, private_domain):
+    process = NodeProcess(tmp_path, "feedforward", **PARAMETERS)
+    try:
+        with Peer() as peer:
+            button = peer.node.create_publisher(Bool, "feedforward/emergency_stop", RELIABLE)
+            mode_becomes(peer, "running")
+            begin = time.monotonic()
+            for _ in range(100):
+                button.publish(Bool(data=True))
+                peer.spin_until(lambda: reset(peer), "stop and reset")
+            for line in ("emergency stop: publishing", "emergency stop: released"):
+                assert BURST <= process.output().count(line) <= BURST + 1 + (time.monotonic() - begin)
         assert process.end() == 0
     finally:
         process.kill()

@@ -107,10 +107,7 @@ def test_bytes_that_are_no_motor_state(arm):
     def disturb():
         arm.motors.publish(b"\x00\x01\x00\x00" + b"\xff" * 40)
 
-    if arm.control_loop == "direct":
-        arm.counted("rejected_malformed", disturb)
-    else:    # the middleware drops them
-        arm.until(arm.command, "following", disturb)
+    arm.counted("rejected_malformed", disturb)
 
 
 def test_outliers_of_the_motors(arm):

@@ -220,10 +220,8 @@ def test_lower_limits_act_at_once(robot):
 # ---- bytes
 
 def test_bytes_that_are_no_joint_state(robot):
-    """Counted where bytes are read; else the middleware drops them."""
     good = bytes(serialize_message(JointState(name=NAMES, position=list(Q), velocity=[0.0, 0.0])))
     bad = itertools.cycle([good[:40], good[:-20], good[:4], b"\x00\x07" + good[2:9]])
     send = in_turns(robot, lambda: robot._states.publish(next(bad)))
-    if robot.control_loop == "direct":
-        counted(robot, "rejected_malformed", send, "rejections")
+    counted(robot, "rejected_malformed", send, "rejections")
     robot.stays(robot.command, send, count=40)

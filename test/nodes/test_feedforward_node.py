@@ -143,8 +143,9 @@ def test_stale_state_gives_gravity_then_the_fallback(start, peer, model):
 
 
 def test_robot_that_compensates_gravity_gets_zero(start, peer, model):
+    """It compensates its gravity where the reference has it, as the feed-forward does; stopped, it needs none."""
     start(robot_compensates=["gravity"], state_timeout=0.3)
-    follow(peer, full(model) - rbd.gravity_effort(model, Q))
+    follow(peer, full(model) - rbd.gravity_effort(model, Q_REF))
     peer.efforts.clear()
     peer.spin_until(lambda: any(not np.any(effort.effort) for effort in peer.efforts), "zero effort")
 

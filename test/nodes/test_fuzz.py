@@ -31,7 +31,8 @@ from rbd_ros.runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardCo
 from rbd_ros.runtime.control.flatness import FLATNESS_TABLE, FlatnessController, FlatnessSettings
 from rbd_ros.runtime.parameters import select
 
-pytestmark = pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")    # the iiwa's inertias are as published
+pytestmark = [pytest.mark.thorough,
+              pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning")]    # the iiwa's inertias are as published
 NAMES = ("shoulder", "elbow")
 
 

@@ -34,13 +34,17 @@ COMMAND = GRAVITY + KP * (np.array(REFERENCE) - Q)
 
 
 class Robot(Peer):
-    """Joint states at rest every 20 ms; what `feedforward` publishes."""
+    """Joint states every 20 ms, at rest unless it is moving; what `feedforward` publishes."""
+
+    moving = False
+    at_rest = 0    # states in a row
 
     def spin_until(self, condition, what, repeat=None, patience=30.0):
         def tick():
             if repeat is not None:
                 repeat()
-            self.send_state(NAMES, Q, [0.0, 0.0])
+            self.send_state(NAMES, Q, [0.2, 0.0] if self.moving else [0.0, 0.0])
+            self.at_rest = 0 if self.moving else self.at_rest + 1
         return super().spin_until(condition, what, tick, patience)
 
     def follow(self):
@@ -99,6 +103,30 @@ def test_the_other_controller_has_the_arm_before_the_torque_changes(robot, start
     assert all(reached[reached.index(True):])    # full torque until the switch: nothing of the ramp reached the arm
     assert manager.late and not close(manager.late[-1], COMMAND)    # that came afterwards, to an inactive controller
     assert "the controllers were switched after" in node.output()
+
+
+def test_the_switch_waits_until_the_motion_ends(robot, started):
+    """joint_trajectory_controller begins with −d v: at rest that is nothing."""
+    node, manager = started()
+    robot.moving = True
+    robot.efforts.clear()
+    robot.spin_until(lambda: len(robot.efforts) > 3, "motion")
+    node.process.send_signal(signal.SIGINT)
+    robot.efforts.clear()
+    robot.spin_until(lambda: len(robot.efforts) > 10, "more of it")
+    asked = bool(manager.requests)
+    robot.moving = False
+    robot.spin_until(lambda: manager.requests, "request")
+    if "still moves" not in node.output():    # on a machine that stood still
+        assert not asked and robot.at_rest >= 5
+    robot.spin_until(lambda: node.process.poll() is not None, "end of the process")
+
+
+def test_a_robot_that_does_not_come_to_rest_is_handed_over_all_the_same(robot, started):
+    node, manager = started()
+    robot.moving = True
+    end(robot, node)
+    assert manager.states["holding_controller"] == "active" and "still moves after 1.0 s" in node.output()
 
 
 def test_without_a_switch_the_last_torque_stays(robot, started):

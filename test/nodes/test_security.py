@@ -34,7 +34,8 @@ FULL = {    # with all outputs, and all inputs that need no further package
         **TORQUE, "actuation_file": DRIVES},
     "simulator": {**FIVE_BAR, "publish_clock": True, "wrench_joints": ["tip"]},
     "mujoco_plant": {**BRIDGE, "controller": "", "publish_clock": False},
-    "lockstep": {**BRIDGE, "controller": "", "plant": "arm", "effort_topic": "torque", "activity_topic": "active"},
+    "lockstep": {**BRIDGE, "controller": "", "plant": "arm", "effort_topic": "torque", "activity_topic": "active",
+                 "receivers": ["bridge"]},
     "residual": {"effort_topic": "torque"}}
 CASES = [(program, {}) for program in TABLES] + list(FULL.items()) + [("simulator", {"actuation_file": DRIVES})]
 

@@ -74,7 +74,7 @@ def test_the_client_says_that_there_is_no_server(monkeypatch):
 
 
 def test_the_simulated_five_bar_and_the_server(client, tmp_path):
-    process = NodeProcess(tmp_path, "simulator", constraints_file="five_bar",
+    process = NodeProcess(tmp_path, "simulator", constraints_file="five_bar", timeout_action="zero",
                           robot_description_file=str(rbd.sample_path("five_bar")))
     try:
         answer = client.spin_until(lambda: (found := client.ask("constrained", {"mode": 1})).success and found,

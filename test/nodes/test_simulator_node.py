@@ -26,7 +26,8 @@ NAMES = ["shoulder", "elbow"]
 Q0 = [0.4, -0.6]
 BOTH = pytest.mark.usefixtures("each_control_loop")
 MANY = QoSProfile(depth=1000)    # none is lost while this process has no processor for a second
-STILL = {"paused": True, "publish_clock": True, "initial_position": Q0, "command_timeout": 0.0}
+STILL = {"paused": True, "publish_clock": True, "initial_position": Q0, "command_timeout": 0.0,
+         "timeout_action": "zero"}
 
 
 class Robot(Peer):
@@ -197,6 +198,45 @@ def test_brakes_hold_until_their_time_and_parameters_are_checked(start):
         assert not robot.set_parameter("step", 0.01).successful
         assert robot.set_parameter("brakes_until", 0.15).successful
         np.testing.assert_allclose(robot.step(150).position, library(None, 100).q, rtol=0.0, atol=1e-12)
+
+
+@BOTH
+def test_brakes_hold_it_until_it_is_commanded_and_when_commands_stop(start):
+    process = start(paused=True, publish_clock=True, initial_position=Q0)
+    with Robot() as robot:
+        robot.ready()
+        held = robot.step(200)
+        assert list(held.position) == Q0 and robot.diagnostics["brakes"] == "on"
+        robot.commands.publish(Float64MultiArray(data=[4.0, -2.0]))
+        assert robot.step(50).velocity[0] != 0.0
+        robot.spin_until(lambda: robot.diagnostics["brakes"] == "off", "brakes that are released")
+        assert not any(robot.step(200).velocity)
+        robot.spin_until(lambda: robot.diagnostics["brakes"] == "on", "brakes that engage")
+        assert robot.call(Reset, "simulator/reset", Reset.Request()).success
+        assert list(robot.step(10).position) == Q0
+    assert process.end() == 0
+    log = process.output()
+    assert log.count("brakes hold the joints until the first command") == 2
+    assert log.count("the brakes are released") == log.count("no command for 0.1 s: the brakes engage") == 1
+
+
+@BOTH
+def test_it_stops_itself_until_a_reset(start):
+    process = start(**STILL, controller="arm", reflex__effort_rate=100.0)
+    with Robot() as robot:
+        robot.ready()
+        commands = robot.node.create_publisher(Float64MultiArray, "arm/commands", 10)
+        robot.spin_until(commands.get_subscription_count, "input of the controller")
+        commands.publish(Float64MultiArray(data=[5.0, 0.0]))
+        assert not any(robot.step(100).velocity)
+        robot.spin_until(lambda: robot.diagnostics["mode"] == "stopped", "the stop")
+        assert robot.diagnostics["reflexes"] == "1" and "at most 100 N m/s is allowed" in robot.status
+        assert robot.call(Reset, "simulator/reset", Reset.Request()).success
+        robot.spin_until(lambda: robot.diagnostics["mode"] == "paused", "the reset")
+        robot.states.clear()
+        assert any(robot.step(50).velocity) and robot.diagnostics["brakes"] == "off"
+    assert process.end() == 0
+    assert process.output().count("the robot stops itself: the command to joint 'shoulder' changes by") == 1
 
 
 @BOTH

@@ -25,7 +25,7 @@ def heard(peer, topic):
 
 def test_a_simulated_sensor(start_node):
     start_node("simulator", robot_description_file=str(URDF), paused=True, initial_position=Q0, step=1e-5,
-               publish_rate=1000.0, wrench_joints=["elbow", "tip_joint"])
+               publish_rate=1000.0, wrench_joints=["elbow", "tip_joint"], timeout_action="zero")
     model = rbd.load_urdf(URDF)
     with Peer("simulator") as peer:
         elbow, tip = heard(peer, "simulator/wrench/elbow"), heard(peer, "simulator/wrench/tip_joint")

@@ -21,6 +21,7 @@ ROBOT = {"robot_description_file": str(URDF)}
 BY_TIMER = {"control_loop": "executor"}    # of a simulator: its thread needs none
 DRIVES = str(Path(__file__).parents[2] / "config" / "sea_example.actuation.yaml")
 MS = 1_000_000
+LONGEST_DESCRIPTION = 2**22    # bytes
 
 
 def status(program: str, values: Values) -> Any:
@@ -136,10 +137,12 @@ def passed_on(values: Values) -> Any:
     """By lockstep, of an effort."""
     nodes = Nodes("lockstep")
     with nodes.started({**values, "stepper": "none"}) as node:
+        from rclpy.serialization import serialize_message
+
         from rbd_interfaces.msg import JointEffort
         [take] = [subscription.callback for subscription in node.subscriptions
                   if subscription.topic_name == "/feedforward/effort"]
-        take(JointEffort(name=NAMES, effort=[1.0, 2.0]), None)
+        take(serialize_message(JointEffort(name=NAMES, effort=[1.0, 2.0])), None)
         sent = nodes.sent["/effort_controller/commands"]
         return tuple(sent[0].data) if sent else None
 
@@ -148,10 +151,11 @@ def forwarded(program: str, values: Values) -> Any:
     """To a forward_command_controller, in answer to a joint state."""
     nodes = Nodes(program)
     with nodes.started(values) as node:
+        from rclpy.serialization import serialize_message
         from sensor_msgs.msg import JointState
         [take] = [subscription.callback for subscription in node.subscriptions
                   if subscription.topic_name == "/joint_states"]
-        take(JointState(name=NAMES, position=[0.3, -0.5], velocity=[0.0, 0.0]),
+        take(serialize_message(JointState(name=NAMES, position=[0.3, -0.5], velocity=[0.0, 0.0])),
              {"source_timestamp": 0, "received_timestamp": 0})
         [message] = nodes.sent["/effort_controller/commands"]
         return tuple(message.data)
@@ -176,7 +180,22 @@ def shared(program: str) -> dict[str, Case]:
     return {**found, "robot_description": Case(URDF.read_text(), partial(robot, program), "two_link"),
             "robot_description_file": Case(str(URDF), partial(robot, program), "two_link"),
             "mounting.frame": Case("world", partial(mounted, program), (
-                ("/tf_static",), "waiting for the transform of the mounting"), given)}
+                ("/tf_static",), "waiting for the transform of the mounting"), given),
+            "input_limits.bytes": Case(2048, partial(limits, program), lambda was: tuple(sorted(
+                most if most == LONGEST_DESCRIPTION else most - 65536 + 2048 for most in was)), ROBOT),
+            **({"input_limits.points": Case(100, partial(limited, program), 65536 + 100 * (8 * 4 * 3 + 8), ROBOT)}
+               if program in ("feedforward", "flatness", "effort_annotator") else {})}
+
+
+def limits(program: str, values: Values) -> tuple[int, ...]:
+    """Of the sizes of messages."""
+    with Nodes(program).started(values) as node:
+        return tuple(sorted({each.most for each in node.subscriptions if hasattr(each, "most")}))
+
+
+def limited(program: str, values: Values) -> int:
+    """The largest size of a message that is not a robot description."""
+    return max(set(limits(program, values)) - {LONGEST_DESCRIPTION})
 
 
 def torque(program: str) -> dict[str, Case]:
@@ -227,7 +246,8 @@ def cases() -> dict[str, dict[str, Case]]:
         "effort_annotator": shared("effort_annotator"),
         "dynamics_server": shared("dynamics_server"), "motion_planner": shared("motion_planner"),
         "simulator": {**plant("simulator"), "actuation_file": Case(
-            DRIVES, partial(published, "simulator"), added("/motor_states"), ROBOT)},
+            DRIVES, partial(published, "simulator"), added("/motor_states"), ROBOT),
+            "controller": Case("arm", partial(subscribed, "simulator"), added("/arm/commands"), ROBOT)},
         "mujoco_plant": {
             **plant("mujoco_plant"),
             "controller": Case("arm", partial(subscribed, "mujoco_plant"), renamed(commands, "/arm/commands"), ROBOT),
@@ -242,7 +262,8 @@ def cases() -> dict[str, dict[str, Case]]:
             "bridge_model": Case("arm", partial(published, "lockstep"), added(*forces), {"joints": NAMES}),
             "receivers": Case(["arm"], passed_on, None),
             "activity_topic": Case("active", partial(subscribed, "lockstep"), added("/active")),
-            "settle": Case(0.25, partial(periods, "lockstep"), (100.0, 250.0, 1000.0))},
+            "settle": Case(0.25, partial(periods, "lockstep"), (100.0, 250.0, 1000.0)),
+            "input_limits.bytes": Case(2048, partial(limits, "lockstep"), (2048,))},
         "residual": {
             **shared("residual"),
             "effort_topic": Case("efforts", partial(subscribed, "residual"),

@@ -13,7 +13,7 @@ import rbd_ros as rbd
 from rbd_ros.core.model.payload import payload, with_payloads
 from rbd_ros.runtime.parameters import validate
 from rbd_ros.runtime.planning.motion_planner import MotionPlanner, Plan
-from rbd_ros.runtime.planning.motion_request import MotionRequest
+from rbd_ros.runtime.planning.motion_request import MotionRequest, MotionWaypoint
 from rbd_ros.runtime.planning.planner_settings import PLANNER_TABLE, PlannerSettings
 from rbd_ros.runtime.robot import load_model
 
@@ -34,7 +34,7 @@ def plan(values: Values, urdf: str = "", **fields: Any) -> Plan:
     made = planner(values, urdf)
     n = len(made.coordinates.names)
     return made.search(made.prepare(MotionRequest(**{"name": NAMES[:n], "start": START[:n], "goal": GOAL[:n],
-                                                     "duration": 1.5} | fields), 0.0))
+                                                     "duration": 1.5, "objective": ["effort"]} | fields), 0.0))
 
 
 def unexplained(model: rbd.RobotModel, smoothing: float = 0.01) -> Any:
@@ -93,6 +93,17 @@ def searched(values: Values) -> bool:
     return "time limit" in plan(values).motion.ended
 
 
+def waypoints(values: Values) -> bool:
+    """Whether a request with three is read."""
+    points = [MotionWaypoint(0.25 * k, START) for k in (1, 2, 3)]
+    try:
+        planner(values).prepare(MotionRequest(NAMES, GOAL, START, points), 0.0)
+    except rbd.RbdError as error:
+        assert "waypoints has 3 entries, expected at most 2 (parameter 'waypoint_limit')" in str(error)
+        return False
+    return True
+
+
 def known_for(values: Values) -> float:
     """Seconds, in steps of 10 ms, until the last joint state is too old."""
     made = planner(values)
@@ -148,6 +159,9 @@ def planner_cases() -> dict[str, Case]:
         "passive_joints": Case(["elbow"], without_motors, True),
         "sample_period": Case(0.005, period, 0.005),
         "time_limit": Case(0.01, searched, True),
+        "memory_limit": Case(100.0, lambda values: planner(values).prepare(
+            MotionRequest(NAMES, GOAL, START), 0.0).memory_limit, 100.0),
+        "waypoint_limit": Case(2, waypoints, False),
         "state_timeout": Case(0.305, known_for, 0.31),
         "rest_velocity": Case(0.2, starts_while_moving, True),
         "velocity_cutoff": Case(0.0, estimated, np.ones(2)),

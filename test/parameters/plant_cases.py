@@ -93,9 +93,22 @@ def commanded_for(program: str, values: Values) -> int:
     return _steps_until(plant, lambda: not plant.effort.any())
 
 
+def stopped_by(program: str, values: Values) -> tuple[str, bool]:
+    """What made the robot stop itself after a step of the command, and whether its brakes are engaged."""
+    plant = make(program, values)
+    assert plant.on_commands([5.0, 0.0]) and plant.advance(300)
+    return plant.reflex.partition(" by ")[0], plant.braked
+
+
+def brakes(program: str, values: Values) -> Any:
+    plant = make(program, {**values, "brakes_until": 1.0})
+    plant.advance(1)
+    return np.array(plant.simulator.brakes)
+
+
 def pushed_for(program: str, values: Values) -> int:
     """Steps until an external force acts no more: without gravity the velocity remains then."""
-    plant = make(program, {**values, "gravity": [0.0, 0.0, 0.0]})
+    plant = make(program, {**values, "gravity": [0.0, 0.0, 0.0], "timeout_action": "zero"})
     assert plant.on_wrenches([("tip", [0.0, 0.0, 0.0, 0.5, 0.0, 0.0])])
     energies = [0.0]
 
@@ -124,6 +137,7 @@ def constraints(program: str, values: Values) -> Any:
     """Their labels and how well the robot meets them."""
     model = rbd.sample("five_bar")
     plant = Plant(model, SimulatorSettings.from_values(values, model))
+    plant.on_commands(np.zeros(5))
     plant.advance(20)
     forces = plant.constraint_forces()
     return plant.settings.constraints.labels, forces is not None and bool(np.abs(forces.residual).max() < 1e-9)
@@ -171,6 +185,10 @@ def cases(program: str) -> dict[str, Case]:
         "initial_position": case(list(Q), start, (Q, np.zeros(2))),
         "initial_velocity": case(list(V), start, (np.zeros(2), V)),
         "brakes_until": case(0.05, held_for, 51, still),
+        "brakes.effort": case([3.0, 0.0], brakes, np.array([3.0, 0.0])),
+        "robot_compensates": dynamic(["gravity"], model.with_(gravity=np.zeros(3))),
+        "reflex.effort_rate": case([2499.0, 1.0], stopped_by, ("the command to joint 'shoulder' changes", True), never),
+        "reflex.velocity": case([0.1, 1.0], stopped_by, ("joint 'shoulder' moves", True), never),
         "position_limits": case(False, passes_its_limit, True, {"initial_position": [3.0, 0.0], **never}),
         "effort_limits": case(False, limited, np.array([100.0, -100.0])),
         "command_timeout": case(0.05, commanded_for, 51),

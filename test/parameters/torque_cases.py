@@ -81,6 +81,14 @@ def safe(program: str, values: Values) -> Any:
     return Arm(program, values).state()    # without a reference
 
 
+def pushed(program: str, values: Values) -> Any:
+    """What is added to the gravity torque where the arm was pushed to, without a reference."""
+    arm = Arm(program, values)
+    arm.state(v=0.0 * V)
+    arm.now += 0.01
+    return arm.state(Q + 0.02, 0.0 * V) - rbd.gravity_effort(arm.made.model, Q + 0.02)
+
+
 def fastest(program: str, values: Values) -> Any:
     """Velocity (rad/s) of the first state that is taken, of 20 to 1 rad/s; the limit is 3 rad/s."""
     arm = Arm(program, values)
@@ -169,7 +177,7 @@ def until_finished(program: str, values: Values) -> float:
     arm.refer()
     arm.state()
     arm.made.deactivate()
-    return arm.time_until(lambda: arm.state() is not None and arm.made.finished)
+    return arm.time_until(lambda: arm.state() is not None and arm.made.safety.finished)
 
 
 def until_at_rest(program: str, values: Values) -> float:
@@ -183,7 +191,24 @@ def until_unloaded(program: str, values: Values) -> float:
     arm = Arm(program, values)
     arm.refer()
     assert arm.made.on_wrenches(arm.now, [("lower", PULL)])
-    return arm.time_until(lambda: np.allclose(arm.state(), free))
+    arm.now += 0.01
+    assert not np.allclose(arm.state(), free)
+    return 0.01 + arm.time_until(lambda: np.allclose(arm.state(), free))
+
+
+def accepts_pull(program: str, values: Values) -> tuple[bool, ...]:
+    """A force of 5 N, and a moment of 1 N m."""
+    arm = Arm(program, values)
+    return tuple(bool(arm.made.on_wrenches(arm.now, [("lower", wrench)])) for wrench in (PULL, np.eye(6)[0]))
+
+
+def until_loaded(program: str, values: Values) -> float:
+    """With 5 N of at most 500."""
+    arm = Arm(program, {**values, "wrench_timeout": 0.0, "reference_timeout": 0.0})
+    arm.refer()
+    assert arm.made.on_wrenches(arm.now, [("lower", PULL)])
+    return arm.time_until(lambda: (used := arm.made.fresh_wrenches(arm.now)) is not None and np.allclose(
+        used[arm.made.model.body_index("lower")], PULL))
 
 
 def estimated_velocity(program: str, values: Values) -> Any:
@@ -270,11 +295,16 @@ def cases(program: str) -> dict[str, Case]:
         "ramp_in": case(0.105, until_running, 0.11),
         "ramp_out": case(0.105, until_finished, 0.11),
         "safe_output.damping": case(3.0, safe, gravity - 3.0 * rbd.mass_matrix(model, Q) @ V),
+        "safe_output.hold_position": case(0.0, pushed, np.zeros(2), {"gains.kp": [10.0, 20.0]}),
+        "tracking_tolerance": case(0.01, effort, gravity - 5.0 * rbd.mass_matrix(model, Q) @ V),
         "safe_output.hold": case(0.105, until_not_held, 0.16, {"safe_output.fallback_ramp": 0.0}),
         "safe_output.fallback_ramp": case(0.205, until_fallback, 0.26, {"safe_output.hold": 0.0}),
         "safe_output.fallback": case(list(FALLBACK), at_last, FALLBACK),
         "reference_timeout": case(0.305, until_at_rest, 0.31),
         "wrench_timeout": case(0.305, until_unloaded, 0.31, {"reference_timeout": 0.0}),
+        "wrench_limits.force": case(4.0, accepts_pull, (False, True)),
+        "wrench_limits.moment": case(0.5, accepts_pull, (True, False)),
+        "wrench_limits.rate": case(0.048, until_loaded, 0.21),
         "gains.kp": case([10.0, 20.0], effort, lambda was: was + [10.0, 20.0] * (Q_REF - Q)),
         "gains.kd": case([3.0, 4.0], effort, lambda was: was + [3.0, 4.0] * (V_REF - V)),
         "friction.damping": case(False, effort, lambda was: was - model.damping * V_REF),

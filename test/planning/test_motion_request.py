@@ -80,7 +80,8 @@ def test_bad_requests_are_refused_with_words_that_help(made, fields, words):
 
 def test_points_are_too_far_apart(made):
     """A controller would not move between them as planned."""
-    request = MotionRequest(**GOOD | {"duration": 0.0, "max_acceleration": [20.0, 20.0], "sample_period": 0.2})
+    request = MotionRequest(**GOOD | {"duration": 0.0, "objective": ["duration"], "max_acceleration": [20.0, 20.0],
+                                      "sample_period": 0.2})
     with pytest.raises(rbd.RbdError, match=r"sample_period is 0.2 s, too long: between the points the \w+ of joint"):
         made.search(made.prepare(request, 0.0))
 
@@ -128,9 +129,10 @@ def test_the_load_of_a_request_replaces_the_nodes():
     assert [m.total_mass for m in (empty, made.prepare(MotionRequest(**GOOD), 0.0).model, heavier)] == [3.0, 5.0, 8.0]
 
 
-def test_the_objective_of_a_free_duration_is_the_duration(made):
+def test_the_objective_of_who_names_none_is_calm(made):
     both = {"objective": ["jerk", "duration"], "weight": [0.5, 2.0]}
-    for fields, objective in (({}, {"effort": 1.0}), ({"duration": 0.0}, {"duration": 1.0}),
+    for fields, objective in (({}, {"effort": 1.0, "jerk_share": 0.1}),
+                              ({"duration": 0.0}, {"duration": 1.0, "jerk_share": 0.1}),
                               (both, {"jerk": 0.5, "duration": 2.0})):
         assert made.prepare(MotionRequest(**GOOD | fields), 0.0).objective == objective
 

@@ -51,7 +51,7 @@ def test_limits_of_position_and_effort_can_be_lifted():
 
 def test_a_command_expires_to_zero_or_is_held():
     zero, hold, never = (moved(150, **changed) for changed in (
-        {}, {"timeout_action": "hold"}, {"command_timeout": 0.0}))
+        {"timeout_action": "zero"}, {"timeout_action": "hold"}, {"command_timeout": 0.0}))
     reference = Simulator(zero.model)
     reference.step([2.0, -1.0], 100)
     reference.step(None, 50)
@@ -63,16 +63,83 @@ def test_a_command_expires_to_zero_or_is_held():
     assert zero.effort.any()
 
 
-def test_brakes_stop_a_moving_robot_and_time_goes_on():
+def energy(plant):
+    q, v = plant.simulator.q, plant.simulator.v
+    return float(rbd.kinetic_energy(plant.model, q, v) + rbd.potential_energy(plant.model, q))
+
+
+def test_brakes_hold_the_joints_until_the_first_command_and_again_after_the_last():
+    start = [0.3, -0.5]
+    plant = make(initial_position=start)
+    plant.advance(500)
+    np.testing.assert_array_equal(plant.simulator.q, start)
+    assert plant.braked and not plant.simulator.v.any() and plant.report()["brakes"] == "on"
+    assert plant.on_commands([8.0, -5.0])    # it acts at once
+    assert not plant.braked
+    plant.advance(100)
+    assert np.abs(plant.simulator.v).max() > 1.0 and not plant.braked
+    plant.advance(1)
+    assert plant.braked and plant.counts["timeouts"] == 1
+    energies, steps = [energy(plant)], 0
+    while plant.simulator.v.any():
+        plant.advance(1)
+        energies.append(energy(plant))
+        steps += 1
+    assert 5 < steps < 200 and max(np.diff(energies)) < 0.0    # not in one step, and energy only leaves
+    held = np.array(plant.simulator.q)
+    plant.advance(500)
+    np.testing.assert_array_equal(plant.simulator.q, held)
+    plant.on_commands([0.0, 0.0])
+    plant.advance(2)
+    assert plant.report()["brakes"] == "off" and plant.simulator.v.any()
+    plant.reset()
+    plant.advance(10)
+    np.testing.assert_array_equal(plant.simulator.q, start)
+
+
+@pytest.mark.parametrize("integrator", ["variational", "semi_implicit", "rk4"])
+@pytest.mark.parametrize("loops", [False, True], ids=["tree", "loops"])
+def test_brakes_stop_and_hold_with_every_integrator(integrator, loops):
+    values = {"integrator": integrator, "initial_velocity": 3.0}
+    plant = five_bar(**values)[0] if loops else make(**values)
+    plant.advance(300)
+    held = np.array(plant.simulator.q)
+    plant.advance(100)
+    assert not plant.simulator.v.any() and held.any()
+    np.testing.assert_array_equal(plant.simulator.q, held)
+
+
+def test_brakes_slip_under_more_than_their_effort_and_hold_what_has_no_effort_limit():
+    slips = moved(300, (30.0, 0.0), brakes_until=1.0, **{"brakes.effort": [5.0, 5.0]})
+    assert slips.braked and slips.simulator.v[0] > 0.1
+    model = rbd.load_urdf(URDF).with_(effort_limit=0.0)
+    poses = np.array([model.random_configuration(seed) for seed in range(100)])
+    weight = np.abs(rbd.gravity_effort(model, poses)).max(axis=0)
+    assert np.all(SimulatorSettings.from_values({}, model).brake_effort > weight)
+
+
+@pytest.mark.parametrize("action", ["zero", "hold"])
+def test_without_brakes_it_falls_until_it_is_commanded(action):
+    free = make(initial_position=0.3, timeout_action=action)
+    free.advance(100)
+    reference = Simulator(free.model, q=[0.3, 0.3])
+    reference.step(None, 100)
+    np.testing.assert_array_equal(free.simulator.q, reference.q)
+    assert free.report()["brakes"] == "off"
+
+
+def test_brakes_are_engaged_until_the_stamp_of_a_parameter_whatever_is_commanded():
     plant = make(initial_velocity=1.0, brakes_until=0.1)
-    plant.advance(50)
-    assert not plant.simulator.q.any() and plant.time == pytest.approx(0.05)
-    plant.advance(60)
-    assert plant.simulator.time == pytest.approx(0.01)
+    plant.on_commands([2.0, 1.0])
+    plant.advance(99)
+    assert plant.braked and not plant.simulator.v.any()
+    plant.on_commands([2.0, 1.0])
+    plant.advance(2)
+    assert not plant.braked and plant.simulator.v.any()
 
 
 def test_wrenches_act_on_the_named_body_and_expire():
-    plant = make()
+    plant = make(timeout_action="zero")
     assert plant.on_wrenches([("tip", [0.0, 0.0, 0.0, 5.0, 0.0, 0.0])])
     plant.advance(150)
     reference = Simulator(plant.model)
@@ -176,7 +243,7 @@ def test_constraint_forces_belong_to_the_motion():
 
 def test_no_constraint_forces_without_constraints_or_while_brakes_hold():
     assert make().constraint_forces() is None
-    plant = five_bar(brakes_until=0.01)[0]
+    plant = five_bar(brakes_until=0.01, timeout_action="zero")[0]
     assert plant.constraint_forces() is None
     plant.advance(10)
     assert plant.constraint_forces() is not None

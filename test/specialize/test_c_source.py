@@ -14,6 +14,8 @@ import rbd_ros as rbd
 from rbd_ros.core.specialize.c_source import ARGUMENTS, c_files
 from rbd_ros.core.specialize.families import FAMILIES
 
+pytestmark = pytest.mark.thorough
+
 BRANCHES = "spherical_exponential"
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"]
 PARAMETERS = ["jacobian:link_7:world", "jacobian:link_4", "hybrid_dynamics:joint_1,joint_3",

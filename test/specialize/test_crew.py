@@ -20,7 +20,7 @@ from rbd_ros.core.specialize.batches.crew import (
     AT_WORK, AWAY, DONE, OFFER, OFFERED, RESERVED, STATE, WAITING, WORKER, Crew, crew, worker_entry,
 )
 
-pytestmark = pytest.mark.skipif(not COMPILED, reason="needs numba")
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(not COMPILED, reason="needs numba")]
 MODEL = rbd.sample("iiwa")
 COUNT = 3003    # enough to be shared
 

@@ -37,8 +37,9 @@ int main()
   while (std::scanf("%d", &given) == 1 && read(q) && read(v) && read(reference.position) &&
     read(reference.velocity) && read(reference.acceleration))
   {
+    const bool awaits = law.awaits(q, v);
     const bool good = law.update(q, v, given ? &reference : nullptr, 0.1, effort);
-    std::printf("%d %.17g", good, law.weight());
+    std::printf("%d %.17g", awaits ? -1 : good, law.weight());
     for (double value : effort) {
       std::printf(" %.17g", value);
     }
@@ -108,6 +109,14 @@ def test_a_state_that_is_not_finite_gives_no_torque(law):
     found = law([(False, *x[0]), (False, *broken), (True, *unusable)])
     assert found[:, 0].tolist() == [1, 0, 1] and found[2, 1] == 0
     np.testing.assert_array_equal(found[1, 2:], found[0, 2:])
+
+
+def test_before_the_first_state_nothing_has_failed(law):
+    x = states(4)
+    x[:2, 0], x[3, 1] = np.nan, np.nan
+    found = law([(False, *state) for state in x])
+    assert found[:, 0].tolist() == [-1, -1, 1, 0]
+    assert "if (law_.awaits(q, v)) {\n      return return_type::OK;" in (FOLDER / "controller.cpp").read_text()
 
 
 def test_a_reference_grows_old_whatever_clock_updates_have(tmp_path):

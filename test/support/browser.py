@@ -69,7 +69,9 @@ def press(driver, name):
 
 def visit(driver, server):
     """Open the page of a server and wait until bars and scene are there."""
-    driver.get(f"http://localhost:{server.get_port()}")
+    from rbd_ros.view.serving import url_of
+
+    driver.get(url_of(server))
     wait(lambda: driver.execute_script("return document.querySelectorAll('.rbd-bars').length"), "the bars")
     wait(lambda: driver.execute_script("return !!document.querySelector('canvas')"), "the scene")
     close_notices(driver)

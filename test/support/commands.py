@@ -14,7 +14,7 @@ from .pages import ROOT
 from .tables import TABLES
 
 # Programs of others; what they do is theirs.
-OTHERS = {"cd", "cmake", "colcon", "ctest", "export", "git", "pip", "ruff", "source"}
+OTHERS = {"cd", "cmake", "colcon", "ctest", "export", "git", "pip", "rosdep", "ruff", "source"}
 EXECUTABLES = set(re.findall(r'"(\w+) = rbd_executables:', (ROOT / "setup.py").read_text(encoding="utf-8")))
 
 
@@ -82,6 +82,7 @@ def executable(words: list[str]) -> None:
 
 def rbd(words: list[str]) -> None:
     """Arguments of a subcommand, as its parser takes them."""
+    from rbd_ros.cli.files.robot import parsed
     from rbd_ros.cli.main import COMMANDS
 
     name, *rest = words
@@ -89,7 +90,7 @@ def rbd(words: list[str]) -> None:
     parser = argparse.ArgumentParser(prog=f"rbd {name}", exit_on_error=False)
     importlib.import_module(f"rbd_ros.cli.{COMMANDS[name][0]}").add_arguments(parser)
     try:
-        parser.parse_args(rest)
+        parsed(parser, rest, bool(parser.get_default("has_robot")))
     except (SystemExit, argparse.ArgumentError) as error:
         raise AssertionError(f"rbd {' '.join(words)}: {error}") from None
 

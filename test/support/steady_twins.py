@@ -34,7 +34,7 @@ def fingerprint(controller, transit):
                   state._unstamped, state._unstamped_since, state.refused, list(state.foreign)],
         "safety": [safety.mode, safety.modes.weight, safety.time, safety._fresh_at, safety.clipped, safety._faded,
                    safety._stopping, safety._down, safety.laws.share, safety.settled],
-        "channels": [[each.output, each.rated, each.saturated] for each in safety.channels],
+        "channels": [[each.output, each.held, each.saturated] for each in safety.channels],
         "controller": [controller._problem, controller.loop.time_ns, controller._restarts, controller._clocks],
         "reference": [controller.reference.stale, controller.reference._resting]}
     if isinstance(controller, ElasticController):

@@ -47,6 +47,14 @@ def turned(A, z):
     return (np.eye(3) + x + x @ x / (1 + a @ z)) @ A
 
 
+def aligned(z):
+    """`aligning_rotation`, of complex numbers."""
+    k = int(np.argmax(np.abs(z.real)))
+    x = np.cross(np.sign(z.real[k]) * np.eye(3)[(k + 2) % 3], z)
+    x = x / length(x)
+    return np.stack([x, np.cross(z, x), z], axis=1)
+
+
 def frames(spec, tangent):
     """Per step: its frame's pose in the joint's frame, with z as the axis; and its pitch and scale."""
     steps = primitives(spec)
@@ -64,7 +72,7 @@ def frames(spec, tangent):
         new = [np.asarray(old) + STEP * d for old, d in zip(raw, change, strict=True)]
         new = [x / length(x) for x in new]
         if spec.type == "planar":
-            turn = turned(A[2], new[0]) @ A[2].T
+            turn = aligned(new[0]) @ aligning_rotation(steps[2].axis).T
             axes = [turn @ axis for axis in axes]
             A = [turn @ a for a in A]
         else:

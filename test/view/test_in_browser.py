@@ -16,7 +16,7 @@ from support.browser import (
 )
 from support.robots import urdf_paths
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]
 ROOT = Path(__file__).parents[2]
 # Notes when a matrix reaches the graphics card that was not seen before `arm` was called: something has moved.
 WATCH = """
@@ -104,7 +104,7 @@ def test_robots_open_without_an_error(driver, opened, name):
 
 
 def test_a_slider_moves_pose_and_bars_within_a_tenth_of_a_second(driver, opened):
-    view = opened("--sample", "iiwa")
+    view = opened("iiwa")
     still(driver)
     best = None
     for _ in range(20):    # a machine that is busy with other things may need more than one try
@@ -119,13 +119,18 @@ def test_a_slider_moves_pose_and_bars_within_a_tenth_of_a_second(driver, opened)
 
 
 def test_switches_findings_and_loops(driver, opened):
-    view = opened("--sample", "four_bar", "--actuated", "crank_joint")
+    view = opened("four_bar", "--actuated", "crank_joint")
     open_tab(driver, "Findings")
     wait(lambda: all(finding.subject in "".join(texts(driver, "body")) for finding in view.findings), "the findings")
     open_tab(driver, "Show")
     check(driver, "boxes of inertia", "centres of mass")
     wait(lambda: all(handle.visible for handle in view.drawing._boxes + view.drawing._masses), "boxes of inertia")
     wait(lambda: all(handle.opacity < 1.0 for handle in view.drawing._shapes), "transparent geometry")
+    check(driver, "link frames")
+    wait(lambda: all(handle.show_axes for handle in view.drawing._links), "link frames")
+    camera, = view.server.get_clients().values()
+    press(driver, "top")
+    wait(lambda: camera.camera.position[2] > 2.0 * np.hypot(*camera.camera.position[:2]), "the view from above")
     open_tab(driver, "Joints")
     before = view.q.copy()
     nudge(driver, 0)
@@ -139,7 +144,7 @@ def test_a_motion_plays_and_stops(driver, opened, tmp_path):
     file = tmp_path / "motion.yaml"
     points = [{"positions": [0.1 * i, 0.2 * i], "time_from_start": {"sec": i, "nanosec": 0}} for i in range(3)]
     file.write_text(yaml.safe_dump({"joint_names": ["shoulder", "elbow"], "points": points}))
-    view = opened("--sample", "two_link", "--play", str(file))
+    view = opened("two_link", "--play", str(file))
     open_tab(driver, "Motion")
     close_notices(driver)
     press(driver, "Play")
@@ -178,6 +183,22 @@ def test_runs_side_by_side(driver, tmp_path):
         end(server)
 
 
+def test_a_guest_is_told_so_and_moves_nothing(driver, opened):
+    """Without the token of the link: a slider changes nothing, and the page says why."""
+    view = opened("two_link")
+    driver.get(f"http://localhost:{view.server.get_port()}/")
+    wait(lambda: "Only to look at" in "".join(texts(driver, "body")), "the notice")
+    wait(lambda: len(texts(driver, "[role=slider]")) > 0, "the sliders")
+    before = view.q.copy()
+    driver.execute_script("""
+        const slider = document.querySelector('[role=slider]');
+        slider.focus();
+        slider.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', code: 'ArrowRight', bubbles: true}));""")
+    visit(driver, view.server)
+    nudge(driver, 1)
+    assert view.q[0] == before[0] and view.q[1] != before[1]
+
+
 class Robot:
     """Stands for a running node."""
 
@@ -204,9 +225,8 @@ def test_a_running_robot_is_shown_stopped_and_lost(driver, opened):
     from rbd_ros.runtime.observed_robot import ObservedRobot
     from rbd_ros.view.live import LiveView
 
-    view, robot = opened("--sample", "two_link", "--live"), Robot()
+    view, robot = opened("two_link", "--live"), Robot()
     live = LiveView(view, robot, ObservedRobot(view.model, "/feedforward", view.q))
-    open_tab(driver, "Live")
 
     def says(*words):
         live.step()
@@ -225,6 +245,42 @@ def test_a_running_robot_is_shown_stopped_and_lost(driver, opened):
     robot.silent = False
     wait(lambda: says("running", "7.0 N m") and view.drawing._shapes[0].opacity == 1.0, "its return")
     assert (robot.stops, robot.resets) == (0, 1)
+
+
+WHERE = """
+const buttons = [...document.querySelectorAll('button')];
+return arguments[0].map(name => {
+  const button = buttons.find(item => item.innerText == name);
+  if (!button) return null;
+  const box = button.getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
+  return [box.width, box.height, x, y, button.contains(document.elementFromPoint(x, y))];
+});"""
+
+
+def test_the_emergency_stop_is_always_there_large_and_apart_from_reset(driver, opened):
+    """At one place, on top, also for guests, who can press it; reset is far from it."""
+    from rbd_ros.runtime.observed_robot import ObservedRobot
+    from rbd_ros.view.live import LiveView
+
+    view, robot = opened("two_link", "--live"), Robot()
+    LiveView(view, robot, ObservedRobot(view.model, "/feedforward", view.q))
+
+    def stop():
+        return wait(lambda: driver.execute_script(WHERE, ["EMERGENCY STOP"])[0], "the stop")
+
+    wait(lambda: driver.execute_script(WHERE, ["reset"])[0], "reset")
+    width, height, x, y, on_top = stop()
+    assert width >= 300 and height >= 60 and on_top
+    reset = driver.execute_script(WHERE, ["reset"])[0]
+    assert np.hypot(reset[2] - x, reset[3] - y) > 150
+    driver.get(f"http://localhost:{view.server.get_port()}/")
+    stop()
+    press(driver, "EMERGENCY STOP")
+    wait(lambda: robot.stops == 1, "the stop of a guest")
+    press(driver, "reset")
+    press(driver, "EMERGENCY STOP")
+    wait(lambda: robot.stops == 2, "the next one")
+    assert robot.resets == 0
 
 
 def test_the_command_serves_a_turning_arm_and_ends_with_ctrl_c(driver):

@@ -12,12 +12,14 @@ import rbd_ros as rbd
 from rbd_ros.cli.main import main
 from rbd_ros.core.errors import RbdError
 from rbd_ros.core.identification.recorded.recording import Recording
+from rbd_ros.runtime.inputs.trajectory_points import Point
 from rbd_ros.runtime.observed_robot import LOST, SILENT, ObservedRobot
 from rbd_ros.view import serving
-from rbd_ros.view.bars import Bar, bars_of, html
+from rbd_ros.view.bars import Bar, bars_of, html, places_html, places_of
 from rbd_ros.view.efforts import holding_effort, passive_of
 from rbd_ros.view.live import status_html
 from rbd_ros.view.playback import Playback
+from rbd_ros.view.plot import SPAN, Plot
 from rbd_ros.view.timeline import from_message, from_motion, from_recording, read_timeline
 
 
@@ -41,6 +43,72 @@ def test_bars_say_how_far_from_the_limit(effort, limit, state, percent):
 def test_lost_bars_show_no_number():
     text = html([Bar("a", 12.345, 20.0, "N m", 3.0)], "Torque", lost=True)
     assert "12.3" not in text and "grayscale" in text
+
+
+LONG = "left_arm_with_a_long_prefix_shoulder_pan_joint"
+
+
+def test_names_are_whole_and_degrees_stand_beside_radians():
+    """Long names take more lines, none is cut off; lengths stay lengths."""
+    text = html([Bar(LONG, 1.0, 2.0, "N m")], "Torque")
+    assert LONG in text and "ellipsis" not in text and "overflow-wrap:anywhere" in text
+    model = rbd.sample("gripper")
+    places = places_of(model)
+    text = places_html(places, np.full(model.nq, 0.5))
+    assert all(place.name in text for place in places) and "ellipsis" not in text
+    assert ("0.500 rad" in text and "28.6°" in text) == any(place.turns for place in places)
+    assert ("0.5000 m" in text and "500.0 mm" in text) == any(not place.turns for place in places)
+    assert "0.5" not in places_html(places, np.full(model.nq, 0.5), lost=True)
+    floating = rbd.sample("biped", root="floating")
+    assert [place.name for place in places_of(floating)] == list(floating.velocity_names[6:])
+
+
+def test_curves_are_those_that_were_shown(arm):
+    """Of the last seconds, by joint; gaps where a torque is not known, nothing of what was never chosen."""
+    pytest.importorskip("viser")
+    now = [0.0]
+    server = serving.open_server(port=0)
+    try:
+        plot = Plot(server, arm, (), lambda: now[0])
+        for i in range(300):
+            now[0] = 0.1 * i
+            plot.add(np.array([i, -i]) * np.pi / 180.0, np.array([1.0 * i, math.nan]), np.array([2.0, 3.0]))
+        assert not plot._chart.visible
+        plot._quantity.value = "torque"
+        plot.draw()
+        curves = plot.curves()
+        assert plot._chart.visible and list(curves) == ["s", "shoulder", "elbow"] and len(plot._chart.data) == 3
+        assert curves["s"][-1] == 0.0 and curves["s"][0] == pytest.approx(-SPAN, abs=0.11)
+        assert curves["shoulder"][-1] == 299.0 and np.isnan(curves["elbow"]).all()
+        plot._joint.value = "elbow"
+        assert list(plot.curves()) == ["s", "elbow", "elbow (line)"] and plot.curves()["elbow (line)"][-1] == 3.0
+        plot._quantity.value = "position (°, m)"
+        assert list(plot.curves()) == ["s", "elbow"] and plot.curves()["elbow"][-1] == pytest.approx(-299.0)
+    finally:
+        serving.end(server)
+
+
+def test_the_ghost_is_where_the_node_wants_the_robot(arm):
+    """The reference of a stream and of a trajectory, as a node that runs follows them; none of one that has stopped."""
+    robot = ObservedRobot(arm, "/feedforward", arm.neutral())
+    names, second = ["shoulder", "elbow"], 10**9
+
+    def at(t, mode="running"):
+        robot.on_report(t, "/feedforward", "active", {"mode": mode})
+        robot.on_state(t, names, [0.0, 0.0], [], round(t * second))
+        return robot.at(t).reference
+
+    assert at(1.0) is None
+    robot.on_reference(1.0, 0, ["elbow", "shoulder"], [0.2, 0.1])
+    assert np.allclose(at(1.1), [0.1, 0.2])
+    points = [Point(2.0, [0.4, 0.0], [0.0, 0.0])]
+    robot.on_trajectory(1.1, 0, names, points)
+    assert np.allclose(at(3.1), [0.4, 0.0]) and np.allclose(at(9.0), [0.4, 0.0])
+    robot.on_trajectory(9.0, 0, names, [Point(1.0, [99.0, 0.0])])    # beyond the limits: the node refuses it, too
+    assert np.allclose(at(11.0), [0.4, 0.0])
+    assert at(12.0, "stopped") is None and at(13.0) is None
+    robot.on_trajectory(13.0, 0, names, points)
+    assert at(16.0) is not None and robot.at(16.0 + LOST + 0.1).reference is None
 
 
 def test_bars_leave_out_what_has_no_motor():
@@ -155,7 +223,14 @@ def test_an_observed_robot_is_never_older_than_it_says(arm):
                                                     "rate_hz": "500", "rejected_total": "3", "rejected_not_finite": "3",
                                                     "rejected_wrong_size": "0"})
     robot.on_report(1.5, "/other", "active", {"mode": "stopped"})
+    assert not robot.at(1.1).braked
+    robot.on_report(1.0, "/simulator", "active", {"mode": "running", "brakes": "on"})
+    robot.on_report(1.0, "/beside/simulator", "active", {"mode": "running", "brakes": "off"})
+    assert robot.at(1.1).braked and "brakes hold the arm" in status_html(robot.at(1.1), "/feedforward", "")
+    assert not robot.at(1.0 + SILENT + 0.1).braked
+    robot.on_report(1.0, "/simulator", "active", {"mode": "running", "brakes": "off"})
     seen = robot.at(1.1)
+    assert "brakes" not in status_html(seen, "/feedforward", "")
     assert not seen.lost and not seen.silent and seen.mode == "running" and seen.latency_us == (120.0, 300.0)
     assert np.allclose([seen.q, seen.measured, seen.commanded], [[0.1, 0.2], [1.0, 2.0], [1.5, 2.5]])
     assert seen.rejections == {"not_finite": 3}
@@ -176,11 +251,12 @@ def test_an_observed_robot_is_never_older_than_it_says(arm):
 
 
 @pytest.mark.parametrize("arguments, text", [
-    (["nowhere.urdf"], "cannot read"), (["--sample", "none"], "sample"), (["a.urdf", "--sample", "iiwa"], "not both"),
-    (["--sample", "iiwa", "--actuated", "x"], "x"), (["--sample", "iiwa", "--constraints", "delta"], "do not fit"),
-    (["--sample", "iiwa", "--play", "nowhere.yaml"], "cannot read"),
-    (["--sample", "iiwa", "--port", "70000"], "70000"), (["--sample", "iiwa", "--live", "--play", "x"], "one of them"),
-    (["--sample", "iiwa", "--live", "--node", "x"], "full")])
+    (["nowhere.urdf"], "cannot read"), (["none"], "sample"), (["a.urdf", "--sample", "iiwa"], "named once"),
+    (["iiwa", "--actuated", "x"], "x"), (["iiwa", "--constraints", "delta"], "do not fit"),
+    (["iiwa", "--play", "nowhere.yaml"], "cannot read"),
+    (["iiwa", "--allow-host", "http://robot"], "--allow-host"),
+    (["iiwa", "--port", "70000"], "70000"), (["iiwa", "--live", "--play", "x"], "one of them"),
+    (["iiwa", "--live", "--node", "x"], "full")])
 def test_wrong_arguments_are_said(arguments, text, capsys):
     pytest.importorskip("viser")
     assert main(["view", *arguments, "--no-browser"]) == 1
@@ -189,7 +265,7 @@ def test_wrong_arguments_are_said(arguments, text, capsys):
 
 def test_a_missing_viser_is_said_with_its_command(monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "viser", None)
-    assert main(["view", "--sample", "iiwa"]) == 1
+    assert main(["view", "iiwa"]) == 1
     assert "pip install 'rbd_ros[view]'" in capsys.readouterr().err
     assert main(["demo", "--view"]) == 1 and main(["demo", "sea", "--view"]) == 1
 
@@ -209,7 +285,8 @@ def test_it_serves_this_machine_alone_on_a_free_port():
     second = serving.open_server(port=first.get_port())
     try:
         assert first.get_host() == "127.0.0.1" and first.get_port() != second.get_port()
-        assert serving.url_of(first) == f"http://localhost:{first.get_port()}"
+        assert serving.url_of(first) == f"http://localhost:{first.get_port()}/{first.gate.token}/"
+        assert first.gate.token != second.gate.token
     finally:
         serving.end(first)
         serving.end(second)

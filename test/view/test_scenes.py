@@ -1,17 +1,28 @@
 """Scenes as data: 20 robots, shapes that cannot be read, boxes of inertia, sliders, loops."""
 
+import base64
+import json
+import time
+import tracemalloc
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from support.robots import urdf_paths
 
 import rbd_ros as rbd
 from rbd_ros.core.errors import RbdError
+from rbd_ros.core.model.checks.diagnosis import Finding
+from rbd_ros.core.model.files import xml_tree
+from rbd_ros.view.drawing import place_camera
+from rbd_ros.view.geometry import visuals
 from rbd_ros.view.geometry.collada import read_collada
 from rbd_ros.view.geometry.inertia_boxes import inertia_box
 from rbd_ros.view.geometry.meshes import find_mesh, read_mesh
 from rbd_ros.view.loops import held, ties
-from rbd_ros.view.robot_view import RobotView
+from rbd_ros.view.robot_view import SIDES, RobotView
 from rbd_ros.view.scene import load_scene, scene_of, start_of
+from rbd_ros.view.serving import FIELD
 from rbd_ros.view.sliders import moved, rpy_of, sliders_of, values_of
 
 ROBOTS = ("a1_description/a1", "alexander_description/alexander_v1.lowerBodyOnly", "allegro_hand_description/"
@@ -116,6 +127,75 @@ def test_broken_meshes_are_said(tmp_path, content):
         read_mesh(file)
 
 
+def instances(count):
+    """Nodes of which each has the next one twice."""
+    nodes = "".join(f'<node id="n{i}"><instance_node url="#n{i + 1}"/><instance_node url="#n{i + 1}"/></node>'
+                    for i in range(count))
+    return COLLADA.replace("<node>", f'{nodes}<node id="n{count}">')
+
+
+HOSTILE = {
+    "2^30 nodes": instances(30),
+    "2^30 nodes of nothing": instances(30).replace('<instance_geometry url="#g">', '<nothing>').replace(
+        "</instance_geometry>", "</nothing>"),
+    "a polygon of 10^9 corners": COLLADA.replace("<vcount>4", "<vcount>1000000000"),
+    "polygons of negative corners": COLLADA.replace("<vcount>4 4", "<vcount>-4 12"),
+    "corners of 10^9 numbers": COLLADA.replace('offset="0"', 'offset="1000000000"'),
+    "a document type behind a comment": f"<!--{5000 * ' '}--><!DOCTYPE a [<!ENTITY b '2'>]>" + COLLADA,
+    "elements": COLLADA.replace("<library_effects>", 2000 * "<a/>" + "<library_effects>")}
+
+
+@pytest.mark.parametrize("content, encoding", [*((name, "utf-8") for name in HOSTILE),
+                                               ("a document type behind a comment", "utf-16")])
+def test_hostile_meshes_are_refused_at_once(tmp_path, monkeypatch, content, encoding):
+    monkeypatch.setattr(xml_tree, "MAX_ELEMENTS", 1000)
+    file = tmp_path / "hostile.dae"
+    file.write_text(HOSTILE[content], encoding=encoding)
+    tracemalloc.start()
+    begin = time.process_time()
+    try:
+        with pytest.raises(RbdError, match=r"cannot read 'hostile\.dae'"):
+            read_mesh(file)
+        assert time.process_time() - begin < 60.0 and tracemalloc.get_traced_memory()[1] < 2**30
+    finally:
+        tracemalloc.stop()
+
+
+def gltf(**changes):
+    views = [{"buffer": 0, "byteLength": 36}]
+    tree = {"asset": {"version": "2.0"}, "scene": 0, "scenes": [{"nodes": [0]}], "nodes": [{"mesh": 0}],
+            "meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}],
+            "accessors": [{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3"}], "bufferViews": views,
+            "buffers": [{"byteLength": 36, "uri": "data:;base64," + base64.b64encode(
+                np.eye(3, dtype=np.float32).tobytes()).decode()}]}
+    return json.dumps(tree | changes)
+
+
+@pytest.mark.parametrize("changes", [
+    {"accessors": [{"componentType": 5126, "count": 2**28, "type": "VEC3"}]},
+    {"accessors": [{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3"},
+                   {"componentType": 5126, "count": -2**28, "type": "VEC3"}]},
+    {"bufferViews": 20 * [{"buffer": 0, "byteLength": 2**24}]}, {"nodes": 2**23 * [{"mesh": 0}]},
+    {"nodes": [{"mesh": 7}]}, {"accessors": 3}])
+def test_hostile_gltf_files_are_refused(tmp_path, changes):
+    pytest.importorskip("trimesh")
+    for name, content in (("good", gltf()), ("hostile", gltf(**changes))):
+        (tmp_path / f"{name}.gltf").write_text(content)
+    surface, = read_mesh(tmp_path / "good.gltf")
+    assert len(surface.faces) == 1
+    with pytest.raises(RbdError, match=r"expected at most|no glTF|larger"):
+        read_mesh(tmp_path / "hostile.gltf")
+
+
+def test_all_meshes_together_are_bounded(tmp_path, monkeypatch):
+    (tmp_path / "box.dae").write_text(COLLADA)
+    (tmp_path / "r.urdf").write_text(robot('<visual><geometry><mesh filename="box.dae"/></geometry></visual>' * 3))
+    monkeypatch.setattr(visuals, "MOST_POINTS", 20)
+    scene = load_scene(tmp_path / "r.urdf")
+    assert [shape.source for shape in scene.shapes["arm"]] == ["visual", "visual", "stand-in"]
+    assert "more than 20 points" in scene.findings[0].message
+
+
 @pytest.mark.parametrize("visual, source", [
     ('<visual><geometry><mesh filename="package://nowhere/a.stl"/></geometry></visual>', "box"),
     ('<visual><geometry><mesh filename="a.stl"/></geometry></visual><collision><geometry><sphere radius="0.1"/>'
@@ -142,10 +222,46 @@ def test_meshes_are_found_in_packages_and_beside_the_description(tmp_path, monke
     name = "package://arm_description/meshes/a.stl"
     monkeypatch.setenv("AMENT_PREFIX_PATH", "")
     assert find_mesh(name, description) == find_mesh("../meshes/a.stl", description).resolve() == mesh
-    with pytest.raises(RbdError, match="no folder 'arm_description'"):
+    with pytest.raises(RbdError, match=r"no package 'arm_description'.*ROS_PACKAGE_PATH"):
         find_mesh(name, None)
     monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
     assert find_mesh(name, None) == mesh == find_mesh(f"file://{mesh}", None)
+
+
+@pytest.mark.parametrize("name", ["package://arm/../../secret.stl", "package://arm/meshes/../../secret.stl",
+                                  "package://../secret.stl", "package://./secret.stl", "package:///secret.stl"])
+def test_names_of_packages_do_not_leave_them(tmp_path, monkeypatch, name):
+    for folder in ("share/ament_index/resource_index/packages/arm", "share/arm/meshes", "share/arm/urdf"):
+        (tmp_path / folder).mkdir(parents=True)
+    for place in (tmp_path, tmp_path / "share", tmp_path / "share/arm"):
+        (place / "secret.stl").touch()
+    for prefix in (str(tmp_path), ""):
+        monkeypatch.setenv("AMENT_PREFIX_PATH", prefix)
+        with pytest.raises(RbdError, match="inside the package"):
+            find_mesh(name, tmp_path / "share/arm/urdf/arm.urdf")
+        with pytest.raises(RbdError, match="inside the package"):
+            rbd.load_urdf(name.replace("stl", "urdf"))
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
+    assert find_mesh("package://arm//meshes/../secret.stl", None) == tmp_path / "share/arm/secret.stl"
+
+
+def test_a_description_that_came_as_text_opens_files_of_packages_alone(tmp_path, monkeypatch):
+    """One from a topic does not choose among the files of this computer."""
+    (tmp_path / "ours/share/arm").mkdir(parents=True)
+    (tmp_path / "box.dae").write_text(COLLADA)
+    (tmp_path / "ours/share/arm/box.dae").write_text(COLLADA)
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path / "ours"))
+    monkeypatch.chdir(tmp_path)
+
+    def source(filename):
+        scene = load_scene(robot(f'<visual><geometry><mesh filename="{filename}"/></geometry></visual>'))
+        return scene.shapes["arm"][0].source
+
+    inside = f"file://{tmp_path}/ours/share/arm"
+    assert source(f"{inside}/box.dae") == "visual"
+    for filename in (f"file://{tmp_path}/box.dae", f"{inside}/../../../box.dae", f"{tmp_path}/box.dae", "box.dae",
+                     "a" * 5000):
+        assert source(filename) == "stand-in"
 
 
 def test_primitives_colours_and_poses():
@@ -158,6 +274,49 @@ def test_primitives_colours_and_poses():
     q = np.array([np.pi / 2])
     assert np.allclose(scene.bounds(q)[0], [0.0, -0.1, -0.3])    # a quarter about y: z becomes x, x becomes -z
     assert np.allclose(scene.bounds(q)[1], [1.1, 0.1, 0.3])
+
+
+def test_the_first_picture_is_of_an_arm(server):
+    """The sample: in two tones, every link with a shape, joined; findings, frames and names of loops do not float over
+    it until they are asked for.
+    """
+    scene = load_scene(rbd.sample_path("iiwa"))
+    colours = {shape.colour for shapes in scene.shapes.values() for shape in shapes}
+    assert len(colours) >= 2 and all(len(shapes) >= 2 for shapes in scene.shapes.values())
+    low, high = scene.bounds(scene.model.neutral())
+    assert np.allclose(low, [-0.105, -0.105, -0.36], atol=0.01) and high[2] > 0.9    # as high as the real one
+    view = RobotView(server, scene, findings=[Finding("warning", "odd", "link_2", "why", "fix")])
+    assert view.drawing._labels and not any(label.visible for label in view.drawing._labels)
+    assert not any(frame.show_axes for frame in view.drawing._links)
+    view.drawing.show("frames", True)
+    assert all(frame.show_axes for frame in view.drawing._links)
+    view.drawing.show("labels", True)
+    assert all(label.visible for label in view.drawing._labels)
+
+
+def test_loops_are_a_list_and_named_in_the_picture_where_they_are_open(server):
+    model = rbd.sample("delta")
+    constraints = rbd.sample_constraints("delta", model)
+    view = RobotView(server, scene_of(model, rbd.sample_path("delta")), constraints)
+    names = list(constraints.names)
+    labels = {name: view.drawing._ties[name][3] for name in names}
+    assert not any(label.visible for label in labels.values())
+    assert all(name in view._tied.content for name in names) and "open" not in view._tied.content
+    q = view.q.copy()
+    q[model.joint("motor_1").idx_q] += 0.1
+    view.move(q)
+    assert {name for name, label in labels.items() if label.visible} == {"ball_1a", "ball_1b"}
+    assert view._tied.content.count("open by") == 2
+
+
+def test_the_camera_goes_to_each_side_of_what_is_shown():
+    low, high = np.array([-0.1, -0.2, 0.0]), np.array([0.3, 0.2, 1.0])
+    for direction in SIDES.values():
+        camera = SimpleNamespace()
+        place_camera(camera, low, high, direction)
+        assert np.allclose(camera.look_at, [0.1, 0.0, 0.5])
+        distance = np.linalg.norm(np.subtract(camera.position, camera.look_at))
+        assert distance * np.sin(FIELD / 2) >= 0.5 * np.linalg.norm(high - low)    # all of it is in the picture
 
 
 def test_a_robot_without_shapes_is_drawn_as_rods():

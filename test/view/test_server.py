@@ -1,6 +1,9 @@
 """The server of the view itself, without a browser: who may connect, and where links are in its tree."""
 
 import asyncio
+import threading
+import urllib.error
+import urllib.request
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +11,8 @@ import pytest
 
 import rbd_ros as rbd
 from rbd_ros.core.errors import RbdError
-from rbd_ros.view.serving import end, is_own, open_server, url_of
+from rbd_ros.view.gate import Gate
+from rbd_ros.view.serving import end, open_server, url_of
 
 LINK = """<link name="{}"><inertial><mass value="1"/>
   <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
@@ -25,37 +29,146 @@ def server():
     end(found)
 
 
-@pytest.mark.parametrize("host, asked, origin, own", [
-    ("127.0.0.1", "localhost:8080", "http://localhost:8080", True),
-    ("127.0.0.1", "127.0.0.1:8080", None, True),
-    ("127.0.0.1", "localhost:8080", "http://elsewhere.example", False),
-    ("127.0.0.1", "localhost:8080", "http://localhost:3000", False),
-    ("127.0.0.1", "localhost:8080", "null", False),
-    ("127.0.0.1", "rebound.example:8080", "http://rebound.example:8080", False),
-    ("127.0.0.1", "", None, False),
-    ("127.0.0.1", "[::1", None, False),
-    ("0.0.0.0", "robot:8080", "http://robot:8080", True),
-    ("0.0.0.0", "robot:8080", "https://elsewhere.example", False)])
-def test_own_pages(host, asked, origin, own):
-    assert is_own(host, asked, origin) is own
+@pytest.mark.parametrize("host, allowed, local, asked, origin, own", [
+    ("127.0.0.1", [], "127.0.0.1", "localhost:8080", "http://localhost:8080", True),
+    ("127.0.0.1", [], "127.0.0.1", "127.0.0.1:8080", None, True),
+    ("127.0.0.1", [], "127.0.0.1", "localhost:8080", "http://elsewhere.example", False),
+    ("127.0.0.1", [], "127.0.0.1", "localhost:8080", "http://localhost:3000", False),
+    ("127.0.0.1", [], "127.0.0.1", "localhost:8080", "null", False),
+    ("127.0.0.1", [], "127.0.0.1", "rebound.example:8080", "http://rebound.example:8080", False),
+    ("127.0.0.1", [], "127.0.0.1", "", None, False),
+    ("127.0.0.1", [], "127.0.0.1", "[::1", None, False),
+    ("0.0.0.0", [], "10.0.0.5", "evil.example:8080", "http://evil.example:8080", False),
+    ("0.0.0.0", [], "10.0.0.5", "evil.example:8080", None, False),
+    ("0.0.0.0", [], "10.0.0.5", "10.0.0.6:8080", "http://10.0.0.6:8080", False),
+    ("0.0.0.0", [], "10.0.0.5", "10.0.0.5:8080", "http://10.0.0.5:8080", True),
+    ("::", [], "::ffff:10.0.0.5", "10.0.0.5:8080", "http://10.0.0.5:8080", True),
+    ("::", [], "fe80::1%eth0", "[fe80::1]:8080", "http://[fe80::1]:8080", True),
+    ("0.0.0.0", ["Robot.local"], "10.0.0.5", "robot.local:8080", "http://robot.local:8080", True),
+    ("0.0.0.0", ["robot.local"], "10.0.0.5", "robot.local:8080", "https://elsewhere.example", False),
+    ("0.0.0.0", ["robot.local"], "10.0.0.5", "a.robot.local:8080", "http://a.robot.local:8080", False)])
+def test_own_pages(host, allowed, local, asked, origin, own):
+    """Under names that were given, and addresses of this machine."""
+    assert Gate(host, allowed).is_own(asked, origin, local) is own
+
+
+@pytest.mark.parametrize("name", ["http://robot", "robot:8080", "a/b", "", "me@robot", "[robot]"])
+def test_allowed_names_are_names(name):
+    with pytest.raises(RbdError, match="--allow-host"):
+        Gate("0.0.0.0", [name])
+
+
+def connected(server, path, *messages, name="127.0.0.1", origin=None):
+    """Send messages as a browser does whose page has this path, name and origin."""
+    import msgspec
+    import viser
+    from websockets.asyncio.client import connect
+
+    async def talk():
+        options = {"subprotocols": [f"viser-v{viser.__version__}"], "proxy": None, "origin": origin}
+        async with connect(f"ws://{name}:{server.get_port()}{path}", host="127.0.0.1", **options) as connection:
+            assert len(await asyncio.wait_for(connection.recv(), 20.0)) > 0
+            for message in messages:
+                await connection.send(message if isinstance(message, bytes) else msgspec.msgpack.encode(message))
+
+    asyncio.run(asyncio.wait_for(talk(), 60.0))
+
+
+def camera():
+    return {"type": "ViewerCameraMessage", "wxyz": [1.0, 0.0, 0.0, 0.0], "position": [1.0, 0.0, 0.0], "fov": 1.0,
+            "near": 0.1, "far": 10.0, "image_height": 100, "image_width": 100, "look_at": [0.0, 0.0, 0.0],
+            "up_direction": [0.0, 0.0, 1.0]}
+
+
+def changed(control, **updates):
+    return {"type": "GuiUpdateMessage", "uuid": control._impl.uuid, "updates": updates}
 
 
 def test_pages_of_other_sites_cannot_connect(server):
-    """They could press its buttons: any page may open a WebSocket to this machine."""
-    import viser
-    from websockets.asyncio.client import connect
+    """They could press its buttons: any page may open a WebSocket to this machine, under a name of its own."""
     from websockets.exceptions import InvalidStatus
 
     port = server.get_port()
+    connected(server, "/", name="localhost", origin=f"http://localhost:{port}")
+    for name, origin in (("localhost", "http://elsewhere.example"), ("evil.example", f"http://evil.example:{port}")):
+        with pytest.raises(InvalidStatus, match="403"):
+            connected(server, "/", name=name, origin=origin)
 
-    async def received(origin):
-        async with connect(f"ws://localhost:{port}", origin=origin, proxy=None,
-                           subprotocols=[f"viser-v{viser.__version__}"]) as connection:
-            return len(await asyncio.wait_for(connection.recv(), 20.0))
 
-    assert asyncio.run(received(f"http://localhost:{port}")) > 0
-    with pytest.raises(InvalidStatus, match="403"):
-        asyncio.run(received("http://elsewhere.example"))
+def test_a_page_under_a_name_that_was_not_given_is_refused_at_all_addresses():
+    """What `--host 0.0.0.0` serves: a name of a foreign page may lead here (DNS rebinding), and Host is Origin then."""
+    pytest.importorskip("viser")
+    from websockets.exceptions import InvalidStatus
+
+    found = open_server("0.0.0.0", 0, allowed=["robot.local"])
+    try:
+        port = found.get_port()
+        for name in ("robot.local", "127.0.0.1"):
+            connected(found, "/", name=name, origin=f"http://{name}:{port}")
+        with pytest.raises(InvalidStatus, match="403"):
+            connected(found, f"/{found.gate.token}", name="evil.example", origin=f"http://evil.example:{port}")
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/", headers={"Host": "evil.example"})
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60)
+    finally:
+        end(found)
+
+
+@pytest.fixture
+def pressed(server):
+    """What was used, by name, of two buttons and a slider; the first button is open to guests."""
+    found = []
+    controls = {name: server.gui.add_button(name) for name in ("stop", "reset")}
+    controls["slider"] = server.gui.add_slider("slider", 0.0, 1.0, 0.1, 0.0)
+    server.gate.open(controls["stop"])
+    came = {name: threading.Event() for name in controls}
+    for name, control in controls.items():
+
+        @(control.on_update if name == "slider" else control.on_click)
+        def _(event, name=name):
+            found.append(name)
+            came[name].set()
+
+    return controls, found, came
+
+
+@pytest.mark.parametrize("path", ["", "/wrong", "/?token={}", "/x/{}"])
+def test_a_guest_may_stop_and_nothing_else(server, pressed, path):
+    """Without the token of the link: a release, and all that moves, does not reach viser."""
+    controls, found, came = pressed
+    stop = controls["stop"]
+    connected(server, path.format(server.gate.token), camera(), changed(controls["reset"], value=True),
+              changed(controls["slider"], value=0.5), changed(stop, removed=True), changed(stop, update_cb=[]),
+              changed(stop, value=True, disabled=True), b"nonsense", b"", [1, 2], changed(stop, value=True))
+    assert came["stop"].wait(60.0) and found == ["stop"]
+    assert controls["slider"].value == 0.0 and not stop._impl.removed
+
+
+def test_the_link_of_the_terminal_moves_all(server, pressed):
+    controls, _, came = pressed
+    path = url_of(server).partition(str(server.get_port()))[2]
+    connected(server, path, camera(), changed(controls["reset"], value=True), changed(controls["slider"], value=0.5),
+              changed(controls["stop"], value=True))
+    assert all(event.wait(60.0) for event in came.values()) and controls["slider"].value == 0.5
+
+
+@pytest.mark.parametrize("kind", ["ShareUrlRequest", "ShareUrlDisconnect"])
+def test_no_one_opens_a_public_tunnel(server, pressed, monkeypatch, kind):
+    """viser's server has a handler for it: no connection reaches that, with the token neither."""
+    controls, _, came = pressed
+    asked = []
+    for name in ("request_share_url", "disconnect_share_url"):
+        monkeypatch.setattr(server, name, lambda: asked.append(1))
+    connected(server, f"/{server.gate.token}", camera(), {"type": kind}, changed(controls["stop"], value=True))
+    assert came["stop"].wait(60.0) and asked == []
+
+
+def test_the_page_is_served_with_and_without_the_token(server):
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    for url in (url_of(server), f"http://localhost:{server.get_port()}/"):
+        assert b"<html" in opener.open(url, timeout=60).read()
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        opener.open(url_of(server) + "../../etc/passwd", timeout=60)
 
 
 def test_links_of_any_name_are_where_they_are(server):
