@@ -74,7 +74,7 @@ def inertia(driver: Any) -> None:
 
 
 def findings(driver: Any) -> None:
-    view = made("--sample", "iiwa")
+    view = made("iiwa")
     pose(view, joint_2=0.8, joint_4=-1.2, joint_6=0.7)
     visit(driver, view.server)
     open_tab(driver, "Findings")
@@ -83,7 +83,7 @@ def findings(driver: Any) -> None:
 
 
 def loops(driver: Any) -> None:
-    view = made("--sample", "delta", "--actuated", "motor_1", "motor_2", "motor_3")
+    view = made("delta", "--actuated", "motor_1", "motor_2", "motor_3")
     visit(driver, view.server)
     shoot(driver, "view_loops")
     end(view.server)
@@ -102,7 +102,7 @@ def motion(driver: Any) -> None:
         names = [f"{kind}_{joint}" for kind in ("q", "v", "a", "tau") for joint in model.joint_names]
         np.savetxt(file, np.hstack([t[:, None], q, v, a, tau]), delimiter=",", header="t," + ",".join(names),
                    comments="")
-        view = made("--sample", "iiwa", "--play", str(file))
+        view = made("iiwa", "--play", str(file))
     view.player.seek(0.5)
     visit(driver, view.server)
     open_tab(driver, "Motion")
@@ -139,10 +139,9 @@ def live(driver: Any) -> None:
             "adapters": ["joint_state"], "joint_state.topic": f"{space}/simulator/effort_commands",
             "feedback.max_age": float("inf"), "state_timeout": 1.0})
         listener = ViewListener(f"{space}/feedforward")
-        view = made("--sample", "iiwa", "--live")
+        view = made("iiwa", "--live")
         shown = LiveView(view, listener, ObservedRobot(view.model, f"{space}/feedforward", view.q))
         visit(driver, view.server)
-        open_tab(driver, "Live")
         swing(listener, view.q, space)
         until = time.monotonic() + 9.0
         while time.monotonic() < until:

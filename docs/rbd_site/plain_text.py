@@ -65,7 +65,7 @@ def table(block: list[str], link: Callable[[str], str | None]) -> list[str]:
 
 
 def is_list(block: list[str]) -> bool:
-    return not block[0].startswith(" ") and all(row.startswith(" ") or ENTRY.fullmatch(row) for row in block)
+    return not block[0].startswith((" ", ">>> ")) and all(row.startswith(" ") or ENTRY.fullmatch(row) for row in block)
 
 
 def dedented(rows: list[str], indented: bool) -> list[str]:
