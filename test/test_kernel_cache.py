@@ -163,4 +163,4 @@ def test_the_inside_of_numba_is_leant_on_in_two_files():
     texts = {path.name: path.read_text(encoding="utf-8") for path in CORE.rglob("*.py")}
     found = {name for name, text in texts.items() if any(word in text for word in words)}
     # those of specialised models use llvmlite's public functions
-    assert found == {"numba_inside.py", "numba_linking.py", "machine.py", "one_state.py", "atomic.py"}
+    assert found == {"numba_inside.py", "numba_linking.py", "machine.py", "one_state.py"}

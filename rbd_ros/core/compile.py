@@ -126,12 +126,12 @@ def entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]],
     return lambda function: Entry(function, signature, {"nogil": nogil})
 
 
-def quick_entry(signature: str) -> Callable[[Callable[..., Any]], Entry]:
+def quick_entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]], Entry]:
     """Decorator for an entry point that, like a kernel, neither allocates nor returns an array: a call takes less time.
 
-    It holds the interpreter's lock, so one workspace serves all calls (`RobotModel._work`).
+    With the interpreter's lock, so that one workspace serves all calls (`RobotModel._work`), unless `nogil`.
     """
-    return lambda function: Entry(function, signature, _BARE)
+    return lambda function: Entry(function, signature, {"nogil": nogil, **_BARE})
 
 
 def is_cached() -> bool:

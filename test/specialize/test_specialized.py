@@ -14,7 +14,7 @@ import rbd_ros as rbd
 from rbd_ros.core.compile import COMPILED
 from rbd_ros.core.dynamics import inverse
 from rbd_ros.core.specialize import machine
-from rbd_ros.core.specialize.batches import lanes
+from rbd_ros.core.specialize import many_states
 from rbd_ros.core.specialize.functions import FUNCTIONS
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning"),
@@ -224,10 +224,10 @@ def test_large_batches(name, threads, monkeypatch):
     fast = rbd.specialize(model, threads=threads)
     expected, found = call(model, *given), call(fast, *given)
     check_equal(expected, found, 1e-12)
-    monkeypatch.setattr(lanes, "LARGE", 10)    # small ones too, and the other way round
+    monkeypatch.setattr(many_states, "LARGE", 10)    # small ones too, and the other way round
     for count in (1, 7, 8, 9, 33):
         check_equal(call(model, *(x[:count] for x in given)), call(fast, *(x[:count] for x in given)), 1e-12)
-    monkeypatch.setattr(lanes, "LARGE", 10 ** 9)
+    monkeypatch.setattr(many_states, "LARGE", 10 ** 9)
     check_equal(expected, call(fast, *given), 1e-12)
 
 

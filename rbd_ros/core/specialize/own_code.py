@@ -18,9 +18,9 @@ from ..model.robot_model import RobotModel
 from ..trying import AT_ONCE
 from .families import FAMILIES, Parameters, asked, label
 from .functions import FUNCTIONS, PUBLIC, Function, recorded
-from .batches.lanes import many_states
 from .llvm import printed
 from .machine import code_of, is_kept
+from .many_states import many_states
 from .one_state import LONGEST, function_of
 from .program import NoProgram, Program
 

@@ -1,0 +1,151 @@
+"""Calls of specialized code for many states, in blocks of SIMD lanes, which threads share."""
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..assign import assign_rows
+from ..compile import COMPILED, kernel, quick_entry
+from .llvm import GOOD, NOTHING, WIDTH
+from .machine import Code
+
+if COMPILED:
+    from ..numba_inside import call_at
+
+Array = NDArray[np.float64]
+ARRAYS = 5             # inputs
+LINE = 8               # numbers of a line of the caches
+LARGE = 1_000_000      # numbers of a result that does not stay in the caches
+LEAST = 3_000_000      # operations of a thread: to wake one and to wait for it takes some 0.1 ms, they some 0.25
+RANGES = 2             # of states, per thread: one that comes late takes fewer
+
+
+@kernel
+def put_block(x0, x1, x2, x3, x4, begin, end, given):
+    """Put inputs of the states from begin on, at most `WIDTH`, into given (row, lane)."""
+    row = 0
+    for x in (x0, x1, x2, x3, x4):
+        block = x[begin:end]
+        for column in range(block.shape[1]):
+            for lane in range(end - begin):
+                given[row, lane] = block[lane, column]
+            row += 1
+
+
+@quick_entry("void(int64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], "
+             "float64[:, ::1], float64[::1], float64[::1], int64, int64)", nogil=True)
+def range_entry(code, x0, x1, x2, x3, x4, out, good, scratch, begin, end):
+    """Compute states begin … end − 1, begin a multiple of a group.
+
+    code: addresses of `f`, `group`, and of what makes rows of whole blocks and of the rest; blocks of a group; rows
+    that `f` fills; numbers of a result. x0 … x4: inputs (N, …) each. out (N, pitch): results. good: 1 for each state
+    that the code is for, else 0. scratch: as many numbers as `scratch_size`.
+    """
+    f, group, rows_of, rows_of_rest, blocks, rows, outputs = code
+    inputs = x0.shape[1] + x1.shape[1] + x2.shape[1] + x3.shape[1] + x4.shape[1]
+    given_at = -(scratch.ctypes.data // 8) % LINE
+    found_at = given_at + blocks * inputs * WIDTH
+    rest_at = found_at + blocks * rows * WIDTH
+    given = scratch[given_at:found_at].reshape((blocks, inputs, WIDTH))
+    found = scratch[found_at:rest_at].reshape((blocks, rows, WIDTH))
+    rest = scratch[rest_at:rest_at + WIDTH * outputs].reshape((WIDTH, outputs))
+    given[:] = 0.0
+    found[:, NOTHING] = 0.0
+    for first in range(begin, end, blocks * WIDTH):
+        whole = first + blocks * WIDTH <= end
+        used = blocks if whole else -(-(end - first) // WIDTH)
+        for b in range(used):
+            s = first + b * WIDTH
+            put_block(x0, x1, x2, x3, x4, s, min(s + WIDTH, end), given[b])
+        if whole:
+            call_at(group, given.ctypes.data, found.ctypes.data)
+        for b in range(used):
+            s = first + b * WIDTH
+            count = min(WIDTH, end - s)
+            if not whole:
+                call_at(f, given[b].ctypes.data, found[b].ctypes.data)
+            if count == WIDTH:
+                call_at(rows_of, found[b].ctypes.data, out[s:].ctypes.data)
+            else:
+                call_at(rows_of_rest, found[b].ctypes.data, rest.ctypes.data)
+                assign_rows(out[s:end], rest[:count])
+            for lane in range(count):
+                good[s + lane] = found[b, GOOD, lane]
+
+
+def scratch_size(code: Code, inputs: int, outputs: int) -> int:
+    """Numbers that one thread needs: inputs and rows by lane of a group of blocks, and results of the rest; and as many
+    between them and the next thread's: processors see the stride from block to block and fetch what would come next,
+    also past the last block, which would take lines of the caches from the thread that writes there.
+    """
+    return 2 * (code.blocks * (inputs + code.rows) + -(-outputs // LINE) * LINE) * WIDTH + LINE
+
+
+def many_states(code: Code, inputs: Sequence[Array], sizes: Sequence[int], threads: int
+                ) -> tuple[Array, NDArray[np.bool_]]:
+    """Code for many states (N, …) each: results (N, sum of sizes), and the states in the code's domain.
+
+    Large ones of several arrays lie in rows that begin lines of the caches. Threads take ranges of states until none is
+    left; a thread that comes late finds none, and is not waited for.
+    """
+    states, outputs = len(inputs[0]), sum(sizes)
+    if states * outputs < LARGE or (len(sizes) == 1 and outputs % LINE):
+        out, whole_rows = np.empty((states, outputs)), code.rows_of
+    else:
+        pitch = -(-outputs // LINE) * LINE
+        all_rows = np.empty(states * pitch + LINE)
+        first = -(all_rows.ctypes.data // 8) % LINE
+        out, whole_rows = all_rows[first:first + states * pitch].reshape(states, pitch), code.rows_past
+    good = np.zeros(states)
+    given = [*inputs, *[np.empty((states, 0))] * (ARRAYS - len(inputs))]
+    if len(given) > ARRAYS:
+        given = [*given[:ARRAYS - 1], np.concatenate(given[ARRAYS - 1:], axis=1)]
+    numbers = np.array([code.f, code.group, whole_rows, code.rows_of, code.blocks, code.rows, outputs], np.int64)
+    size = scratch_size(code, sum(x.shape[1] for x in given), outputs)
+    used = min(threads, states * code.operations // LEAST)
+    if used < 2:
+        range_entry.call(numbers, *given, out, good, np.empty(size), 0, states)
+        return out[:, :outputs], good == 1.0
+
+    group = code.blocks * WIDTH
+    step = -(-states // (RANGES * used) // group) * group
+    begins = range(0, states, step)
+    left, done = iter(begins), SimpleQueue[None]()
+
+    def compute(scratch: Array) -> None:
+        """Take ranges until none is left. States of one that fails stay out of the code's domain."""
+        for begin in left:
+            try:
+                range_entry.call(numbers, *given, out, good, scratch, begin, min(begin + step, states))
+            finally:
+                done.put(None)
+
+    own, *others = np.empty((used, size))
+    with contextlib.suppress(RuntimeError):    # no new threads: at the end of a process, or beyond the system's limit
+        for scratch in others:
+            pool(threads).submit(compute, scratch)
+    compute(own)
+    for _ in begins:
+        done.get()
+    return out[:, :outputs], good == 1.0
+
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+
+
+def pool(threads: int) -> ThreadPoolExecutor:
+    """Threads beside the calling one; for all models and calls."""
+    if threads not in _pools:
+        range_entry.compile()    # by none of them
+        _pools.setdefault(threads, ThreadPoolExecutor(threads - 1, thread_name_prefix="lanes"))
+    return _pools[threads]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.clear)    # a child has none of the threads
