@@ -22,6 +22,7 @@ from .robots import pairs
 from .timing import interleaved, table
 
 DERIVATIVES = 500    # states: results of 17 MB for talos, memory that the system does not have to find anew each time
+SHARED = 2000        # states of derivatives, for threads: of fewer, the calling one computes all
 SINGLE = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias_effort", "gravity_effort", "forward_kinematics",
           "body_velocities", "kinetic_energy", "potential_energy", "centroidal_momentum")
 MADE = ("inverse_dynamics", "forward_dynamics", "inverse_dynamics_derivatives", "forward_dynamics_derivatives")
@@ -85,7 +86,7 @@ def _threads(p: Any, repeats: int) -> dict[str, float]:
     """How many times as fast two threads are as one; short runs, as both cores have to be free meanwhile."""
     one, two = rbd.specialize(p.ours), rbd.specialize(p.ours, threads=2)
     rows, found = [], {}
-    q, v, a = (np.ascontiguousarray(x[:DERIVATIVES]) for x in (p.q, p.v, p.a))
+    q, v, a = (np.ascontiguousarray(x[:SHARED]) for x in (p.q, p.v, p.a))
     for name, given in (("inverse_dynamics", (p.q, p.v, p.a)), ("forward_dynamics", (p.q, p.v, p.a)),
                         ("inverse_dynamics_derivatives", (q, v, a))):
         call = getattr(rbd, name)

@@ -13,8 +13,7 @@ from support.trees import TYPES, mimic_tree, random_tree
 import rbd_ros as rbd
 from rbd_ros.core.compile import COMPILED
 from rbd_ros.core.dynamics import inverse
-from rbd_ros.core.specialize import machine
-from rbd_ros.core.specialize import many_states
+from rbd_ros.core.specialize import machine, many_states
 from rbd_ros.core.specialize.functions import FUNCTIONS
 
 pytestmark = [pytest.mark.filterwarnings("ignore::rbd_ros.RbdWarning"),

@@ -22,8 +22,8 @@ Array = NDArray[np.float64]
 ARRAYS = 5             # inputs
 LINE = 8               # numbers of a line of the caches
 LARGE = 1_000_000      # numbers of a result that does not stay in the caches
-LEAST = 3_000_000      # operations of a thread: to wake one and to wait for it takes some 0.1 ms, they some 0.25
-RANGES = 2             # of states, per thread: one that comes late takes fewer
+LEAST = 4_000_000      # operations of a thread, some 0.3 ms: to wake one and to wait for it takes some 0.1
+RANGES = 4             # of states, per thread: a thread that comes late takes fewer
 
 
 @kernel

@@ -1,1 +1,0 @@
-"""Batches by specialized code: blocks of SIMD lanes, shared by threads."""
