@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.core import ahead, kernel_cache
-from rbd_ros.core.compile import ENTRIES
+from rbd_ros.core.compiled import ahead
+from rbd_ros.core.compiled import cache as kernel_cache
+from rbd_ros.core.compiled.entry import ENTRIES
 from rbd_ros.core.lie import spatial
 
 pytestmark = pytest.mark.skipif(not rbd.COMPILED, reason="numba is not used")
@@ -40,10 +41,10 @@ def long_job(keys):
 @pytest.fixture
 def linking():
     """What compiled functions come together by, where this numba is known."""
-    from rbd_ros.core import numba_linking
-    if not numba_linking.KNOWN:
+    from rbd_ros.core.compiled import linking
+    if not linking.KNOWN:
         pytest.skip("numba compiles in its own way")
-    return numba_linking
+    return linking
 
 
 def compiled_here(monkeypatch):

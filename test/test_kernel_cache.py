@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rbd_ros as rbd
-from rbd_ros.core import kernel_cache
+from rbd_ros.core.compiled import cache as kernel_cache
 from rbd_ros.core.specialize import machine
 
 CORE = Path(__file__).parents[1] / "rbd_ros" / "core"
@@ -22,8 +22,10 @@ entry = energy.totals_entry
 print(entry.cached())
 print(energy.__file__)
 entry.compile()
-print(sum(entry.call.stats.cache_hits.values()))
-print(sum(entry.call.stats.cache_misses.values()))
+code = entry._code
+hits = code.cache_hits if hasattr(code, "cache_hits") else sum(code.stats.cache_hits.values())
+print(hits)
+print(1 - hits)
 """
 pytestmark = pytest.mark.skipif(not rbd.COMPILED, reason="numba is not used")
 

@@ -6,10 +6,10 @@ import sys
 import time
 import warnings
 
-from ..core.ahead import compile_all
-from ..core.compile import COMPILED
+from ..core.compiled.ahead import compile_all
+from ..core.compiled.kernel import COMPILED
 from ..core.errors import RbdError, RbdWarning
-from ..core.kernel_cache import cache_directory, is_writable
+from ..core.compiled.cache import cache_directory, is_writable
 from ..core.specialize.families import FAMILIES, asked
 from ..core.specialize.functions import FUNCTIONS
 from ..core.specialize.specialized import specialize

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.ahead import compile_all, know_all
-from ..core.compile import COMPILED, is_cached
+from ..core.compiled.ahead import compile_all, know_all
+from ..core.compiled.entry import is_cached
+from ..core.compiled.kernel import COMPILED
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from ..core.model.files.xml_tree import PACKAGE

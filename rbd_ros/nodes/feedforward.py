@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.compile import COMPILED
+from ..core.compiled.kernel import COMPILED
 from ..core.errors import RbdError
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.feedforward import FEEDFORWARD_TABLE, FeedforwardController, FeedforwardSettings

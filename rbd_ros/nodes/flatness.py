@@ -24,7 +24,7 @@ from typing import Any
 
 
 from ..core.actuation.actuation_yaml import load_actuation
-from ..core.compile import COMPILED
+from ..core.compiled.kernel import COMPILED
 from ..core.model.robot_model import RobotModel
 from ..runtime.control.elastic_controller import ElasticController
 from ..runtime.control.elastic_settings import ElasticSettings

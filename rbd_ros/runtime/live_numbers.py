@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.compile import Entry
+from ..core.compiled.entry import Entry
 
 Array = NDArray[np.float64]
 

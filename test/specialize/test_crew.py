@@ -14,7 +14,7 @@ import pytest
 from support.own_code import states
 
 import rbd_ros as rbd
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.core.specialize.batches import lanes
 from rbd_ros.core.specialize.batches.crew import (
     AT_WORK, AWAY, DONE, OFFER, OFFERED, RESERVED, STATE, WAITING, WORKER, Crew, crew, worker_entry,

@@ -11,7 +11,7 @@ from support.robots import build
 from support.trees import TYPES, mimic_tree, random_tree
 
 import rbd_ros as rbd
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.core.specialize import own_code
 from rbd_ros.core.specialize.families import FAMILIES, asked, label
 from rbd_ros.core.specialize.one_state import LONGEST

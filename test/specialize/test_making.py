@@ -12,7 +12,7 @@ import pytest
 from support.own_code import states
 
 import rbd_ros as rbd
-from rbd_ros.core.compile import COMPILED
+from rbd_ros.core.compiled.kernel import COMPILED
 from rbd_ros.core.specialize import machine, one_state
 from rbd_ros.core.specialize.plain import Plain
 

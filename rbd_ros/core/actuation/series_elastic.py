@@ -6,15 +6,16 @@ Everything here takes complex numbers, too.
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..errors import RbdError, shown
-from ..kept import kept
 from ..model.inertia import Array
 from .spring_kernels import deflections_entry
+
 
 @dataclass(frozen=True, eq=False)
 class SeriesSpring:
@@ -69,16 +70,16 @@ class SeriesSpring:
         x = phi * phi
         return self._polynomial(x, self.coefficients / (2 * np.arange(self.coefficients.shape[-1]) + 2)) * x
 
-    @kept
+    @functools.cached_property
     def _of_stiffness(self) -> Array:
         return self.coefficients * (2 * np.arange(self.coefficients.shape[-1]) + 1)
 
-    @kept
+    @functools.cached_property
     def _of_slope(self) -> Array:
         power = 2 * np.arange(self.coefficients.shape[-1]) + 1
         return (self.coefficients * (power * (power - 1)))[..., 1:]
 
-    @kept
+    @functools.cached_property
     def max_torque(self) -> Array:
         """Torque at the largest deflection, N m; inf without a limit."""
         return np.where(np.isinf(self.max_deflection), np.inf,

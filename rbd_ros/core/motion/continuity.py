@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import quick_entry
-from ..exact import exact
+from ..compiled.entry import quick_entry
+from ..compiled.exact import exact
 
 SLACK = 2e-3          # rad or m: quanta and noise of positions
 WITHIN = 0.5          # of the velocity limit: noise of velocities

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import quick_entry
-from ..exact import exact
+from ..compiled.entry import quick_entry
+from ..compiled.exact import exact
 
 HUGE = 1e150    # more than that counts as not finite
 

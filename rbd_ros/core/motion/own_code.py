@@ -11,11 +11,11 @@ from threading import Lock
 
 import numpy as np
 
-from ..compile import COMPILED
+from ..compiled.kernel import COMPILED
 from ..derivatives.inverse import inverse_dynamics_derivatives
 from ..dynamics.inverse import inverse_dynamics
 from ..model.robot_model import RobotModel
-from ..specialize.specialized import specialize
+from ..specialize.specialized import SpecializedModel, specialize
 
 FUNCTIONS = ("inverse_dynamics", "inverse_dynamics_derivatives")
 WORTH = 1.0      # s of searches
@@ -32,7 +32,7 @@ def own_code(model: RobotModel, deadline: float) -> RobotModel:
     """The model specialized for batches of `FUNCTIONS`, loaded or made; else unchanged. deadline: of the search
     (`time.perf_counter`).
     """
-    if not COMPILED or model._specialized is not None:
+    if not COMPILED or isinstance(model, SpecializedModel):
         return model
     with _lock:    # who waits here would otherwise make the same
         due = (model.nv <= LARGEST and deadline - time.perf_counter() > ROOM
@@ -40,8 +40,9 @@ def own_code(model: RobotModel, deadline: float) -> RobotModel:
         found = _at_hand.get(id(model))
         if found is not None and (found[1] is not model or not due):
             return found[1]
-        made: RobotModel = specialize(model)
-        if due or all(made._specialized.is_kept(name) for name in FUNCTIONS):
+        made: RobotModel
+        made = own = specialize(model)
+        if due or all(own._specialized.is_kept(name) for name in FUNCTIONS):
             states = np.array([model.neutral()] * 2), np.zeros((2, model.nv)), np.zeros((2, model.nv))
             inverse_dynamics(made, *states)
             inverse_dynamics_derivatives(made, *states)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry
+from ..compiled.entry import entry
 from .cycle import picked
 
 FIELDS = 4

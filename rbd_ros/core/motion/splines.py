@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..compile import entry
+from ..compiled.entry import entry
 from ..errors import RbdError, shown
 from ..model.scalars import positive
 from .trajectory import Reference

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..assign import assign, assign_rows
-from ..compile import entry, kernel, routine
+from ..compiled.assign import assign, assign_rows
+from ..compiled.entry import entry
+from ..compiled.kernel import kernel, routine
 from ..dynamics.mass_matrix import SIZE as MASS_SIZE
 from ..dynamics.mass_matrix import mass_matrix_recursion
 from ..lie.so3 import quaternion_to_matrix

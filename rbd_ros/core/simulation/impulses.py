@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compile import entry, routine
+from ..compiled.entry import entry
+from ..compiled.kernel import routine
 
 
 @routine

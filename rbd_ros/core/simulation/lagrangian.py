@@ -3,7 +3,7 @@ integrator.
 """
 from __future__ import annotations
 
-from ..compile import kernel, routine, sweep
+from ..compiled.kernel import kernel, routine, sweep
 from ..lie.so3 import right_jacobian
 from ..lie.spatial import add, cross, rotate, rotate_back, scale, sub, symmetric_times
 from ..lie.steps import axes_at, turn

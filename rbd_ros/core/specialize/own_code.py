@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compile import UNSUITED
+from ..compiled.entry import UNSUITED
 from ..dynamics.singular import SingularMassMatrix
 from ..errors import RbdError, RbdWarning
-from ..kernel_cache import key_of_core
+from ..compiled.cache import key_of_core
 from ..model.robot_model import RobotModel
-from ..trying import AT_ONCE
+from ..compiled.door import DOORS, NUMBERS
 from .families import FAMILIES, Parameters, asked, label
 from .functions import FUNCTIONS, PUBLIC, Function, recorded
 from .batches.lanes import many_states
 from .llvm import printed
 from .machine import code_of, is_kept
-from .one_state import LONGEST, function_of
+from .one_state import LONGEST, way_of
 from .program import NoProgram, Program
 
 Array = NDArray[np.float64]
@@ -30,32 +30,24 @@ VARIANTS = 100    # of one function, by its parameters
 REFUSED: tuple[type[Exception], ...] = (RbdError, *UNSUITED)    # what looking at parameters raises
 
 
-class _Singles(dict[str, Callable[..., Any]]):
-    """What calls of one state try. Of functions without own code, which may be imported later, the ordinary entry."""
-
-    def __init__(self, model: RobotModel) -> None:
-        super().__init__()
-        self._model = model
-
-    def __missing__(self, name: str) -> Callable[..., Any]:
-        return self.setdefault(name, partial(AT_ONCE[name], self._model))
-
-
 class OwnCode:
-    """Entries of a specialized model by function name: `single` is tried first, `batch` next (`trying`).
+    """Calls of a specialized model by function name: in `model._ways`, before those of the ordinary model."""
 
-    They take the function's arguments but the model, and return its result, or None where others have to look at them.
-    """
-
-    __slots__ = ("batch", "model", "ordinary", "single", "threads")
+    __slots__ = ("batch", "model", "ordinary", "threads")
 
     def __init__(self, model: RobotModel, ordinary: RobotModel, threads: int) -> None:
         """ordinary: the same robot without code of its own."""
         self.model, self.ordinary, self.threads = model, ordinary, threads
         self.batch = {name: Calls(self, name) for name in (*FUNCTIONS, *FAMILIES)}
-        self.single: dict[str, Callable[..., Any]] = _Singles(model)
-        self.single |= {name: self.batch[name].first_state for name in FUNCTIONS}
-        self.single |= {name: self.batch[name].one_state() for name in FAMILIES}
+        model._ways.extend([None] * len(NUMBERS))
+        for name in FUNCTIONS:
+            self.put(name, self.batch[name].first_state)
+        for name in FAMILIES:
+            self.put(name, self.batch[name].one_state())
+
+    def put(self, name: str, single: Callable[..., Any]) -> None:
+        """Let calls of one state go this way first, then those of batches theirs, all others the ordinary one."""
+        self.model._ways[NUMBERS[name]] = single, self.batch[name], partial(DOORS[name], self.ordinary)
 
     def is_kept(self, name: str) -> bool:
         """Whether the code of this function, without parameters, for batches, is loaded or on disk."""
@@ -110,7 +102,7 @@ class _Batch:
 
 
 class Calls:
-    """Calls of one function: what it returns, None where the ordinary kernels have to look at the call."""
+    """Calls of one function: its result, None if the ordinary kernels have to compute it."""
 
     def __init__(self, own: OwnCode, name: str) -> None:
         self._own, self._name, self._family = own, name, FAMILIES.get(name)
@@ -209,17 +201,17 @@ class Calls:
             return found
 
         sizes = [model.nq if kind == "q" else model.nv for kind in function.inputs]
-        call: Callable[..., Any] = _nothing if self._family else partial(AT_ONCE[self._name], model)
+        call: Callable[..., Any] = _nothing
         if len(self._singles) < VARIANTS:
             try:
-                call, operations = function_of(f"{self._key(parameters)} single", short, sizes, function.shapes(model),
+                call, operations = way_of(f"{self._key(parameters)} single", short, sizes, function.shapes(model),
                                                function.result)
                 self.made[parameters] = operations
             except NoProgram as reason:
                 self._without(parameters, str(reason), below + 1)
             self._singles[parameters] = call
         if self._family is None:
-            self._own.single[self._name] = call
+            self._own.put(self._name, call)
         return call
 
     def make_batch(self, parameters: Parameters, function: Function, program: Callable[[], Program], below: int
@@ -256,4 +248,4 @@ class Calls:
 
 
 def _nothing(*_: Any) -> None:
-    """Of functions with parameters that have no code."""
+    """The way of functions without code for one state."""

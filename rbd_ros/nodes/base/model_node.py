@@ -14,7 +14,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from std_msgs.msg import String
 
-from ...core.compile import COMPILED, is_cached
+from ...core.compiled.entry import is_cached
+from ...core.compiled.kernel import COMPILED
 from ...core.errors import RbdError
 from ...core.model.files.xml_tree import read_text
 from ...core.model.robot_model import RobotModel

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.compile import Entry
+from ...core.compiled.entry import Entry
 from ...core.motion.smooth_trajectory import SmoothTrajectory
 from ...core.motion.trajectory import Reference, Trajectory
 from ...core.steady import cycle_kernel as at

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compile import entry
+from ...compiled.entry import entry
 from ...errors import RbdError, RbdWarning
 from ...model.block import all_finite, integer, node_count, rates_valid, size_q, size_v
 from ...model.configuration import positions_valid

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compile import entry, sweep
+from ...compiled.entry import entry
+from ...compiled.kernel import sweep
 
 SCANS, HALVINGS = 200, 40
 CANDIDATES = 32

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...compile import entry
+from ...compiled.entry import entry
 
 CLIP = 1e8          # multipliers stay within this factor of µ / slack
 BOUNDARY = 0.995    # of the way to the boundary at most

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...assign import assign_rows
-from ...compile import entry
+from ...compiled.assign import assign_rows
+from ...compiled.entry import entry
 
 
 @entry("void(float64[:, :, ::1], float64[:, ::1], float64[:, ::1], float64[:, :, ::1], float64[:, :, ::1], "

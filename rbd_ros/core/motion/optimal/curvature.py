@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compile import entry
+from ...compiled.entry import entry
 from ...derivatives.inverse import inverse_dynamics_derivatives
 from ...model.robot_model import RobotModel
 

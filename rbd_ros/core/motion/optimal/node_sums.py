@@ -5,7 +5,7 @@ less their upper bounds, then lower bounds less columns.
 """
 from __future__ import annotations
 
-from ...compile import entry
+from ...compiled.entry import entry
 
 
 @entry("float64(float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], float64[:, ::1])",

@@ -9,7 +9,7 @@ import platform
 from collections.abc import Callable
 from typing import Any
 
-from ...numba_import import numba    # first: it imports numba lightly
+from ...compiled.numba_import import numba    # first: it imports numba lightly
 from llvmlite import ir
 from numba.extending import intrinsic
 

@@ -4,13 +4,13 @@ What threads share is at one address: numbers (int64) as in `lanes.many_states`.
 """
 from __future__ import annotations
 
-from ...assign import assign_rows
-from ...compile import COMPILED, kernel, routine
+from ...compiled.assign import assign_rows
+from ...compiled.kernel import COMPILED, kernel, routine
 from ...model.block import layout
 from ..llvm import GOOD, NOTHING, WIDTH
 
 if COMPILED:
-    from ...numba_inside import call_at
+    from ...compiled.numba_inside import call_at
     from .atomic import carray, count_up, doubles_at, number_at
 
 ARRAYS = 5    # inputs

@@ -21,7 +21,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from ...compile import COMPILED, entry, kernel
+from ...compiled.entry import entry
+from ...compiled.kernel import COMPILED, kernel
 from .blocks import ARRAYS, INPUT, IS_GOOD, LINE, OUT, ROOM, blocks
 
 if COMPILED:

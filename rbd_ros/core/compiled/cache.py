@@ -21,9 +21,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from .errors import RbdWarning
+from ..errors import RbdWarning
 
-_CORE = Path(__file__).parent
+_CORE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+(\.+)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)", re.MULTILINE)
 KEPT = 8    # versions of each module
 
