@@ -30,9 +30,9 @@ STOP = 50.0     # rad/s^2 or m/s^2: deceleration of a single joint by its brake
 SIMULATOR_TABLE: Table = (
     *ROBOT_TABLE,
     joints_row("joints in ~/commands, in the published joint states and in all lists with one entry per joint"),
-    Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, those that let go "
-              "included, or the name of a sample robot; the robot starts in the nearest state that satisfies them. "
-              "Empty: none.", read_only=True),
+    Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, unilateral and "
+              "compliant ones included, or the name of a sample robot; the robot starts in the nearest state that "
+              "satisfies them. Empty: none.", read_only=True),
     Parameter("actuation_file", "string", "", "YAML file of the drives, for a robot with elastic joints: ~/commands "
               "are then motor efforts, and motor states are published on motor_states. Empty: rigid joints.",
               read_only=True),

@@ -177,8 +177,9 @@ class DynamicsService:
         """Inverse, forward or hybrid dynamics under the constraints, with multipliers."""
         robot, contacts = self.robot, self.settings.contacts
         if contacts and not robot.constraints.size:
-            raise RbdError(f"the server has no constraints, only contacts that let go ({', '.join(contacts)}), which "
-                           "node simulator uses: declare them as rolling or sliding ones, which hold")
+            raise RbdError(f"the server has no constraints, only unilateral or compliant contacts "
+                           f"({', '.join(contacts)}), which node simulator uses: declare them as rolling or sliding "
+                           "ones, which hold")
         wrenches = wrenches_by_body(robot.model, external_wrenches)
         q, v = self._read(state)
         return self._checked(constrained_motion(robot.model, robot.constraints, self.coordinates, q, v, request,

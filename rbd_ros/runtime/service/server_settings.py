@@ -23,8 +23,8 @@ SERVER_TABLE: Table = (
     Parameter("root", "string", "fixed", "fixed: the root link does not move; floating: it does, and requests give its "
               "pose and twist.", choices=("fixed", "floating"), read_only=True),
     Parameter("constraints_file", "string", "", "YAML file of closed loops, couplings and contacts, or the name of a "
-              "sample robot, for service constrained_dynamics; contacts that let go are the simulator's. Empty: none.",
-              read_only=True),
+              "sample robot, for service constrained_dynamics; unilateral and compliant contacts are the simulator's. "
+              "Empty: none.", read_only=True),
     Parameter("constraint_tolerance", "number", 1e-3, "Largest violation of the constraints by the state of a request "
               "for constrained dynamics, m or rad, and m/s or rad/s.", lower=0.0, upper=1e3),
     Parameter("friction", "bool", False, "Whether services count the joints' friction where a request does not say, "
