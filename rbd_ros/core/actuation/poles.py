@@ -56,8 +56,8 @@ class FeedbackGains:
     @staticmethod
     def placed(actuation: Actuation, poles: Poles | Mapping[str, Poles],
                stiffness_poles: Poles | Mapping[str, Poles] = 20.0) -> FeedbackGains:
-        """From poles (1/s), for all joints or by joint name: a bandwidth b for all of them at −b, or as many as
-        `actuation.orders` says (2 for a stiffness). Raises `RbdError` naming the joint.
+        """Gains of poles (1/s), for all joints or by joint name: a bandwidth b for all poles at −b, or a list of
+        `actuation.orders` poles (2 for a stiffness). Raises `RbdError` naming the joint.
         """
         links = np.zeros((actuation.nv, 4))
         for i, (name, order) in enumerate(zip(actuation.joint_names, actuation.orders, strict=True)):
