@@ -1,4 +1,4 @@
-"""`rbd gazebo ROBOT`: the files with which an arm moves by torque in Gazebo."""
+"""`rbd gazebo ROBOT`: files for torque control of an arm in Gazebo."""
 from __future__ import annotations
 
 import argparse
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Write the files, and say what was changed."""
+    """Write the files, and print the changes."""
     world, step = "rbd", 0.001
     if namespace.world:
         found = read_world(namespace.world)

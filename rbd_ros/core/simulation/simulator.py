@@ -168,9 +168,9 @@ class Simulator(Checks):
     @property
     def contacts(self) -> tuple[ContactState, ...]:
         """Each contact after the last step, in the order given: state, point, normal, force, impulse, gap."""
-        remaining = {soft: iter(of.states(self._q, self._v)) for soft, of in ((False, self._contacts), (True, self._soft))
+        rest = {soft: iter(of.states(self._q, self._v)) for soft, of in ((False, self._contacts), (True, self._soft))
                  if of is not None}
-        return tuple(next(remaining[soft]) for soft in self._is_soft)
+        return tuple(next(rest[soft]) for soft in self._is_soft)
 
     @property
     def time(self) -> float:
