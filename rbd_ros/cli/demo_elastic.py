@@ -114,10 +114,10 @@ def scenario(variant: str) -> Scenario:
     links = np.median(np.diagonal(mass_matrix(model, motion.position(t)), axis1=1, axis2=2), axis=0)
     inertia = believed.inertia.copy()
     inertia[:model.nv] += links
-    for at, spring in believed.groups:
+    for joints, spring in believed.groups:
         if spring.antagonistic:    # two motors share the link
-            shared = believed.inertia[model.nv + at] + 0.5 * links[believed.variable[at]]
-            inertia[believed.variable[at]], inertia[model.nv + at] = shared, shared
+            shared = believed.inertia[model.nv + joints] + 0.5 * links[believed.variable[joints]]
+            inertia[believed.variable[joints]], inertia[model.nv + joints] = shared, shared
     return Scenario(variant, believed, make(model.with_scaled_masses(1.0 + ERROR), ERROR), motion,
                     inertia * BANDWIDTH**2, 2.0 * DAMPING * inertia * BANDWIDTH)
 
@@ -131,10 +131,10 @@ def rigid_reference(actuation: Actuation, r: Array, stiffness: Array) -> MotorRe
                          Motion(stiffness[0], stiffness[1], stiffness[2]))
     effort = motors.effort.copy()
     share = np.ones(nv)
-    for at, spring in actuation.groups:
+    for joints, spring in actuation.groups:
         if spring.antagonistic:
-            share[actuation.variable[at]] = 0.5
-            effort[nv + at] += 0.5 * tau[actuation.variable[at]]
+            share[actuation.variable[joints]] = 0.5
+            effort[nv + joints] += 0.5 * tau[actuation.variable[joints]]
     effort[:nv] += share * tau
     return motors._replace(effort=effort, torque=tau)
 

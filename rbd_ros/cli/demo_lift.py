@@ -147,7 +147,7 @@ def _execute(mode: str, arm: RobotModel, folder: Path, progress: Any) -> report.
 
 
 def _held_first(points: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-    """The same after `HOLD` s at rest."""
+    """The points preceded by `HOLD` s at rest."""
     t, q, v, a = points
     still = np.zeros_like(q[:1])
     return (np.concatenate([[0.0], t + HOLD]), np.concatenate([q[:1], q]), np.concatenate([still, v]),

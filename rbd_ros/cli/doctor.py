@@ -280,8 +280,8 @@ def verdict(report: Report) -> str:
         return f"torque from this file will be right as far as its numbers are{doubtful}"
     joints = len([spec for spec in report.description.joints if is_driven(spec.type) and spec.mimic is None])
     words = {"rotor_inertia": "what accelerates the rotors (rotor_inertia)", "friction": "friction (<dynamics>)"}
-    said = [words[what] + (f" of {_listed(names)}" if len(names) < joints else "") for what, names in lack.items()]
-    return (f"torque from this file will lack {' and '.join(said)}: `rbd identify` finds them from a recorded motion"
+    missing = [words[what] + (f" of {_listed(names)}" if len(names) < joints else "") for what, names in lack.items()]
+    return (f"torque from this file will lack {' and '.join(missing)}: `rbd identify` finds them from a recorded motion"
             f"{doubtful}")
 
 

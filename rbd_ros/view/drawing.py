@@ -133,8 +133,8 @@ class Drawing:
                 link = subject if subject in self.scene.model.body_names else specs.get(subject)
                 if link is not None:
                     by_link.setdefault(link, []).append(finding)
-        for link, found in by_link.items():
-            topics = dict.fromkeys(f"{finding.severity}: {finding.topic}" for finding in found)
+        for link, about in by_link.items():
+            topics = dict.fromkeys(f"{finding.severity}: {finding.topic}" for finding in about)
             self._labels.append(self._server.scene.add_label(
                 f"{place_of(self._name, link)}/finding", f"{link}, {', '.join(topics)}", font_screen_scale=0.8,
                 anchor="center-left", position=middles.get(link, np.zeros(3)), visible=False))
@@ -161,12 +161,12 @@ class Drawing:
             label.position = there.first
 
     def _new_tie(self, tie: Tie) -> tuple[Any, ...]:
-        api, at, size = self._server.scene, f"{self._name}/ties/{quote(tie.name, safe='')}", self.scene.size
-        return (api.add_icosphere(f"{at}/point", radius=0.022 * size, color=TIE[tie.kind]),
-                api.add_cylinder(f"{at}/axis", radius=0.006 * size, height=0.14 * size, color=TIE[tie.kind]),
-                api.add_line_segments(f"{at}/gap", np.zeros((1, 2, 3), dtype=np.float32), np.array(OPEN),
+        api, path, size = self._server.scene, f"{self._name}/ties/{quote(tie.name, safe='')}", self.scene.size
+        return (api.add_icosphere(f"{path}/point", radius=0.022 * size, color=TIE[tie.kind]),
+                api.add_cylinder(f"{path}/axis", radius=0.006 * size, height=0.14 * size, color=TIE[tie.kind]),
+                api.add_line_segments(f"{path}/gap", np.zeros((1, 2, 3), dtype=np.float32), np.array(OPEN),
                                       thickness=3.0, thickness_units="screen"),
-                api.add_label(f"{at}/name", tie.name, font_screen_scale=0.8, anchor="top-left"))
+                api.add_label(f"{path}/name", tie.name, font_screen_scale=0.8, anchor="top-left"))
 
 
 def ground(server: Any, width: float, height: float) -> None:

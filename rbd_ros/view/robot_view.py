@@ -72,9 +72,9 @@ class RobotView:
             self.q = q
             poses = self.drawing.move(q)
             if self.constraints.size:
-                found = ties(self.model, self.constraints, poses)
-                self.drawing.tie(found, self._loops_shown)
-                self._tied.content = ties_html(found)
+                tied = ties(self.model, self.constraints, poses)
+                self.drawing.tie(tied, self._loops_shown)
+                self._tied.content = ties_html(tied)
             if effort is None:
                 effort, remark = holding_effort(self.model, self.constraints, self._passive, q)
                 title, note = title or "Gravity torque / limit", note or remark

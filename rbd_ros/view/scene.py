@@ -89,8 +89,8 @@ def start_of(model: RobotModel) -> Array:
     for i in np.flatnonzero(((q < low) | (q > high)) & (low <= high)):
         both = np.isfinite(low[i]) and np.isfinite(high[i])
         q[i] = 0.5 * (low[i] + high[i]) if both else np.clip(q[i], low[i], high[i])
-    for at in model._quaternions:
-        q[at:at + 4] = (0.0, 0.0, 0.0, 1.0)
+    for first in model._quaternions:
+        q[first:first + 4] = (0.0, 0.0, 0.0, 1.0)
     return q
 
 

@@ -51,7 +51,7 @@ class Timeline:
         return self.model.integrate(rows[i], part * self.model.difference(rows[i], rows[i + 1]))
 
     def effort_at(self, t: float, table: Array | None) -> Array | None:
-        """(nv,) of `effort` or `second` at time t; None where there is none."""
+        """Efforts (nv,) of `effort` or `second` at time t; None if missing."""
         if table is None:
             return None
         i, part = self._place(t)
@@ -161,20 +161,20 @@ def from_recording(recording: Recording, model: RobotModel, start: Array) -> Tim
 def _single(names: Sequence[str], model: RobotModel, source: str) -> list[Joint | None]:
     """The joints of these names; None for those that mimic another, or move nothing."""
     others = {spec.name for spec in model.description.joints} - set(model.joint_names)
-    found: list[Joint | None] = []
+    result: list[Joint | None] = []
     for name in names:
         if name in others:
-            found.append(None)
+            result.append(None)
             continue
         if name not in model.joint_names:
             raise unknown_name("joint", name, model.joint_names, source)
         joint = model.joint(name)
         if joint.nq != 1:
             raise RbdError(f"{source}: joint '{name}' has {joint.nq} coordinates, a trajectory has one per joint")
-        found.append(joint)
-    if not any(found):
+        result.append(joint)
+    if not any(result):
         raise RbdError(f"{source}: none of its joints moves in robot '{model.name}'")
-    return found
+    return result
 
 
 def _spread(model: RobotModel, start: Array, joints: Sequence[Joint], q: Array, v: Array,

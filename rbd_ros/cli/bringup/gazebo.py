@@ -28,8 +28,8 @@ def run(namespace: argparse.Namespace) -> int:
     """Write the files, and print the changes."""
     world, step = "rbd", 0.001
     if namespace.world:
-        found = read_world(namespace.world)
-        world, step = found.name, found.step
+        sdf_world = read_world(namespace.world)
+        world, step = sdf_world.name, sdf_world.step
     files = write_files(description_of(namespace), namespace.output, namespace.interface, world=world,
                         model=namespace.model, step=step, controller=namespace.controller)
     for note in files.notes:

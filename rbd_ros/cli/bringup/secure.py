@@ -75,11 +75,11 @@ def parameters(file: Path, node: str, namespace: str) -> dict[str, Any]:
     full = f"/{namespace.strip('/')}/{node}".replace("//", "/")
     if not isinstance(content, dict):
         raise RbdError(f"{file}: expected sections with ros__parameters")
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for section, inner in content.items():
         if section in ("/**", f"/**/{node}", node, full) and isinstance(inner, dict):
-            _flatten(inner.get("ros__parameters") or {}, "", found)
-    return found
+            _flatten(inner.get("ros__parameters") or {}, "", values)
+    return values
 
 
 def _flatten(tree: dict[str, Any], prefix: str, found: dict[str, Any]) -> None:

@@ -38,17 +38,17 @@ def link_efforts_directional(actuation: Actuation, q: ArrayLike, v: ArrayLike, a
         (3, 2)
     """
     tangents, alone = each(tangent)
-    given = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a, "jerk": jerk, "snap": snap})
-    names, shape = given.names, (given.count, actuation.nv)
-    out = np.empty((len(tangents), given.count, 3, actuation.nv))
+    checked = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a, "jerk": jerk, "snap": snap})
+    names, shape = checked.names, (checked.count, actuation.nv)
+    out = np.empty((len(tangents), checked.count, 3, actuation.nv))
     for result, one in zip(out, tangents, strict=True):
         links = VariedLinks(actuation, one)
-        motion = [moved(x, one, name, given.batch is not None).reshape(shape)
-                  for x, name in zip(given.arrays, names, strict=True)]
-        for s in range(given.count):
+        motion = [moved(x, one, name, checked.batch is not None).reshape(shape)
+                  for x, name in zip(checked.arrays, names, strict=True)]
+        for s in range(checked.count):
             result[s] = links.efforts(*(x[s] for x in motion)).imag / STEP
-    out = out[:, 0] if given.batch is None else out
-    given.finite(derivative=out)
+    out = out[:, 0] if checked.batch is None else out
+    checked.finite(derivative=out)
     return out[0] if alone else out
 
 
@@ -71,8 +71,8 @@ def motor_reference_directional(actuation: Actuation, q: ArrayLike, v: ArrayLike
     """
     tangents, alone = each(tangent)
     motor_reference(actuation, q, v, a, efforts, stiffness, deflection)    # raises for invalid arguments
-    given = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a})
-    lead, many = () if given.batch is None else (given.batch,), given.batch is not None
+    checked = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a})
+    lead, many = () if checked.batch is None else (checked.batch,), checked.batch is not None
     tau = np.broadcast_to(np.asarray(efforts, dtype=float), (*lead, 3, actuation.nv))
     k = np.stack(stiffness_motion(actuation, stiffness, lead), axis=-2)
     derivatives: list[Any] = []
@@ -84,11 +84,11 @@ def motor_reference_directional(actuation: Actuation, q: ArrayLike, v: ArrayLike
             bend = moved(np.broadcast_to(np.asarray(deflection, dtype=float), (*lead, actuation.damped.size)), one,
                          "deflection", many)
         result = flat_motors(varied, Motion(*(moved(x, one, name, many) for x, name in zip(
-            given.arrays, given.names, strict=True))), Motion(*(force[..., i, :] for i in range(3))),
+            checked.arrays, checked.names, strict=True))), Motion(*(force[..., i, :] for i in range(3))),
             Motion(*(firmness[..., i, :] for i in range(3))), bend)
         derivatives.append([np.imag(part) / STEP for part in result])
     parts = [np.array([one[i] for one in derivatives]) for i in range(len(MotorReference._fields))]
-    given.finite(**dict(zip(MotorReference._fields, parts, strict=True)))
+    checked.finite(**dict(zip(MotorReference._fields, parts, strict=True)))
     return MotorReference(*(part[0] if alone else part for part in parts))
 
 
@@ -112,9 +112,9 @@ def feedback_linearization_directional(actuation: Actuation, gains: FeedbackGain
     """
     tangents, alone = each(tangent)
     feedback_linearization(actuation, gains, q, v, motor_position, motor_velocity, reference, stiffness)
-    given = states(actuation.model, positions={"q": q}, rates={"v": v})
+    checked = states(actuation.model, positions={"q": q}, rates={"v": v})
     k = np.stack(stiffness_motion(actuation, stiffness, ()), axis=-2)
-    inputs = {"q": given.arrays[0], "v": given.arrays[1], "motor_position": np.asarray(motor_position, dtype=float),
+    inputs = {"q": checked.arrays[0], "v": checked.arrays[1], "motor_position": np.asarray(motor_position, dtype=float),
               "motor_velocity": np.asarray(motor_velocity, dtype=float),
               "reference": np.asarray(reference, dtype=float)}
     derivatives: list[Any] = []
@@ -125,5 +125,5 @@ def feedback_linearization_directional(actuation: Actuation, gains: FeedbackGain
                             Motion(*firmness))
         derivatives.append([np.imag(part) / STEP for part in result])
     parts = [np.array([one[i] for one in derivatives]) for i in range(len(FeedbackLinearization._fields))]
-    given.finite(**dict(zip(FeedbackLinearization._fields, parts, strict=True)))
+    checked.finite(**dict(zip(FeedbackLinearization._fields, parts, strict=True)))
     return FeedbackLinearization(*(part[0] if alone else part for part in parts))

@@ -147,10 +147,10 @@ def varied_motors(actuation: Actuation, tangent: Tangent) -> tuple[Any, Friction
     values: dict[str, Any] = {what: np.array([getattr(motor, what) for motor in motors], dtype=np.complex128)
                               for what in MOTOR}
     for i, (name, motor) in enumerate(zip(actuation.motor_names, motors, strict=True)):
-        given = dict(changes.get(name, {}))
-        if "coulomb" in given and motor.breakaway == motor.coulomb:
-            given.setdefault("breakaway", given["coulomb"])
-        for what, value in given.items():
+        step = dict(changes.get(name, {}))
+        if "coulomb" in step and motor.breakaway == motor.coulomb:
+            step.setdefault("breakaway", step["coulomb"])
+        for what, value in step.items():
             if what not in MOTOR:
                 raise unknown_name(f"field in motors['{name}']", what, MOTOR)
             values[what][i] += 1j * STEP * finite(value, (), f"motors['{name}']['{what}']")

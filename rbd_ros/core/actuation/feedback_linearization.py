@@ -66,16 +66,16 @@ def feedback_linearization(actuation: Actuation, gains: FeedbackGains, q: ArrayL
         array([0., 0.])
     """
     nv, nm = actuation.nv, actuation.nm
-    given = states(actuation.model, positions={"q": q}, rates={"v": v})
-    if given.batch is not None:
+    checked = states(actuation.model, positions={"q": q}, rates={"v": v})
+    if checked.batch is not None:
         raise RbdError("feedback linearisation takes one measured state, not a batch")
-    q, v = given.arrays
+    q, v = checked.arrays
     z, z_rate = _array("motor_position", motor_position, (nm,)), _array("motor_velocity", motor_velocity, (nm,))
     r = _array("reference", reference, (5, nv))
     desired = stiffness_motion(actuation, stiffness, ())
 
     solution = linearized(actuation, Links(actuation), gains, q, v, z, z_rate, r, desired)
-    given.finite(effort=solution.effort, motor_acceleration=solution.motor_acceleration, torque=solution.torque)
+    checked.finite(effort=solution.effort, motor_acceleration=solution.motor_acceleration, torque=solution.torque)
     return solution
 
 
@@ -203,8 +203,8 @@ def _motor_acceleration(actuation: Actuation, g: Array, a: Array, tau: Array, wa
     if series.size:
         bend = (tau[2] - springs.slope * springs.rate**2)[series] / springs.stiffness[series]
         d = actuation.damped
-        at = series[d]
-        bend[d] = (tau[1][at] - springs.stiffness[at] * springs.rate[at]) / actuation.spring_damping[d]
+        joints = series[d]
+        bend[d] = (tau[1][joints] - springs.stiffness[joints] * springs.rate[joints]) / actuation.spring_damping[d]
         out[series] += bend
     if variable.size:
         P, y, k_rate = springs.partials, springs.sigma_rate, springs.stiffness_rate
@@ -214,8 +214,8 @@ def _motor_acceleration(actuation: Actuation, g: Array, a: Array, tau: Array, wa
         bend, sigma = solve(actuation, P, tau[2][variable] - (P.pp * x + 2.0 * P.ps * y) * x - P.ss * y * y,
                             stiffening - (P.ppp * x + 2.0 * P.pps * y) * x - P.pss * y * y)
         theta = a[variable] + bend
-        for at, group in actuation.groups:
-            out[variable[at]], out[nv + at] = group.to_motors(theta[at], sigma[at])
+        for joints, group in actuation.groups:
+            out[variable[joints]], out[nv + joints] = group.to_motors(theta[joints], sigma[joints])
     return out
 
 

@@ -59,14 +59,14 @@ def motor_reference(actuation: Actuation, q: ArrayLike, v: ArrayLike, a: ArrayLi
         >>> rbd.motor_reference(arm, [0.3, 0.5], [0, 0], [0, 0], efforts).position.round(4)
         array([0.3079, 0.5035])
     """
-    given = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a})
-    lead = () if given.batch is None else (given.batch,)
+    checked = states(actuation.model, positions={"q": q}, rates={"v": v, "a": a})
+    lead = () if checked.batch is None else (checked.batch,)
     tau = _shaped("efforts", efforts, (3, actuation.nv), lead)
     k = stiffness_motion(actuation, stiffness, lead)
     if deflection is not None:
         deflection = _shaped("deflection", deflection, (actuation.damped.size,), lead)
-    motors = flat_motors(actuation, Motion(*given.arrays), Motion(*(tau[..., i, :] for i in range(3))), k, deflection)
-    given.finite(**{name: getattr(motors, name) for name in ("position", "velocity", "acceleration", "effort")})
+    motors = flat_motors(actuation, Motion(*checked.arrays), Motion(*(tau[..., i, :] for i in range(3))), k, deflection)
+    checked.finite(**{name: getattr(motors, name) for name in ("position", "velocity", "acceleration", "effort")})
     return motors
 
 

@@ -137,16 +137,16 @@ def completed(model: RobotModel, constraints: ConstraintSet, recording: Recordin
 def _solved(model: RobotModel, constraints: ConstraintSet, q: Array, unknown: NDArray[np.int64],
             source: str) -> Array:
     """Solve for the unknown columns of q (N, nv), row by row from the neutral position on."""
-    given = np.setdiff1d(np.arange(model.nv), unknown)
+    known = np.setdiff1d(np.arange(model.nv), unknown)
     position = project(model, constraints, model.neutral()).q
     out = q.copy()
     first = True
-    for i in np.flatnonzero(np.isfinite(q[:, given]).all(axis=1)):
-        far = np.abs(q[i, given] - position[given]).max(initial=0.0)
+    for i in np.flatnonzero(np.isfinite(q[:, known]).all(axis=1)):
+        far = np.abs(q[i, known] - position[known]).max(initial=0.0)
         steps = STEPS if first else max(1, int(np.ceil(far / STRIDE)))
-        begin = position[given].copy()
+        begin = position[known].copy()
         for k in range(1, steps + 1):
-            position[given] = begin + (q[i, given] - begin) * k / steps
+            position[known] = begin + (q[i, known] - begin) * k / steps
             if not _close(model, constraints, position, unknown):
                 missing = ", ".join(model.velocity_names[j] for j in unknown)
                 raise RbdError(f"{source}: the loops cannot be closed in row {i}, or not by {missing} alone, whose "

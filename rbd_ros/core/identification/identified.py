@@ -159,12 +159,12 @@ def identified_model(model: RobotModel, theta: Array, unknown: Unknowns, part: A
     """The model with parameters θ, the load (mode "payload"), the offsets and Stribeck heights (nv,)."""
     links = dict(model.description.links)
     load = None
-    for k, (name, at, _) in enumerate(unknown.bodies):
+    for k, (name, first, _) in enumerate(unknown.bodies):
         if unknown.load:
             load = inertia_of(part[10 * k:10 * k + 10])
             links[name] = combine([links[name], load])
         else:
-            links[name] = inertia_of(theta[at:at + 10])
+            links[name] = inertia_of(theta[first:first + 10])
     changed = RobotModel.from_description(dataclasses.replace(model.description, links=links))
     values: dict[str, Array] = {}
     scalars = unknown.scalars

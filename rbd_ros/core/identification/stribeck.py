@@ -97,8 +97,8 @@ class LawOf:
         """Columns (N, k) for joints (k,) with these velocities (k,)."""
         parts = [filtered_law(self.prepared, piece, joints, velocities, self.smoothing)
                  [decimation(self.prepared, piece)] for piece in self.prepared.pieces]
-        found: Array = np.concatenate(parts)[:self.count]
-        return found
+        columns: Array = np.concatenate(parts)[:self.count]
+        return columns
 
 
 def _with(rows: Rows, law: LawOf, joints: NDArray[np.int64], velocities: Array, slopes: Array | None = None) -> Rows:

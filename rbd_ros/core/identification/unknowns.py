@@ -42,7 +42,7 @@ class Unknowns:
     @property
     def columns(self) -> NDArray[np.int64]:
         """Columns of θ that are unknown."""
-        bodies = [np.arange(at, at + PARAMETERS) for _, at, _ in self.bodies]
+        bodies = [np.arange(first, first + PARAMETERS) for _, first, _ in self.bodies]
         return np.concatenate([*bodies, self.scalars]).astype(np.int64)
 
     @property

@@ -220,9 +220,9 @@ class ElasticSimulator:
         self._check_rate(np.asarray(self._simulator.q))
 
     def _check_rate(self, x: Array) -> None:
-        rate, at = self._stiffest(x)
+        rate, index = self._stiffest(x)
         if rate * self.step_size > STABILITY:
-            joint = self._full.joint_names[at].split("/")[0]
+            joint = self._full.joint_names[index].split("/")[0]
             raise RbdError(f"step {self.step_size:g} s is too long for rk4 at {self.time:g} s: springs and inertias "
                            f"move at {rate:.3g} 1/s about joint '{joint}'; use at most {STABILITY / rate:.1e} s, or "
                            "the integrator variational")

@@ -65,15 +65,15 @@ def no_state(node: Node, topic: str, state: Any, names: Sequence[str]) -> str:
 
 def rivals(node: Node, topics: Iterable[str]) -> str:
     """Other nodes with the node's name, or with publishers on its topics; "" without any."""
-    own = node.get_fully_qualified_name()
+    name = node.get_fully_qualified_name()
     names = [_full(*found) for found in node.get_node_names_and_namespaces()]
-    notes = [f"{names.count(own)} nodes are named {own}"] if names.count(own) > 1 else []
+    notes = [f"{names.count(name)} nodes are named {name}"] if names.count(name) > 1 else []
     for topic in topics:
         if node.count_publishers(topic) > 1:
             others = [_full(found.node_name, found.node_namespace)
                       for found in node.get_publishers_info_by_topic(topic)]
-            if own in others:
-                others.remove(own)
+            if name in others:
+                others.remove(name)
             notes.append(f"{topic} is also published by {', '.join(sorted(others))}")
     return "; ".join(notes)
 

@@ -41,8 +41,8 @@ class MotorInput:
         # the joint of each of these motors
         self._joint = np.concatenate([np.arange(actuation.nv), actuation.variable]).astype(np.intp)[self._needed]
         ranges = np.zeros(actuation.nm - actuation.nv)
-        for at, spring in actuation.groups:
-            ranges[at] = np.asarray(spring.upper) - np.asarray(spring.lower)
+        for joints, spring in actuation.groups:
+            ranges[joints] = np.asarray(spring.upper) - np.asarray(spring.lower)
         limit, turn = velocity_limits(actuation.model)[self._joint], self._turns.turn[self._joint]
         second = self._needed >= actuation.nv
         limit[second], turn[second] = ranges / ACROSS, 0.0

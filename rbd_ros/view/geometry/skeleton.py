@@ -32,7 +32,7 @@ def skeleton(description: Description) -> dict[str, tuple[Shape, ...]]:
     for link, inertia in description.links.items():
         if link not in below and inertia.mass > 0.0:
             shapes[link] += _rod(link, 2.0 * np.asarray(inertia.com), thick)    # a uniform rod's end
-    return {link: tuple(found) for link, found in shapes.items()}
+    return {link: tuple(parts) for link, parts in shapes.items()}
 
 
 def _rod(link: str, end: Array, thick: float) -> list[Shape]:

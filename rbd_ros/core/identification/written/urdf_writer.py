@@ -95,15 +95,15 @@ def _places(data: bytes) -> _Place:
     roots: list[_Place] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        at = parser.CurrentByteIndex
-        place = _Place((*(open_[-1].path if open_ else ()), tag), attributes, at, _end_of_tag(data, at))
+        offset = parser.CurrentByteIndex
+        place = _Place((*(open_[-1].path if open_ else ()), tag), attributes, offset, _end_of_tag(data, offset))
         (open_[-1].children if open_ else roots).append(place)
         open_.append(place)
 
     def end(tag: str) -> None:
         place = open_.pop()
-        at = parser.CurrentByteIndex    # of `</tag>`, or of the tag itself where it is `<tag/>`
-        place.end = place.head if data[place.head - 2:place.head] == b"/>" else data.index(b">", at) + 1
+        offset = parser.CurrentByteIndex    # of `</tag>`, or of the tag itself where it is `<tag/>`
+        place.end = place.head if data[place.head - 2:place.head] == b"/>" else data.index(b">", offset) + 1
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end

@@ -54,11 +54,11 @@ class ClosedRows:
 
     def values(self, z: Array) -> Array:
         """Rows (N, count) at states z (N, orders, n), along a motion; NaN if the loops cannot be closed."""
-        at = self.lifted(z)
-        if at is None:
+        lifted = self.lifted(z)
+        if lifted is None:
             return np.full((len(z), self.count), np.nan)
-        self._shared = self.chain.efforts(at) if self._needs_effort else None
-        available = {"position": self.chain.coordinates(at.q), "velocity": at.v, "acceleration": at.a}
+        self._shared = self.chain.efforts(lifted) if self._needs_effort else None
+        available = {"position": self.chain.coordinates(lifted.q), "velocity": lifted.v, "acceleration": lifted.a}
         parts = [np.zeros((len(z), 0))]
         for name, index in self.blocks:
             if name in available or (name in self._without and not self._needs_rate):
@@ -68,13 +68,13 @@ class ClosedRows:
             if name == "effort":
                 parts.append(self._shared.effort)
             elif name == "power":
-                parts.append(self._shared.effort * at.v[:, index])
+                parts.append(self._shared.effort * lifted.v[:, index])
             elif name == "effort_rate":
-                parts.append(self._rates(z, self._slopes_at(at).effort))
+                parts.append(self._rates(z, self._slopes_at(lifted).effort))
             elif self.springs is not None:    # motor velocity, after effort rate
-                parts.append(at.v[:, index] + self.springs.compliance(self._shared.effort)[0] * parts[-1])
+                parts.append(lifted.v[:, index] + self.springs.compliance(self._shared.effort)[0] * parts[-1])
         if self.planes is not None:
-            parts.append(self.planes.values(at.q))
+            parts.append(self.planes.values(lifted.q))
         return np.concatenate(parts, axis=1)
 
     def _slopes_at(self, at: Lifted) -> Slopes:
@@ -121,14 +121,14 @@ class ClosedRows:
         J = np.zeros((len(z), self.count, z.shape[1] * self.chain.size))
         if not self.count:
             return J
-        at = self.lifted(z)
-        if at is None:
+        lifted = self.lifted(z)
+        if lifted is None:
             return np.full_like(J, np.nan)
-        by = self._slopes_at(at)
-        self._filled(at, by, self._shared, J)
+        by = self._slopes_at(lifted)
+        self._filled(lifted, by, self._shared, J)
         if self._needs_rate:
             assert self._shared is not None
-            self._filled_rates(z, at, by, self._shared, J)
+            self._filled_rates(z, lifted, by, self._shared, J)
         return J
 
     def _filled(self, at: Lifted, by: Slopes, shared: Shared | None, J: Array) -> None:
@@ -179,14 +179,14 @@ class ClosedRows:
     def _tensor(self, z: Array) -> Array:
         """Changes (N, 2 n, count, 3 n) of the derivatives by (u, u̇, ü) along u and u̇; 0 if the loops do not close."""
         n, N, chain = self.chain.size, len(z), self.chain
-        at = self.lifted(z)
+        lifted = self.lifted(z)
         out = np.zeros((N, 2 * n, self.count, 3 * n))
-        if at is None:
+        if lifted is None:
             return out
         base = np.zeros((N, self.count, 3 * n))
-        self._filled(at, self._slopes_at(at), self._shared, base)
+        self._filled(lifted, self._slopes_at(lifted), self._shared, base)
         for i, e in enumerate(np.eye(2 * n).reshape(2 * n, 2, n) * STEP):
-            q = chain.closed(z[:, 0] + e[0], chain.moved(at.q, np.tile(e[0], (N, 1)))) if i < n else at.q
+            q = chain.closed(z[:, 0] + e[0], chain.moved(lifted.q, np.tile(e[0], (N, 1)))) if i < n else lifted.q
             if not np.isfinite(q).all():
                 continue
             moved, displaced = chain.lifted(q, z[:, 1] + e[1], z[:, 2]), np.zeros_like(base)

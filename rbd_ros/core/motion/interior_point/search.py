@@ -150,9 +150,9 @@ class _Search:
         plus the decrease ½ rᵀ H⁻¹ r of the quadratic model without the other rows, r being their gradient; H by Newton,
         or by Gauss–Newton where that is not convex.
         """
-        problem, at, g = self.problem, self.linear, self.at.rows
+        problem, linear, g = self.problem, self.linear, self.at.rows
         far = g < -CLOSE
-        r = problem.gradient(at, np.where(far, self.y, 0.0)) - problem.gradient(at, np.zeros_like(g))
+        r = problem.gradient(linear, np.where(far, self.y, 0.0)) - problem.gradient(linear, np.zeros_like(g))
         D = np.where(far, 0.0, self.y / np.maximum(-g, 1e-12))
         decrement = self._solved(r, D, self.y, np.zeros_like(self.at.equations), 0.0)
         if decrement is None:
@@ -201,22 +201,22 @@ class _Search:
     def _solved(self, gradient: Array, D: Array, y: Array, equations: Array,
                 damping: float) -> tuple[Array, Array, float] | None:
         """dx, multipliers of the equations, damping; with Newton's matrix near the optimum if it is convex enough."""
-        problem, at = self.problem, self.linear
+        problem, lin = self.problem, self.linear
         if len(problem.task.passive):
-            bent = problem.curvature(at, y, self.nu) if self.equations < BENT else None
-            return tangent_step(problem.step_matrix(at, D, self.nu, bent, y), gradient, self.A, equations, damping)
+            bent = problem.curvature(lin, y, self.nu) if self.equations < BENT else None
+            return tangent_step(problem.step_matrix(lin, D, self.nu, bent, y), gradient, self.A, equations, damping)
         below, patience = CURVED[problem.kind]
         newton = self.mu < below or self.since > patience
-        curvature = problem.curvature(at, y, self.nu) if newton else None
+        curvature = problem.curvature(lin, y, self.nu) if newton else None
         if curvature is not None:
-            step = newton_step(problem.step_matrix(at, D, self.nu, curvature, y), gradient, self.A, equations, damping,
+            step = newton_step(problem.step_matrix(lin, D, self.nu, curvature, y), gradient, self.A, equations, damping,
                                MOST_DAMPING)
             if step is None and problem.convexified(curvature):
-                step = newton_step(problem.step_matrix(at, D, self.nu, curvature, y), gradient, self.A, equations,
+                step = newton_step(problem.step_matrix(lin, D, self.nu, curvature, y), gradient, self.A, equations,
                                    damping, MOST_DAMPING)
             if step is not None:
                 return step
-        return newton_step(problem.step_matrix(at, D, self.nu), gradient, self.A, equations,
+        return newton_step(problem.step_matrix(lin, D, self.nu), gradient, self.A, equations,
                            min(damping, 1e-4))    # the Gauss–Newton matrix is convex
 
     def _search(self, dx: Array, alpha: float, slope: float) -> bool:

@@ -66,14 +66,14 @@ def certify(task: Task, motion: SplineMotion, near: float = 1.0, rate: float = R
         if isinstance(rows, ClosedRows):
             rows.go_on()
         z = z.reshape(len(z), -1)
-        for found, column, end in zip(ratios, task.columns, ends, strict=True):
+        for parts, column, end in zip(ratios, task.columns, ends, strict=True):
             if (np.isfinite(column.lower) | np.isfinite(column.upper)).any():
                 x, last = (values, end) if end <= rows.count else (z, end - rows.count)
-                found.append(ratio_to_limits(x[:, last - len(column.labels):last], column.lower, column.upper))
-    for column, found in zip(task.columns, ratios, strict=True):
-        if not found:
+                parts.append(ratio_to_limits(x[:, last - len(column.labels):last], column.lower, column.upper))
+    for column, parts in zip(task.columns, ratios, strict=True):
+        if not parts:
             continue
-        ratio = found[0] if len(found) == 1 else np.concatenate(found)
+        ratio = parts[0] if len(parts) == 1 else np.concatenate(parts)
         ratio[np.isnan(ratio)] = np.inf    # open loops
         driven = np.full(len(column.labels), True)
         if column.name == "effort" and len(task.passive):

@@ -140,8 +140,8 @@ class _Problem:
                                                                                      strict=True)]
         parts += [(list(pair), n, mu) for pair, n, mu in zip(rows.tangent, rows.bound, rows.friction, strict=True)]
         for _ in range(count):
-            for at, n, most in parts:
-                new = lam[at] - rho[at] * w[at]
+            for indices, n, most in parts:
+                new = lam[indices] - rho[indices] * w[indices]
                 if n == -1:
                     new = np.maximum(new, 0.0)
                 elif n == -2:
@@ -149,8 +149,8 @@ class _Problem:
                 else:
                     size, reach = np.hypot(*new), most * max(lam[n], 0.0)
                     new = new if size <= reach else new * (reach / size)
-                w += G[:, at] @ (new - lam[at])
-                lam[at] = new
+                w += G[:, indices] @ (new - lam[indices])
+                lam[indices] = new
         return lam
 
     def clean(self, lam: Array, y: Array) -> Array:

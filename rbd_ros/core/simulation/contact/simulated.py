@@ -88,7 +88,7 @@ class SimulatedContacts:
             point, axes, gap = touching.place(i, q)
             if self._by_events and events is not None:
                 force = np.zeros(3) if events.taken is None else self._turned(i, self._at, events.taken.force)
-                impulse = sum((self._turned(i, at, p) for at, p in events.impulses), np.zeros(3))
+                impulse = sum((self._turned(i, position, p) for position, p in events.impulses), np.zeros(3))
             else:
                 force, impulse = (self._turned(i, self._at, x) for x in (self._stepping.force, self._stepping.impulse))
             state = "open" if not self._closed[i] else "sticking" if rests[i] else "sliding"

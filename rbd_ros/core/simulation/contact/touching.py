@@ -134,8 +134,8 @@ class Touching:
         return T[:3, :3] @ touch.point_2 + T[:3, 3], T[:3, :3] @ touch.axes, touch.gap
 
     def _link(self, poses: Array, surface: Surface) -> Array:
-        at = self._index(surface)
-        return np.eye(4) if at < 0 else np.asarray(poses[at])
+        index = self._index(surface)
+        return np.eye(4) if index < 0 else np.asarray(poses[index])
 
     def _index(self, surface: Surface) -> int:
         """Index of the surface's link among the bodies; −1: the world."""
