@@ -1,4 +1,4 @@
-"""The door between Python and compiled code: what it takes, what it leaves to the validating path, and what it keeps."""
+"""The door between Python and compiled code: what it takes, what the validating path gets, and what it keeps."""
 from __future__ import annotations
 
 import gc

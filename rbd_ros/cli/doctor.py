@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.compiled.entry import EXTENSION
+from ..core.compiled.kernel import COMPILED
 from ..core.dynamics.mass_matrix import mass_matrix
 from ..core.errors import RbdError, RbdWarning
 from ..core.model.assembly import Description
@@ -77,6 +79,9 @@ def run(namespace: argparse.Namespace) -> int:
             print(f"error: {error}", file=sys.stderr)
         return 1
     print(json.dumps(as_json(report), indent=1, ensure_ascii=False) if namespace.json else as_text(report))
+    if COMPILED and EXTENSION is None and not namespace.json:
+        print("This installation has no extension `_door`, so single calls take some microseconds longer: install a C "
+              "compiler and the headers of Python, then rbd_ros again.")
     return 0 if report.healthy else 1
 
 

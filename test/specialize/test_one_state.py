@@ -60,7 +60,8 @@ def unaligned(v):
     return out
 
 
-LEFT = [memoryview, lambda v: array.array("d", v), list, tuple, unaligned, lambda v: v.astype(np.float32), lambda v: v.astype(int), lambda v: v.astype(">f8"),
+LEFT = [memoryview, lambda v: array.array("d", v), list,
+        tuple, unaligned, lambda v: v.astype(np.float32), lambda v: v.astype(int), lambda v: v.astype(">f8"),
         lambda v: np.repeat(v, 2)[::2], lambda v: v[::-1], lambda v: v[:, None], lambda v: v[None], lambda v: v[:-1],
         lambda v: np.append(v, 0.0), lambda v: v[:0], lambda v: v.astype(complex), lambda v: v.astype(object),
         lambda v: v.view(np.int64), lambda v: v.tobytes(), lambda v: None, lambda v: "text", lambda v: 1.0,

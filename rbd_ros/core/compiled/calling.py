@@ -17,9 +17,11 @@ from typing import Any
 from . import linking, numba_inside
 from .numba_import import numba    # first: it imports numba lightly
 from llvmlite import ir
-from numba.core import ccallback, sigutils, types
+from numba.core import ccallback, sigutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
+
+types: Any = numba.types
 
 CODES = {"float64": "d", "int64": "l", "int32": "i", "boolean": "?", "complex128": "D", "void": "v"}    # of `_door`
 AT_ADDRESS = "_at_address"    # ends the names of code that `_door` calls
@@ -87,10 +89,10 @@ def code_at_address(python: Callable[..., Any], signature: str, options: dict[st
     template = _without_result if result is types.void else _with_result
     name = python.__name__ + AT_ADDRESS
     body = FunctionType(template.__code__, {
-        "function": linking.Callee(python, {"forceinline": True, **options}), "arguments": _reader(kinds)}, name)
+        "function": linking.Callee(python, options), "arguments": _reader(kinds)}, name)
     body.__qualname__, body.__module__ = name, python.__module__
     returned = types.float64 if result is types.float64 else types.int64
-    code = ccallback.CFunc(body, ((_WORDS,), returned), {}, {"nopython": True, **_without_lock(options)},
+    code: Any = ccallback.CFunc(body, ((_WORDS,), returned), {}, {"nopython": True, **_without_lock(options)},
                            **linking.ENTRY_PIPELINE)
     if folder is not None:
         code._cache = numba_inside.cache_in(body, folder)

@@ -72,7 +72,7 @@ class Call:
                 places[name].append(place)
                 words += [0, kinds[name][1]]
             elif name[0] == "=":
-                words.append(int(name[1:]))
+                words += [int(name[1:])]
             elif name == ">":
                 shape = next(shapes)
                 words += [0, *_with_axes(shape, axes)]
@@ -99,7 +99,8 @@ class Call:
                 return None
             named = dict(zip(self._inputs, inputs, strict=True))
             outputs = [np.empty(shape) for shape in self._shapes(model)]
-            left, arguments = iter(outputs), []
+            left = iter(outputs)
+            arguments: list[Any] = []
             for name, axes in self._arguments:
                 if name == ">":
                     output = next(left)

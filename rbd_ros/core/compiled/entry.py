@@ -11,6 +11,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ EXTENSION: Any = None    # the module `_door`, of the same name in C
 if COMPILED:
     from . import calling, numba_inside
     with contextlib.suppress(ImportError):    # built where there is a C compiler
-        from . import _door as EXTENSION    # type: ignore[no-redef]
+        EXTENSION = import_module(f"{__package__}._door")
 
 UNSUITED: tuple[type[Exception], ...] = (TypeError, ValueError, AttributeError)    # raised for unvalidated arguments
 ENTRIES: list[Entry] = []    # all that are known
