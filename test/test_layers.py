@@ -112,19 +112,6 @@ def test_only_nodes_know_ros(path):
     assert found == []
 
 
-def test_files_share_a_name_only_where_one_is_the_node_of_the_other():
-    def files(*folders):
-        return [path for folder in folders for path in (PACKAGE / folder).rglob("*.py") if path.name != "__init__.py"]
-
-    logic = {path.name: path for path in files("runtime")}
-    assert len(logic) == len(files("runtime")) and not {path.name for path in files("core/actuation")} & logic.keys()
-    nodes = {path.name: path for path in files("nodes")}
-    assert len(nodes) == len(files("nodes")) and "flatness.py" in logic.keys() & nodes.keys()
-    for name in logic.keys() & nodes.keys():
-        module = ".".join(["rbd_ros", *logic[name].relative_to(PACKAGE).with_suffix("").parts])
-        assert any(found.startswith(module + ".") for found, _ in imported(nodes[name])), name
-
-
 def test_importing_the_library_loads_no_ros():
     code = "import rbd_ros, sys; print({'rclpy', 'launch', 'rbd_interfaces'} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, check=True, text=True,
