@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -145,7 +144,8 @@ def test_dependencies_are_all_files_that_an_import_loads():
     known = {str(path) for path in kernel_cache.dependencies(CORE / "dynamics" / "constrained" / "forward.py")}
     assert len(loaded) > 20
     # the front door of `lie` names all that lies behind it, what is no kernel, too, which no kernel uses
-    door = {str(path) for path in (CORE / "lie").rglob("*.py") if "compiled.kernel import" not in path.read_text("utf-8")}
+    door = {str(path) for path in (CORE / "lie").rglob("*.py")
+            if "compiled.kernel import" not in path.read_text("utf-8")}
     assert {name for name in loaded if holds_code(Path(name))} - known <= door
 
 
