@@ -175,6 +175,23 @@ def test_numbers_among_the_arguments():
 
 
 @needs_extension
+def test_arrays_of_any_strides_where_the_signature_says_so():
+    @entry("float64(float64[:, :], float64[:, ::1])")
+    def total(strided, plain):
+        return strided[1, 2] + 10.0 * strided[0, 1] + 100.0 * plain[1, 0] + strided.shape[1]
+
+    x = np.arange(24.0).reshape(4, 6)
+    try:
+        for strided in (x, x[::2, ::-1], x.T, x[1:, 2:]):
+            assert total(strided, x) == strided[1, 2] + 10.0 * strided[0, 1] + 600.0 + strided.shape[1]
+        with pytest.raises(TypeError):
+            total(x, x.T)
+    finally:
+        from rbd_ros.core.compiled.entry import ENTRIES
+        ENTRIES.remove(total)
+
+
+@needs_extension
 def test_a_kernel_that_ends_by_an_error_is_an_error_and_no_result():
     """numba would ignore it: memory that is not there."""
     @entry("int64(int64)")

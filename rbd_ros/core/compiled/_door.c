@@ -1,8 +1,8 @@
 /* The door between Python and compiled code: arrays are checked by their headers, code is called by its address.
 
    Compiled code is one function of one array of words, `int64_t f(int64_t *words)` (or `double f(…)`). words[0] is set
-   to 1 by code that ends regularly; the other words are its arguments in order: an array is its address and its lengths,
-   a number is its value. Three types use it, all called by CPython's vectorcall:
+   to 1 by code that ends regularly; the other words are its arguments in order: an array is its address, its lengths, and
+   its strides unless it is in C order; a number is its value. Three types use it, all called by CPython's vectorcall:
 
    Kernel   an entry point with its arguments as they are: checks their types, raises TypeError where one does not fit
    Way      a public function of one state for one model: checks the inputs, makes the results; None where an input
@@ -40,7 +40,7 @@ static int number_type(char kind) {
     }
 }
 
-/* An array of this type in C order, aligned and in the machine's order of bytes; null for all else. */
+/* An array of this type with these flags, in the machine's order of bytes; null for all else. */
 static inline PyArrayObject *plain_array(PyObject *object, int type, int axes, int flags) {
     if (!PyArray_CheckExact(object)) return NULL;
     PyArrayObject *array = (PyArrayObject *)object;
@@ -51,7 +51,7 @@ static inline PyArrayObject *plain_array(PyObject *object, int type, int axes, i
 
 /* ---- Kernel ---------------------------------------------------------------------------------------------- */
 
-typedef struct { char kind; char axes; } Argument;    /* axes 0: a number */
+typedef struct { char kind, axes, order; } Argument;    /* axes 0: a number; order C, or A of any strides */
 
 typedef struct {
     PyObject_HEAD
@@ -76,10 +76,13 @@ static PyObject *kernel_call(PyObject *object, PyObject *const *arguments, size_
         const Argument expected = self->arguments[k];
         PyObject *given = arguments[k];
         if (expected.axes) {
-            PyArrayObject *array = plain_array(given, number_type(expected.kind), expected.axes, NPY_ARRAY_CARRAY);
+            const int strided = expected.order == 'A';
+            PyArrayObject *array = plain_array(given, number_type(expected.kind), expected.axes,
+                                               strided ? NPY_ARRAY_BEHAVED : NPY_ARRAY_CARRAY);
             if (!array) goto unsuited;
             *word++ = (int64_t)(intptr_t)PyArray_DATA(array);
             for (int axis = 0; axis < expected.axes; axis++) *word++ = PyArray_DIM(array, axis);
+            for (int axis = 0; strided && axis < expected.axes; axis++) *word++ = PyArray_STRIDE(array, axis);
         } else if (expected.kind == 'd') {
             double value = PyFloat_AsDouble(given);
             if (value == -1.0 && PyErr_Occurred()) goto unsuited;
@@ -117,19 +120,20 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "nsspO", names, &address, &codes, &result, &releases, &owner))
         return NULL;
     size_t length = strlen(codes), words = 1;
-    if (length % 2 || length / 2 > INPUTS * 2) return PyErr_Format(PyExc_ValueError, "arguments are '%s'", codes);
+    if (length % 3 || length / 3 > INPUTS * 2) return PyErr_Format(PyExc_ValueError, "arguments are '%s'", codes);
     Kernel *self = (Kernel *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->vectorcall = kernel_call;
     self->address = (void *)address;
     self->result = result[0];
     self->releases = (char)releases;
-    self->count = (int)(length / 2);
+    self->count = (int)(length / 3);
     for (int k = 0; k < self->count; k++) {
         Argument *argument = &self->arguments[k];
-        argument->kind = codes[2 * k];
-        argument->axes = (char)(codes[2 * k + 1] - '0');
-        words += 1 + argument->axes;
+        argument->kind = codes[3 * k];
+        argument->axes = (char)(codes[3 * k + 1] - '0');
+        argument->order = codes[3 * k + 2];
+        words += 1 + 2 * (size_t)argument->axes;
         if (number_type(argument->kind) < 0 || argument->axes < 0 || argument->axes > AXES || words > WORDS) {
             Py_DECREF(self);
             return PyErr_Format(PyExc_ValueError, "arguments are '%s'", codes);

@@ -54,9 +54,9 @@ def _argument(context: Any, builder: Any, kind: Any, word: Callable[[], Any]) ->
         data = builder.inttoptr(word(), context.get_data_type(kind.dtype).as_pointer())
         shape = [word() for _ in range(kind.ndim)]
         size = ir.Constant(_WORD, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-        strides = [size]
-        for length in reversed(shape[1:]):
-            strides.insert(0, builder.mul(strides[0], length))
+        strides = [size] if kind.layout == "C" else [word() for _ in range(kind.ndim)]
+        while len(strides) < kind.ndim:
+            strides.insert(0, builder.mul(strides[0], shape[-len(strides)]))
         array = context.make_array(kind)(context, builder)
         populate_array(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
         return array._getvalue()

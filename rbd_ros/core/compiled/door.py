@@ -44,7 +44,7 @@ class Call:
         self._entry, self._shapes, self._result, self._part = entry, shapes, result, part
         self._constants = {"B": lambda model: model._block, "W": lambda model: model._work,
                            "0": lambda model: model._zeros, **(constants or {})}
-        self._arguments = [(name, axes) for name, (_, axes) in zip(arguments.split(), entry.arguments, strict=True)]
+        self._arguments = [(name, axes) for name, (_, axes, _) in zip(arguments.split(), entry.arguments, strict=True)]
         self._inputs = list(dict.fromkeys(name for name, _ in self._arguments
                                           if name not in self._constants and name[0] not in ">="))
         self._good = 0 if entry.result == "int64" else -1    # the answer for a state that is accepted; -1: any but 0

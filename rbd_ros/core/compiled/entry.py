@@ -1,8 +1,8 @@
 """`@entry`: entry points of the compiled library, each compiled for one signature and cached per user (`cache`).
 
-An entry is called with arrays of exactly the types of its signature, in C order, aligned and writable; anything else is
-a `TypeError`. Machine code is called by the extension `_door`. Without the extension numba calls it, behind checks in
-Python; without numba the plain function runs, behind the same checks.
+An entry is called with arrays of exactly the types of its signature, in C order where that says so, aligned and
+writable; anything else is a `TypeError`. Machine code is called by the extension `_door`. Without the extension numba
+calls it, behind checks in Python; without numba the plain function runs, behind the same checks.
 """
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ ENTRIES: list[Entry] = []    # all that are known
 
 
 class Argument(NamedTuple):
-    """Of an entry: an array of this type with so many axes, or a number (0)."""
+    """Of an entry: an array of this type with so many axes, or a number (0). order: C, or A (any strides)."""
 
     type: str
     axes: int
+    order: str
 
 
 class Entry:
@@ -44,8 +45,9 @@ class Entry:
         self.python = function
         self.signature = signature
         self.result, _, rest = signature.partition("(")
-        self.arguments = tuple(Argument(kind, axes.count(",") + 1 if axes else 0)
-                               for kind, axes in re.findall(r"(\w+)(\[[^]]*\])?", rest))
+        self.arguments = tuple(
+            Argument(kind, axes.count(",") + 1 if axes else 0, "A" if axes and "::1" not in axes else "C")
+            for kind, axes in re.findall(r"(\w+)(\[[^]]*\])?", rest))
         self._releases = options.get("nogil", False)
         self._options = options | OPTIONS
         self._code: Any = None    # machine code, which lives as long as this
@@ -80,7 +82,7 @@ class Entry:
             warnings.simplefilter("ignore", calling.SLOW)
             if EXTENSION:
                 self._code = calling.code_at_address(self.python, self.signature, self._options, folder)
-                codes = "".join(f"{calling.CODES[each.type]}{each.axes}" for each in self.arguments)
+                codes = "".join(f"{calling.CODES[each.type]}{each.axes}{each.order}" for each in self.arguments)
                 self.call = EXTENSION.Kernel(self._code.address, codes, calling.CODES[self.result], self._releases,
                                              self._code)
             else:
@@ -96,13 +98,14 @@ class Entry:
 
 def _strict(function: Callable[..., Any], expected: tuple[Argument, ...]) -> Callable[..., Any]:
     """The function, rejecting arrays of other types, dimensions or layouts."""
-    arrays = [(i, np.dtype(each.type.replace("boolean", "bool")), each.axes)
+    arrays = [(i, np.dtype(each.type.replace("boolean", "bool")), each.axes, each.order == "C")
               for i, each in enumerate(expected) if each.axes]
 
     def call(*arguments: Any) -> Any:
-        for i, kind, axes in arrays:
+        for i, kind, axes, contiguous in arrays:
             array = arguments[i]
-            if array.dtype != kind or array.ndim != axes or (COMPILED and not array.flags.carray):
+            if array.dtype != kind or array.ndim != axes or (COMPILED and not (
+                    array.flags.carray if contiguous else array.flags.behaved)):
                 raise TypeError("no compiled version for these argument types")
         return function(*arguments)
 
