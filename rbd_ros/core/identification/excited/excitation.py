@@ -79,7 +79,7 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     velocity, acceleration and effort, and where the limits leave no motion.
 
         >>> limits = rbd.MotionLimits(velocity=2.0, acceleration=10.0)
-        >>> rbd.excitation(rbd.sample("two_link"), 5.0, limits=limits, seconds=0.2).motion(0.0).v.round(6)
+        >>> rbd.excitation(rbd.sample("two_link"), 5.0, limits=limits, seconds=0.2).motion(0.0).v.round(6) + 0.0
         array([0., 0.])
     """
     whole = positive(duration, "duration", "time")
