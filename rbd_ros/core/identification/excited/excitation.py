@@ -77,7 +77,7 @@ def excitation(model: RobotModel, duration: float, *, limits: MotionLimits | Non
     quaternions, for joints without any limit of velocity, acceleration and effort, and if the limits allow no motion.
 
         >>> limits = rbd.MotionLimits(velocity=2.0, acceleration=10.0)
-        >>> rbd.excitation(rbd.sample("two_link"), 5.0, limits=limits, seconds=0.2).motion(0.0).v.round(6)
+        >>> rbd.excitation(rbd.sample("two_link"), 5.0, limits=limits, seconds=0.2).motion(0.0).v.round(6) + 0.0
         array([0., 0.])
     """
     total = positive(duration, "duration", "time")
