@@ -77,9 +77,8 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     task.tell("reading and filtering")
     same = isinstance(recording, Recording) and isinstance(validation, Recording) and validation.same_as(recording)
     chain, recording, findings = task.closed(recording, constraints)
-    equations, notes = task.equations(recording, chain, cutoff, given_delay or 0.0, gains)
+    equations, rows, notes = task.equations(recording, chain, cutoff, given_delay or 0.0, gains)
     findings += notes
-    rows = equations.rows()
     unknown, base = task.unknown(rows, equations)
     findings += [*equations.left_out(rows), *unknown.notes]
     task.tell(f"{base.rank} base parameters of {len(unknown.columns)}, {split(rows, share)[0].y.size} efforts")
@@ -87,11 +86,18 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
     if given_delay is None:
         equations, lag, notes = task.aligned(equations, recording, base, unknown)
         findings += notes
+        rows = equations.rows()
+    check = check_efforts(equations, rows, body)
+    findings += check.findings
     found: Stribeck | None = None
     if stribeck:
         task.tell("velocities of Stribeck's effect")
-        equations, unknown, base, found = task.with_stribeck(equations, unknown, base, share)
-    fitted, held = split(equations.rows(), share)
+        equations, unknown, base, found = task.with_stribeck(equations, rows, unknown, base, share)
+        rows = equations.rows()
+    fitted, held = split(rows, share)
+    if held is None and share > 0.0:
+        findings += ["the recording is too short to keep a part of it that is not fitted: nothing judges the result. "
+                     "Record a longer motion, or another one to judge by"]
     linear, part, notes = task.fitted(fitted, unknown, base, found)
     findings += notes
     if same:
@@ -100,7 +106,7 @@ def identify(model: RobotModel, recording: Recording, *, mode: str = "full", bod
         task.tell("validation")
         held, notes = task.judged(validation, equations, lag)
         findings += notes
-    return task.result(equations, unknown, base, found, linear, part, (fitted, held), lag, findings)
+    return task.result(equations, unknown, base, found, linear, part, (fitted, held), lag, findings, check.reversed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,15 +147,16 @@ class _Task:
         return chain, whole, [f"joints without efforts, taken as without motors: {', '.join(passive)}"] * bool(passive)
 
     def equations(self, recording: Recording, chain: ClosedChain | None, cutoff: float | None, delay: float,
-                  gains: Any) -> tuple[Equations, list[str]]:
-        """The recording as equations, with gains, and what was found in it."""
+                  gains: Any) -> tuple[Equations, Rows, list[str]]:
+        """The recording as equations, with gains, their rows, and what was found in it."""
         coupled = self.coupled
         prepared = prepare(self.model, recording, cutoff, delay, self.smoothing, coupled.rows)
         notes = _notes(prepared, chain)
         unit = Equations(self.model, prepared, np.ones(self.model.nv), coupled, self.slowest, chain)
-        gain, said = checked_gains(self.model, gains, check_efforts(unit) if isinstance(gains, str) else None)
+        check = check_efforts(unit, unit.rows(), self.body) if isinstance(gains, str) else None
+        gain, said = checked_gains(self.model, gains, check)
         equations = replace(unit, gain=gain)
-        return equations, [*notes, *said, *check_efforts(equations).findings]
+        return equations, equations.rows(), [*notes, *said]
 
     def unknown(self, rows: Rows, equations: Equations) -> tuple[Unknowns, BaseParameters]:
         """What the fit may change, and the combinations of it that efforts depend on."""
@@ -187,11 +194,11 @@ class _Task:
     def _again(self, recording: Recording, prepared: Prepared, delay: float) -> Prepared:
         return prepare(self.model, recording, prepared.cutoff, delay, self.smoothing, self.coupled.rows)
 
-    def with_stribeck(self, equations: Equations, unknown: Unknowns, base: BaseParameters,
+    def with_stribeck(self, equations: Equations, rows: Rows, unknown: Unknowns, base: BaseParameters,
                       share: float) -> tuple[Equations, Unknowns, BaseParameters, Stribeck]:
         """The same with a column per joint that shows the effect."""
         prepared, known = equations.prepared, _known(unknown)
-        rows = split(equations.rows(), share)[0].columns(unknown.columns[base.independent], known)
+        rows = split(rows, share)[0].columns(unknown.columns[base.independent], known)
         fastest = np.max([np.abs(piece.v).max(axis=0) for piece in prepared.pieces], axis=0)
         joints = np.setdiff1d(np.flatnonzero(rows.measured.any(axis=0)), prepared.still)
         law = LawOf(prepared, self.smoothing, len(rows.y))
@@ -222,11 +229,11 @@ class _Task:
         other = replace(equations, prepared=prepared)
         rows = other.rows()
         return rows, [f"validation: {note}" for note in (
-            *_notes(prepared, equations.chain), *check_efforts(other).findings, *other.left_out(rows))]
+            *_notes(prepared, equations.chain), *check_efforts(other, rows, self.body).findings, *other.left_out(rows))]
 
     def result(self, equations: Equations, unknown: Unknowns, base: BaseParameters, found: Stribeck | None,
                linear: LinearFit, part: Array, rows: tuple[Rows, Rows | None], lag: float,
-               findings: list[str]) -> Identification:
+               findings: list[str], turned: tuple[str, ...]) -> Identification:
         """Everything in its place."""
         model, prepared, names = self.model, equations.prepared, self.model.velocity_names
         known = _known(unknown)
@@ -257,7 +264,7 @@ class _Task:
             unidentifiable=tuple(unseen), findings=(*findings, *verdict(model, residual)), base=base,
             condition=linear.condition, delay=lag, gains=equations.gain, cutoff=prepared.cutoff,
             duration=prepared.duration, prior=model, mode=self.mode, validation=shown_rows, stribeck_height=height,
-            stribeck=velocities, transmission=transmission)
+            stribeck=velocities, transmission=transmission, reversed=turned)
 
 
 def _share(value: Any) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..dynamics.friction import STRIBECK_VELOCITY, Friction, joint_friction
 from ..dynamics.inverse import inverse_dynamics
+from ..errors import RbdError
 from ..model.inertia import Inertia, combine
 from ..model.robot_model import RobotModel
 from .base_parameters import BaseParameters
@@ -81,6 +82,7 @@ class Identification:
     findings: what was found, left out and is doubtful, in words. delay (s), gains (nv,): applied to the efforts.
     cutoff: of the filter, Hz. prior: the model that it began with. stribeck_height (nv,): friction near rest above the
     Coulomb level, N m or N, zero where it was not asked for or is not shown; stribeck: the velocities of the others.
+    reversed: joints whose effort has the wrong sign: no model of these is written.
     transmission: with the rotors and the friction of motors on more than one joint, where there are any; no URDF and no
     node knows of them.
     """
@@ -105,6 +107,7 @@ class Identification:
     stribeck_height: Array
     stribeck: tuple[StribeckVelocity, ...]
     transmission: Transmission | None = None
+    reversed: tuple[str, ...] = ()
 
     @property
     def friction(self) -> Friction:
@@ -130,22 +133,34 @@ class Identification:
         tau = tau + self.friction.effort(np.asarray(v, dtype=np.float64)) + self.offset
         return tau if self.transmission is None else tau + self.transmission.effort(self.model, v, a, self.smoothing)
 
+    def require_signs(self) -> None:
+        """`RbdError` where efforts have the wrong sign: bodies and friction that explain these are wrong."""
+        if self.reversed:
+            gains = " ".join(f"{name}=-1" for name in self.reversed)
+            raise RbdError(f"no model is written: the effort of {', '.join(self.reversed)} has the wrong sign. Give "
+                           f"--gains {gains} (in Python: gains={{\"{self.reversed[0]}\": -1.0}}), or correct the "
+                           "recording")
+
     def write_urdf(self, path: str | os.PathLike[str], source: str | os.PathLike[str]) -> None:
         """The description `source` (file or XML text, that of the model identified) with the new inertials, damping,
         friction and rotors; everything else, comments included, as it was.
         """
+        self.require_signs()
         write_text(path, rewritten(source, self.prior, self.model))
 
     def write_parameters(self, path: str | os.PathLike[str]) -> None:
         """YAML with the nodes' parameters of rotors and friction, see `parameters_text`."""
+        self.require_signs()
         write_text(path, parameters_text(self.model, self.friction))
 
     def write_actuation(self, path: str | os.PathLike[str]) -> None:
         """YAML of the drives with rotors and Stribeck's effect, see `actuation_text`."""
+        self.require_signs()
         write_text(path, actuation_text(self.model, self.friction))
 
     def write_ur_friction(self, path: str | os.PathLike[str]) -> None:
         """YAML that turns off a UR's own friction compensation, see `ur_friction_text`."""
+        self.require_signs()
         write_text(path, ur_friction_text(self.model, self.friction))
 
     def __repr__(self) -> str:

@@ -13,9 +13,11 @@ from .unknowns import Unknowns
 
 Array = NDArray[np.float64]
 POOR = 0.5           # relative residual of a joint, from where on its efforts are not explained
+BETTER = "Record a longer motion, with more acceleration of all joints: `rbd excite` finds one"
 MEASURABLE = 1e-9    # relative residual: one that is smaller is rounding
 TIMES = 2.0          # the residual where it was not fitted is as much larger: the motion shows too little
 FEW = 0.03           # unless that is small anyway
+GOOD = 0.1           # residual of a result that is of use
 
 
 def residuals(fitted: Rows, judged: Rows | None, start: Array, theta: Array,
@@ -72,10 +74,16 @@ def verdict(model: RobotModel, residual: Residuals) -> list[str]:
     if now >= was > MEASURABLE:
         found.append(f"the result explains efforts no better than the description: {100.0 * now:.2f} % are left, "
                      f"before {100.0 * was:.2f} %. Keep the description")
+    worst = ", ".join(f"{name} ({100.0 * float(share):.0f} %)" for name, share in
+                      zip(model.velocity_names, residual.after, strict=True) if share > GOOD) or "all joints"
     if residual.held_out and now > max(TIMES * residual.training, FEW):
         found.append(f"the residual is {100.0 * now:.1f} % on motion that was not fitted, "
                      f"{100.0 * residual.training:.1f} % where it was: the motion is too short or too poor, or "
-                     "something changed in between")
+                     f"something changed in between: {worst}. {BETTER}")
+    elif now > GOOD:
+        where = "on motion that was not fitted" if residual.held_out else "where it was fitted"
+        found.append(f"the residual is {100.0 * now:.1f} % {where}: the motion is too poor, or the efforts are not "
+                     f"what the model can explain: {worst}. {BETTER}")
     poor = [f"{name} ({100.0 * float(share):.0f} %)" for name, share in
             zip(model.velocity_names, residual.after, strict=True) if share > POOR]
     return found + [f"efforts that no parameters explain well: {', '.join(poor)}"] * bool(poor)
