@@ -1,11 +1,11 @@
-"""Lets a controller hold the arm as soon as node `feedforward` is silent: killed, frozen or inactive.
+"""Switch to a controller that holds the arm as soon as node `feedforward` is silent: killed, frozen or inactive.
 
     python3 examples/watchdog.py effort_controller holding_controller
 
-forward_command_controller repeats the last torque of a node that was killed for ever, and the arm falls. An active node
-is never silent (docs/safety.md), so this asks /controller_manager to deactivate the one and to activate the other, in
-one request. Give it real-time priority, and start it when the node is there; it ends when it has asked. It cannot help
-where the machine freezes: that is for the robot's brakes. For another node or manager: `--ros-args -r
+forward_command_controller repeats the last torque of a killed node for ever, and the arm falls. An active node is never
+silent (docs/safety.md): on silence, this program requests /controller_manager to deactivate the first controller and to
+activate the second one, in one request, and ends. Give it real-time priority, and start it after the node. It cannot
+help if the machine freezes: that requires the robot's brakes. For another node or manager: `--ros-args -r
 feedforward/effort:=flatness/effort -r controller_manager/switch_controller:=arm/controller_manager/switch_controller`.
 """
 import sys
@@ -41,7 +41,7 @@ def main() -> int:
             heard.clear()
             begin = time.monotonic()
             rclpy.spin_once(node, timeout_sec=TURN)
-            # at most a turn: time in which this process stood still does not count
+            # at most one turn: time in which this process stood still is not counted
             silent = 0.0 if heard else silent + min(time.monotonic() - begin, TURN)
         answer = manager.call_async(request)
         rclpy.spin_until_future_complete(node, answer, timeout_sec=5.0)

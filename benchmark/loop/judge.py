@@ -1,4 +1,4 @@
-"""What holds on the arm (docs/safety.md: the second table)."""
+"""Bounds on the arm's motion (docs/safety.md: the second table)."""
 from __future__ import annotations
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ SAFE = ("stale", "waiting")
 
 
 class Judge:
-    """Call `event` with what happens (until when it lasts), and `look` after each cycle."""
+    """Judge of an episode: call `event` with each event and its end, and `look` after each cycle."""
 
     def __init__(self, rig: Any) -> None:
         self._rig = rig
@@ -79,7 +79,7 @@ class Judge:
         return np.array([np.abs(reference.v).max(), rbd.kinetic_energy(rig.plant.model, reference.q, reference.v)])
 
     def _sag(self) -> float:
-        """What the gravity torque of the model lacks here, which feedback carries by an error of position."""
+        """Error of the model's gravity torque, which feedback carries by a position error."""
         rig = self._rig
         gains = rig.controller.safety.laws.newest.hold_gains(rig.plant.q)
         if gains is None or "gravity" in rig.case.compensates:
@@ -116,7 +116,7 @@ class Judge:
                 self._note("rest", speed, STILL)
 
     def _listen(self) -> None:
-        """Whatever ends a motion, or makes the effort a safe one, is told."""
+        """Check that every end of a motion, and every switch to the safe effort, is logged."""
         rig = self._rig
         controller = rig.controller
         mode, lines = controller.safety.mode, len(rig.lines)

@@ -38,7 +38,7 @@ RATE = 500.0             # Hz
 DURATION = 5.0           # s
 RELEASED_LATER = 1e12    # a stamp that never comes
 RAMP = 0.2               # s
-HISTORY = 10_000         # states that are kept for the recorder, however busy the machine is
+HISTORY = 10_000         # depth of the recorder's queue of states, for busy machines
 PATIENCE = 5.0           # s for which the simulated robot waits for a torque
 
 

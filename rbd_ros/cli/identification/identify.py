@@ -1,4 +1,4 @@
-"""`rbd identify ROBOT RECORDING`: from a recorded motion to a description that deserves the torque."""
+"""`rbd identify ROBOT RECORDING`: identify a robot description from a recorded motion."""
 from __future__ import annotations
 
 import argparse
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(namespace: argparse.Namespace) -> int:
-    """Identify, print and write; 1 where the result is no better than the description."""
+    """Identify, print and write; returns 1 if the result is no better than the description."""
     if namespace.old is not None and namespace.recording is None:    # RECORDING --urdf ROBOT
         namespace.robot, namespace.recording = None, namespace.robot
     if namespace.recording is None:
@@ -93,7 +93,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def locked(given: Sequence[str]) -> dict[str, float]:
-    """Positions of joints that stand still, by name."""
+    """Positions of locked joints, by name."""
     try:
         return {name: float(value or 0.0) for name, _, value in (word.partition("=") for word in given)}
     except ValueError:

@@ -1,8 +1,7 @@
 """Springs of series elastic joints: odd polynomials `τ = k₁φ + k₃φ³ + k₅φ⁵ + …` of the deflection φ = θ − q.
 
-One coefficient is the linear spring, two a cubic one, hardening (k₃ > 0) or softening. The fields may be numbers of
-one joint or arrays of many: `stacked` puts the springs of an arm into one object that computes them all at once.
-Everything here takes complex numbers, too.
+One coefficient is a linear spring, two a cubic one, hardening (k₃ > 0) or softening. Fields may be numbers of one joint
+or arrays of many: `stacked` combines the springs of an arm into one object. All functions accept complex numbers.
 """
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ class SeriesSpring:
     """`τ = Σ coefficients[j] φ^(2j+1)` (N m, rad) up to |φ| ≤ max_deflection (rad).
 
     coefficients (m,) of one joint, or (n, m) of n joints; max_deflection a number or (n,), inf for none.
-    Raises `RbdError` where the torque does not increase over the whole range: the spring could not be inverted.
+    Raises `RbdError` unless the torque increases over the whole range, as required for inversion.
 
         >>> rbd.SeriesSpring([500.0]).torque(np.array([0.01]))    # N m
         array([5.])

@@ -1,4 +1,5 @@
-"""What a recording's efforts are: delayed, of the other sign, currents, or without gravity. Findings in words."""
+"""Checks of a recording's efforts: delay, sign, currents in place of efforts, missing gravity; with findings as text.
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -14,14 +15,14 @@ from .stacking import Equations
 
 Array = NDArray[np.float64]
 LONGEST_DELAY = 0.05     # s
-STEPS = 20               # of the search on each side
-GAIN = 2.0               # a factor between efforts and description that no wrong inertia explains
-EXPLAINED = 0.8          # share of an effort's square that the description explains, before its factor means anything
+STEPS = 20               # steps of the search on each side
+GAIN = 2.0               # factor between efforts and description beyond inertia errors
+EXPLAINED = 0.8          # smallest explained share of an effort's square for a meaningful factor
 
 
 @dataclass(frozen=True)
 class EffortCheck:
-    """Per joint: factor (nv,) between effort and description, share (nv,) of the effort that this explains."""
+    """Per joint: factor (nv,) between effort and description, share (nv,) of the effort explained by it."""
 
     factor: Array
     share: Array
@@ -29,27 +30,27 @@ class EffortCheck:
 
 
 def check_efforts(equations: Equations) -> EffortCheck:
-    """Efforts as a multiple of what the description says, friction and offset taken off."""
+    """Compare efforts, without friction and offset, with those of the description."""
     model, pieces = equations.model, equations.prepared.pieces
     q, v, a, tau = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("q", "v", "a", "tau"))
     tau = equations.gain * tau
-    weight, whole = gravity_effort(model, q), inverse_dynamics(model, q, v, a)
+    weight, predicted = gravity_effort(model, q), inverse_dynamics(model, q, v, a)
     if equations.chain is not None:
-        reduced = equations.chain.reduced(q, np.stack([tau, weight, whole], axis=2))
-        tau, weight, whole = np.moveaxis(reduced * equations.chain.judged[:, None], 2, 0)
+        reduced = equations.chain.reduced(q, np.stack([tau, weight, predicted], axis=2))
+        tau, weight, predicted = np.moveaxis(reduced * equations.chain.judged[:, None], 2, 0)
     findings: list[str] = []
     factor, share = np.ones(model.nv), np.zeros(model.nv)
     for j, name in enumerate(model.velocity_names):
         friction = np.column_stack([v[:, j], np.tanh(v[:, j] / 0.05), np.ones(len(v))])
         friction /= np.maximum(np.linalg.norm(friction, axis=0), 1e-12)
-        given = np.column_stack([tau[:, j], whole[:, j], weight[:, j]])
-        square = friction.T @ friction + 1e-9 * np.eye(3)    # of columns of length one; of a joint that stands, zero
-        y, full, heavy = (given - friction @ np.linalg.solve(square, friction.T @ given)).T
-        size, told = float(y @ y), float(full @ full)
-        if size <= 1e-12 * float(tau[:, j] @ tau[:, j]) or told <= 1e-12 or np.ptp(tau[:, j]) == 0.0:
+        columns = np.column_stack([tau[:, j], predicted[:, j], weight[:, j]])
+        square = friction.T @ friction + 1e-9 * np.eye(3)    # of unit columns; zero for a joint at rest
+        y, full, heavy = (columns - friction @ np.linalg.solve(square, friction.T @ columns)).T
+        size, norm = float(y @ y), float(full @ full)
+        if size <= 1e-12 * float(tau[:, j] @ tau[:, j]) or norm <= 1e-12 or np.ptp(tau[:, j]) == 0.0:
             continue
-        factor[j] = float(full @ y) / told
-        share[j] = float(full @ y) ** 2 / (told * size)
+        factor[j] = float(full @ y) / norm
+        share[j] = float(full @ y) ** 2 / (norm * size)
         apart = _apart(y, heavy, full - heavy)
         if share[j] > EXPLAINED and factor[j] < 0.0:
             findings.append(f"effort of {name} has the opposite sign: it is {factor[j]:.3g} times what the "
@@ -63,7 +64,7 @@ def check_efforts(equations: Equations) -> EffortCheck:
 
 
 def _apart(y: Array, heavy: Array, moving: Array) -> Array | None:
-    """Factors of gravity and of the rest, where both are of a size and not alike."""
+    """Factors of gravity and of the other terms, if both are significant and distinguishable."""
     A = np.column_stack([heavy, moving])
     lengths = np.linalg.norm(A, axis=0)
     if not lengths.min() > 0.2 * lengths.max():
@@ -72,14 +73,14 @@ def _apart(y: Array, heavy: Array, moving: Array) -> Array | None:
     alike = abs(float(square[0, 1])) / float(lengths[0] * lengths[1])
     if alike > 0.98:
         return None
-    found: Array = np.linalg.solve(square, A.T @ y)
-    left = y - A @ found
-    return found if left @ left < 0.5 * (y @ y) else None
+    factors: Array = np.linalg.solve(square, A.T @ y)
+    residual = y - A @ factors
+    return factors if residual @ residual < 0.5 * (y @ y) else None
 
 
 def checked_gains(model: RobotModel, gains: object, check: EffortCheck | None) -> tuple[Array, tuple[str, ...]]:
-    """Factors (nv,) that make efforts of what was recorded, and findings about those that were estimated, which takes
-    a check of the efforts as they were recorded.
+    """Factors (nv,) from recorded values to efforts, and findings about estimated factors. check: of the recorded
+    values, needed for estimates.
     """
     if gains is None:
         return np.ones(model.nv), ()
@@ -88,13 +89,13 @@ def checked_gains(model: RobotModel, gains: object, check: EffortCheck | None) -
             raise RbdError(f"gains: expected numbers, names → numbers, or \"estimate\", got {shown(gains)}")
         assert check is not None
         clear = check.share > 0.5
-        found = np.where(clear, 1.0 / np.where(check.factor == 0.0, 1.0, check.factor), 1.0)
-        names = [f"{name} {gain:.4g}" for name, gain in zip(model.velocity_names, found, strict=True)]
+        factors = np.where(clear, 1.0 / np.where(check.factor == 0.0, 1.0, check.factor), 1.0)
+        names = [f"{name} {gain:.4g}" for name, gain in zip(model.velocity_names, factors, strict=True)]
         notes = [f"gains from the description's inertias, which scale the result: {', '.join(names)}"]
         if not clear.all():
             doubtful = [name for name, good in zip(model.velocity_names, clear, strict=True) if not good]
             notes.append(f"gains that cannot be estimated, taken as 1: {', '.join(doubtful)}")
-        return found, tuple(notes)
+        return factors, tuple(notes)
     values = np.ones(model.nv)
     if isinstance(gains, dict):
         for name, value in gains.items():
@@ -110,9 +111,9 @@ def _gain(value: object) -> float:
 
 
 def _gains(value: object, count: int) -> Array:
-    given: ArrayLike = value    # type: ignore[assignment]
+    raw: ArrayLike = value    # type: ignore[assignment]
     try:
-        array = np.asarray(given, dtype=np.float64)
+        array = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         array = np.zeros(0)
     if array.shape != (count,) or not np.isfinite(array).all() or not array.all():
@@ -121,8 +122,8 @@ def _gains(value: object, count: int) -> Array:
 
 
 def estimate_delay(equations: Equations, rows: Rows, known: Array, weights: Array) -> float | None:
-    """How much later than states efforts are (s), by the least residual of the base regressor `rows`, efforts `known`
-    (N, nv) taken off; 0 where there is no clear least one, None where it is at the end of ±50 ms.
+    """Delay (s) of efforts relative to states, by the least residual of the base regressor `rows` after subtraction of
+    the efforts `known` (N, nv); 0 without a clear minimum, None for a minimum at the ends of ±50 ms.
     """
     root = np.sqrt(weights)
     A = (rows.X * root[..., None]).reshape(-1, rows.X.shape[-1])
@@ -140,11 +141,11 @@ def estimate_delay(equations: Equations, rows: Rows, known: Array, weights: Arra
     steps = range(-STEPS, STEPS + 1)
     for k in range(3):
         values = [left(best + width * step) for step in steps]
-        at = int(np.argmin(values))
-        if at in (0, len(values) - 1):
-            return None if k == 0 and now - values[at] > clear else 0.0
-        before, least, after = values[at - 1:at + 2]
+        index = int(np.argmin(values))
+        if index in (0, len(values) - 1):
+            return None if k == 0 and now - values[index] > clear else 0.0
+        before, least, after = values[index - 1:index + 2]
         curvature = before - 2.0 * least + after
-        best += width * (steps[at] + (0.5 * (before - after) / curvature if curvature > 0.0 else 0.0))
+        best += width * (steps[index] + (0.5 * (before - after) / curvature if curvature > 0.0 else 0.0))
         steps, width = range(-2, 3), 0.25 * width
     return best if now - left(best) > clear else 0.0

@@ -2,9 +2,9 @@
 
     τ = ID(q, v, a) + friction(v) + Kp (q_ref ⊖ q) + Kd (v_ref − v)
 
-The inverse dynamics, the friction and their time derivatives are those of the reference, whose derivatives up to the
-fourth enter (M, recursion of `derivatives.time_derivatives`). The feedback is added to τ only: τ̇ and τ̈ are the
-feed-forward's, which is smooth. External wrenches count as constant in the body.
+Inverse dynamics, friction and their time derivatives are evaluated along the reference, using its derivatives up to
+the fourth order (M, recursion of `derivatives.time_derivatives`). The feedback is added to τ only: τ̇ and τ̈ are those of
+the smooth feed-forward. External wrenches are assumed constant in the body frame.
 """
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FlatnessSettings(FollowingSettings):
 
     @staticmethod
     def from_values(values: Mapping[str, Any], model: RobotModel) -> FlatnessSettings:
-        """From parameter values by name, defaults where they are missing; `RbdError` says what is wrong."""
+        """Validate parameter values by name; missing ones get their defaults. Raises `RbdError`."""
         values = validate(FLATNESS_TABLE, values)
         if "coriolis" in values["robot_compensates"]:
             raise RbdError("parameter 'robot_compensates': 'coriolis' is not supported in flatness control, as its "
@@ -65,7 +65,7 @@ class FlatnessSettings(FollowingSettings):
 
 
 class FlatnessLaws(FollowingLaws):
-    """Feed-forward with its time derivatives, and feedback, as these settings say."""
+    """Feed-forward with its time derivatives, and feedback, for given settings."""
 
     settings: FlatnessSettings
 
@@ -74,7 +74,7 @@ class FlatnessLaws(FollowingLaws):
         model = self.model
         self._feedback = bool(settings.kp.any() or settings.kd.any())
         self._hold_gains = self.bounded(settings.kp, settings.kd, settings.safety.effort_limit)
-        # Gravity that the robot compensates leaves the torque and its derivatives alike.
+        # Gravity compensated by the robot is subtracted from the torque and from its derivatives.
         self._dynamics = model.with_(gravity=(0.0, 0.0, 0.0)) if "gravity" in settings.compensates else model
         self._friction = None if "friction" in settings.compensates else settings.friction.of(model)
 
@@ -87,8 +87,8 @@ class FlatnessLaws(FollowingLaws):
 
     def effort(self, q: Array, v: Array, reference: Reference, wrenches: Any = None,
                share: float = 1.0) -> tuple[Array, Array | None]:
-        """τ (nv,) in the state q, v with that share of the feedback, and τ̇, τ̈ (2, nv) of the feed-forward, None where
-        they are not known.
+        """τ (nv,) in the state q, v, with the feedback scaled by `share`, and τ̇, τ̈ (2, nv) of the feed-forward, None
+        if unknown.
         """
         effort, rates = self.feedforward(reference, wrenches)
         if self._feedback and share > 0.0:
@@ -98,7 +98,7 @@ class FlatnessLaws(FollowingLaws):
         return effort, rates
 
     def feedforward(self, reference: Reference, wrenches: Any = None) -> tuple[Array, Array | None]:
-        """τ (nv,), and τ̇, τ̈ (2, nv) where the reference has jerk and snap and they are finite."""
+        """τ (nv,), and τ̇, τ̈ (2, nv); the latter None if non-finite or if the reference has no jerk and snap."""
         q, v, a = reference.q, reference.v, reference.a
         smoothing = self.settings.friction.smoothing
         if reference.jerk is None or reference.snap is None:
@@ -116,8 +116,8 @@ W = TypeVar("W", bound=FlatnessLaws)
 
 
 class FlatnessController(FollowingController[W], Generic[W]):
-    """Efforts and their time derivatives for the newest reference. There are none of these where the reference has no
-    jerk and snap, or where they are not finite.
+    """Computes efforts and their time derivatives for the newest reference. The derivatives are None if non-finite or
+    if the reference has no jerk and snap.
     """
 
     settings: FlatnessSettings

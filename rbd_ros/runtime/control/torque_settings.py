@@ -1,4 +1,4 @@
-"""Parameters that every torque controller shares, beside those of the robot."""
+"""Parameters common to all torque controllers, besides those of the robot."""
 from __future__ import annotations
 
 import math
@@ -84,8 +84,8 @@ TORQUE_TABLE: Table = (
 class TorqueSettings:
     """The validated parameters of one node for one model; arrays are read-only and in model order.
 
-    `model`: with the payload; `joints`: names in the order of parameter `joints`; `output`: indices that put an array
-    in that order.
+    `model`: with the payload; `joints`: names in the order of parameter `joints`; `output`: permutation of an array to
+    that order.
     """
 
     model: RobotModel
@@ -129,7 +129,7 @@ class TorqueSettings:
 
 
 def effort_limits(values: Mapping[str, Any], model: RobotModel, order: NDArray[np.intp]) -> Array:
-    """min(description, parameter), and an override where the description says 0; in model order."""
+    """min(description, parameter); an override replaces a limit of 0 in the description. In model order."""
     described = model.effort_limit.copy()
     override = per_joint("effort_limits.override_zero", values["effort_limits.override_zero"], order)
     missing = [model.joint_names[i] for i in np.flatnonzero((described == 0.0) & (override == 0.0))]
