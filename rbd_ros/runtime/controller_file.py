@@ -18,13 +18,13 @@ from ..core.model.assembly import Description
 from ..core.model.checks.diagnosis import Finding
 from ..core.model.files.yaml_text import read_yaml
 from ..core.model.robot_model import RobotModel
+from .damping_gains import felt_inertia, largest_damping
 
 Array = NDArray[np.float64]
 TRAJECTORY = "joint_trajectory_controller/JointTrajectoryController"
 FORWARD = ("forward_command_controller/ForwardCommandController", "effort_controllers/JointGroupEffortController")
 DEFAULT_RATE, LEAST_RATE = 100.0, 200.0    # Hz
 STEP = 0.05        # rad or m: step of the measured position after an outlier or a stall
-STABLE = 0.6       # kd/M over the update rate, with two cycles between state and torque
 Numbers = Mapping[str, Any]
 
 
@@ -166,11 +166,12 @@ def _high_gains(file: ControllerFile, name: str, model: RobotModel, matrices: Ar
                 gains: Mapping[str, tuple[float, float]]) -> Iterator[Finding]:
     rate = _update_rate(file) or DEFAULT_RATE
     p, d = (np.array([gains.get(joint, (0.0, 0.0))[i] for joint in model.velocity_names]) for i in (0, 1))
-    if matrices is not None and np.isfinite(matrices).all() and np.linalg.eigvalsh(matrices).min() > 0.0:
-        least = 1.0 / np.diagonal(np.linalg.inv(matrices), axis1=1, axis2=2).max(axis=0)    # other joints free
-        for joint, damping, inertia, rotor in zip(model.velocity_names, d, least, model.armature, strict=True):
-            needed = damping / (STABLE * rate)
-            if needed > inertia:
+    if matrices is not None and (least := felt_inertia(matrices)) is not None:
+        most = largest_damping(least, rate)
+        for joint, damping, inertia, allowed, rotor in zip(model.velocity_names, d, least, most, model.armature,
+                                                           strict=True):
+            if damping > allowed:
+                needed = inertia * damping / allowed
                 severity, rotors = ("warning", "") if rotor > 0.0 else ("note", " without the rotor")
                 yield Finding(severity, "high gains", f"{name} {joint}", f"d {damping:g} oscillates at {rate:g} Hz if "
                               f"the inertia is less than {needed:.2g} kg m² (kg); the description has {inertia:.2g}"

@@ -15,6 +15,7 @@ Topics (relative names):
 """
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from abc import ABC, abstractmethod
@@ -27,6 +28,7 @@ from ...core.model.robot_model import RobotModel
 from ...runtime.control.loop_rate import Transit
 from ...runtime.control.torque_controller import TorqueController
 from ...runtime.control.torque_settings import TorqueSettings
+from ...runtime.damping_gains import high_damping
 from ...runtime.inputs.joint_state_bytes import Fields
 from ...runtime.inputs.rejections import Rejected, Verdict
 from ...runtime.parameters import Parameter, Table
@@ -68,6 +70,7 @@ class TorqueNode(ModelNode, ABC):
         self._handover: Handover | None = None
         self._stops = EmergencyStop(self)
         self._reminder = TorqueReminder(self.get_logger().warning)
+        self._judged: TorqueSettings | None = None    # whose gains the rate was found to carry, or not
 
     # ---- for subclasses
 
@@ -114,6 +117,7 @@ class TorqueNode(ModelNode, ABC):
         if settings.unlimited:
             self.get_logger().warning(f"no limit for the effort of {', '.join(settings.unlimited)}: neither the robot "
                                       "description nor 'effort_limits.maximum' has one")
+        self._judge_gains()
         self._outputs = [self.effort_output(settings), *self.further_outputs(settings),
                          *make_outputs(self, model, settings, values)]
         self._late = self.late_outputs(settings)
@@ -150,10 +154,22 @@ class TorqueNode(ModelNode, ABC):
 
     def look_around(self, now: float) -> str:
         self._stops.hear_latched()
+        if self.controller is not None:
+            self._judge_gains()
         missing = self._missing_state()
         rival = rivals(self, [topic for output in self._outputs for topic in output.topics]) if self.active else ""
         self._reminder.tell(missing, self.model.joint_names if self.model else (), rival, now)
         return "; ".join(filter(None, (missing, self.controller.loop.problem if self.active else "", rival)))
+
+    def _judge_gains(self) -> None:
+        """Warn, once per settings, of gains that are too high for the rate, as soon as that is known."""
+        settings, period = self.controller.settings, self.controller.loop.period
+        if settings is self._judged or not math.isfinite(period):
+            return
+        self._judged = settings
+        gains = settings.damping_gains()
+        if gains is not None and (problem := high_damping(gains, 1.0 / period)):
+            self.get_logger().warning(problem)
 
     def _missing_state(self) -> str:
         """Reason for missing joint states since activation, "" if there was one."""

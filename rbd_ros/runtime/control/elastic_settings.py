@@ -13,6 +13,7 @@ from ...core.actuation.poles import FeedbackGains
 from ...core.errors import RbdError
 from ...core.model.inertia import read_only
 from ...core.model.robot_model import RobotModel
+from ..damping_gains import DampingGains
 from ..parameters import per_joint, validate
 from ..robot import joint_order
 from ..safety import SafetySettings
@@ -86,6 +87,14 @@ class ElasticSettings(FlatnessSettings):
         return ElasticSettings(**(fields | {"model": actuation.model}), given=drives, actuation=actuation, law=law,
                                motors=motors, motor_output=output, motor_names=names, stiffness=actuation.stiffness,
                                stiffness_poles=stiffness_poles)
+
+    def damping_gains(self) -> DampingGains | None:
+        if self.law.mode != "feed_forward_pd":
+            return None
+        actuation = self.actuation    # a motor feels its own inertia alone: the spring gives way
+        kd = np.broadcast_to(np.asarray(self.law.kd, dtype=float), actuation.nm)
+        return DampingGains("motor_gains.kd", actuation.motor_names, kd, actuation.inertia_behind_springs,
+                            np.ones(actuation.nm, dtype=bool))
 
 
 def per_joint_of(name: str, values: tuple[float, ...], order: NDArray[np.intp], what: str) -> Array:

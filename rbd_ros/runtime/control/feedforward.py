@@ -13,6 +13,7 @@ from ...core.dynamics.mass_matrix import mass_matrix
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.trajectory import Reference
+from ..damping_gains import DampingGains, sampled_inertia
 from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.references import ReferenceInput
 from ..inputs.rejections import Rejected, Verdict
@@ -70,6 +71,14 @@ class FeedforwardSettings(FollowingSettings):
         if sensors:    # the first use of a new model takes some ms: not in the control thread
             link_tree(settings.model)
         return settings
+
+    def damping_gains(self) -> DampingGains | None:
+        model, law = self.model, self.law
+        if not law.kd.any():
+            return None
+        # The gains of computed_torque are accelerations: the model's inertia, whatever it is, is in the torque.
+        inertia = np.ones(model.nv) if law.feedforward == "computed_torque" else sampled_inertia(model)
+        return DampingGains("gains.kd", model.joint_names, law.kd, inertia, model.armature > 0.0)
 
 
 def _check_moving(values: Mapping[str, Any]) -> None:

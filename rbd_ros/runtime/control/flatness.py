@@ -22,6 +22,7 @@ from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
 from ...core.motion.smooth_trajectory import SmoothTrajectory
 from ...core.motion.trajectory import Reference, Waypoints
+from ..damping_gains import DampingGains, sampled_inertia
 from ..friction_terms import FrictionTerms, friction_rows
 from ..inputs.references import ReferenceInput
 from ..parameters import Parameter, Table, per_joint, validate
@@ -62,6 +63,11 @@ class FlatnessSettings(FollowingSettings):
             kp=per_joint("gains.kp", values["gains.kp"], order), kd=per_joint("gains.kd", values["gains.kd"], order),
             friction=FrictionTerms.from_values(values),
             **FollowingSettings.fields_from(values, model))
+
+    def damping_gains(self) -> DampingGains | None:
+        model = self.model
+        return DampingGains("gains.kd", model.joint_names, self.kd, sampled_inertia(model),
+                            model.armature > 0.0) if self.kd.any() else None
 
 
 class FlatnessLaws(FollowingLaws):

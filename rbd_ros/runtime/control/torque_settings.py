@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...core.errors import RbdError
 from ...core.model.robot_model import RobotModel
+from ..damping_gains import DampingGains
 from ..parameters import Parameter, Table, per_joint
 from ..robot import PAYLOAD_TABLE, ROBOT_TABLE, joint_order, joints_row, loaded
 from ..safety import SafetySettings
@@ -106,6 +107,10 @@ class TorqueSettings:
     def unlimited(self) -> list[str]:
         """Joints without any limit of the effort."""
         return [self.model.joint_names[i] for i in np.flatnonzero(np.isinf(self.safety.effort_limit))]
+
+    def damping_gains(self) -> DampingGains | None:
+        """The damping gains and what they act on; None where there are none."""
+        return None
 
     @staticmethod
     def fields_from(values: Mapping[str, Any], model: RobotModel) -> dict[str, Any]:
