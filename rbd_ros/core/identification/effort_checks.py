@@ -1,4 +1,7 @@
-"""Checks of a recording's efforts: delay, sign, currents in place of efforts, missing gravity; with findings as text.
+"""What a recording's efforts are: delayed, of the other sign, currents, or without gravity. Findings in words.
+
+A finding is a test: what it says is wrong is told of right efforts once in `1 / RARE` recordings, however much of them
+is friction and however short they are, as long as descriptions are wrong by no more than `SPREAD`, `PLACE` and `LOAD`.
 """
 from __future__ import annotations
 
@@ -7,80 +10,144 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..dynamics.inverse import gravity_effort, inverse_dynamics
 from ..errors import RbdError, shown, unknown_name
 from ..model.robot_model import RobotModel
+from .consistency import body_map, prior_factor
+from .effort_factor import EffortFactor, effort_factor
 from .linear_fit import Rows
+from .regressor_columns import columns_of, parameters_of
 from .stacking import Equations
 
 Array = NDArray[np.float64]
 LONGEST_DELAY = 0.05     # s
-STEPS = 20               # steps of the search on each side
-GAIN = 2.0               # factor between efforts and description beyond inertia errors
-EXPLAINED = 0.8          # smallest explained share of an effort's square for a meaningful factor
+STEPS = 20               # of the search on each side
+RARE = 1e-3              # of recordings with right efforts in which something is found
+KINDS = 4                # of findings per joint
+RIGHT = (0.5, 1.0, 2.0)  # factors that a gain does not explain
+SPREAD = 0.35            # standard deviation of a body's mass, shape and place in its own units: see `body_map`
+PLACE = 0.02             # m: of its centre of mass besides
+LOAD, LEVER = 0.05, 0.1  # of what hangs on the last links and is not described: share of the robot's mass, m
+ROUNDS = 5               # of the estimate of a factor
+LEAST = 0.01             # factor whose error counts for smaller ones
+MOSTLY = 0.7             # share of an effort that is friction
+CLEAR = 0.25             # standard error over a factor, up to where it is an estimate
 
 
 @dataclass(frozen=True)
 class EffortCheck:
-    """Per joint: factor (nv,) between effort and description, share (nv,) of the effort explained by it."""
+    """Per joint: factor (nv,) between effort and description, error (nv,): its standard error as a share, infinite
+    where nothing is shown; reversed: joints whose effort has the other sign.
+    """
 
     factor: Array
-    share: Array
+    error: Array
     findings: tuple[str, ...]
+    reversed: tuple[str, ...]
 
 
-def check_efforts(equations: Equations) -> EffortCheck:
-    """Compare efforts, without friction and offset, with those of the description."""
-    model, pieces = equations.model, equations.prepared.pieces
-    q, v, a, tau = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("q", "v", "a", "tau"))
-    tau = equations.gain * tau
-    weight, predicted = gravity_effort(model, q), inverse_dynamics(model, q, v, a)
-    if equations.chain is not None:
-        reduced = equations.chain.reduced(q, np.stack([tau, weight, predicted], axis=2))
-        tau, weight, predicted = np.moveaxis(reduced * equations.chain.judged[:, None], 2, 0)
+def check_efforts(equations: Equations, rows: Rows, loaded: str | None = None) -> EffortCheck:
+    """Efforts as a multiple of what the description says, friction, rotors and offset taken off. loaded: a body with a
+    load of which nothing is known.
+    """
+    model = equations.model
+    end = columns_of(model, "inertial").stop
+    theta, doubt = parameters_of(model), _doubt(model, loaded)
+    gravity, filtered = equations.gravity(), 2.0 * float(rows.correlation.sum()) - 1.0
     findings: list[str] = []
-    factor, share = np.ones(model.nv), np.zeros(model.nv)
-    for j, name in enumerate(model.velocity_names):
-        friction = np.column_stack([v[:, j], np.tanh(v[:, j] / 0.05), np.ones(len(v))])
-        friction /= np.maximum(np.linalg.norm(friction, axis=0), 1e-12)
-        columns = np.column_stack([tau[:, j], predicted[:, j], weight[:, j]])
-        square = friction.T @ friction + 1e-9 * np.eye(3)    # of unit columns; zero for a joint at rest
-        y, full, heavy = (columns - friction @ np.linalg.solve(square, friction.T @ columns)).T
-        size, norm = float(y @ y), float(full @ full)
-        if size <= 1e-12 * float(tau[:, j] @ tau[:, j]) or norm <= 1e-12 or np.ptp(tau[:, j]) == 0.0:
+    turned: list[str] = []
+    factor, error = np.ones(model.nv), np.full(model.nv, np.inf)
+    for j in np.flatnonzero(rows.measured.any(axis=0)):
+        name, told = model.velocity_names[j], rows.measured[:, j]
+        X, heavy, y = rows.X[told, j], gravity[told, j], rows.y[told, j]
+        moving = X[:, :end] - heavy
+        weigh, move = heavy @ theta[:end], moving @ theta[:end]
+        free, friction = _free(model, X, int(j), weigh + move)
+        whole = effort_factor(y, (weigh + move)[:, None], (X[:, :end] @ doubt,), free, friction, filtered)
+        if whole is None:
             continue
-        factor[j] = float(full @ y) / norm
-        share[j] = float(full @ y) ** 2 / (norm * size)
-        apart = _apart(y, heavy, full - heavy)
-        if share[j] > EXPLAINED and factor[j] < 0.0:
-            findings.append(f"effort of {name} has the opposite sign: it is {factor[j]:.3g} times what the "
-                            "description says")
-        elif share[j] > EXPLAINED and not 1.0 / GAIN < factor[j] < GAIN:
-            findings.append(f"effort of {name} is {factor[j]:.3g} times what the description says: a current, or a "
-                            "torque before the gear? Its gain is unknown")
-        elif apart is not None and apart[0] < 0.2 and 0.4 < apart[1] < 2.5:
+        k, spread = 1.0, np.inf
+        for _ in range(ROUNDS):    # with the doubt that belongs to the factor
+            found, errors = whole.given(np.full(1, max(abs(k), LEAST)))
+            k, spread = float(found[0]), float(errors[0])
+        factor[j], error[j] = k, spread / max(abs(k), 1e-12)
+        apart = effort_factor(y, np.column_stack([weigh, move]), (heavy @ doubt, moving @ doubt), free,
+                              friction, filtered)
+        limit, off = _limit(whole, model.nv), [whole.off(np.array([x])) for x in (0.0, *RIGHT)]
+        if max(off) < -limit or _rubs_backwards(model, X, y, int(j), weigh + move, X[:, :end] @ doubt, filtered):
+            turned.append(name)
+            findings.append(f"effort of {name} has the opposite sign of what the description and friction say: its "
+                            f"gain is negative. Give it, as {name}=-1, and those of the others")
+        elif apart is not None and _weightless(apart, model.nv):
             findings.append(f"effort of {name} is without gravity: it is gravity-compensated")
-    return EffortCheck(factor, share, tuple(findings))
+        elif (k > RIGHT[-1] and min(off[1:]) > limit) or (0.0 < k < RIGHT[0] and max(off[1:]) < -limit):
+            findings.append(f"effort of {name} is {k:.3g} times what the description says: a current, or a torque "
+                            f"before the gear{', or without gravity' if k < 1.0 else ''}? Its gain is unknown")
+    return EffortCheck(factor, error, tuple(findings), tuple(turned))
 
 
-def _apart(y: Array, heavy: Array, moving: Array) -> Array | None:
-    """Factors of gravity and of the other terms, if both are significant and distinguishable."""
-    A = np.column_stack([heavy, moving])
-    lengths = np.linalg.norm(A, axis=0)
-    if not lengths.min() > 0.2 * lengths.max():
-        return None
-    square = A.T @ A
-    alike = abs(float(square[0, 1])) / float(lengths[0] * lengths[1])
-    if alike > 0.98:
-        return None
-    factors: Array = np.linalg.solve(square, A.T @ y)
-    residual = y - A @ factors
-    return factors if residual @ residual < 0.5 * (y @ y) else None
+def _limit(factor: EffortFactor, joints: int) -> float:
+    """Standard errors that right efforts exceed once in `1 / RARE` recordings, all findings about all joints counted.
+    """
+    from scipy.special import stdtrit
+
+    return -float(stdtrit(factor.freedoms, RARE / (KINDS * joints)))
+
+
+def _weightless(apart: EffortFactor, joints: int) -> bool:
+    """Whether there is no gravity in an effort that has what motion needs."""
+    limit, (found, error) = _limit(apart, joints), apart.given(np.array([0.0, 1.0]))
+    return (max(apart.off(np.array([x, 1.0])) for x in RIGHT) < -limit and abs(found[0]) < 0.5 * RIGHT[0] < found[1]
+            and abs(found[1] - 1.0) < limit * error[1] < found[1])
+
+
+def _rubs_backwards(model: RobotModel, X: Array, y: Array, j: int, told: Array, doubt: Array, filtered: float) -> bool:
+    """Whether most of an effort is friction that drives its joint."""
+    slip, end = X[:, columns_of(model, "coulomb").start + j], columns_of(model, "inertial").stop
+    free = np.delete(X, np.r_[:end, columns_of(model, "viscous"), columns_of(model, "coulomb")], axis=1)
+    factor = effort_factor(y, np.column_stack([told, slip]), (doubt, 0.0 * doubt), free, free[:, :0], filtered)
+    if factor is None:
+        return False
+    size = float(factor.given(np.array([1.0, 0.0]))[0][1]) * float(np.linalg.norm(slip))
+    return size < -MOSTLY * float(np.linalg.norm(y - y.mean())) and max(
+        factor.off(np.array([x, 0.0]), 1) for x in RIGHT) < -_limit(factor, model.nv)
+
+
+def _doubt(model: RobotModel, loaded: str | None) -> Array:
+    """What the inertial parameters (10·nb,) of a robot are more than its description's, in columns of which each
+    counts about N(0, 1) times.
+    """
+    theta, parents = model.inertial_parameters, {joint.parent for joint in model.description.joints}
+    columns: list[Array] = []
+    for k, name in enumerate(model.body_names):
+        own = slice(10 * k, 10 * k + 10)
+        blocks = []
+        if theta[own][0] > 0.0:
+            blocks += [SPREAD * body_map(prior_factor(theta[own])[0]), PLACE * theta[own][0] * np.eye(10)[:, 1:4]]
+        if name not in parents or name == loaded:
+            load = (0.5 if name == loaded else LOAD) * model.total_mass
+            blocks.append(load * np.diag([1.0, *[LEVER] * 3, *[LEVER**2] * 6]))
+        for block in blocks:
+            out = np.zeros((len(theta), block.shape[1]))
+            out[own] = block
+            columns.append(out)
+    return np.concatenate(columns, axis=1) if columns else np.zeros((len(theta), 1))
+
+
+def _free(model: RobotModel, X: Array, j: int, load: Array) -> tuple[Array, Array]:
+    """Columns that are no matter of the factor: rotors and offsets of all joints that act on this row; and friction,
+    which may depend on direction, load and speed in other ways, too.
+    """
+    v, slip = X[:, columns_of(model, "viscous").start + j], X[:, columns_of(model, "coulomb").start + j]
+    usual = max(float(np.sqrt(np.mean(v**2))), 1e-9)
+    rubs = np.r_[columns_of(model, "viscous"), columns_of(model, "coulomb")]
+    others = np.delete(X, np.r_[columns_of(model, "inertial"), rubs], axis=1)
+    return others, np.column_stack([X[:, rubs], np.abs(slip), np.abs(v), v * np.abs(v), v**3, slip * np.abs(load),
+                                    np.tanh(v / (0.1 * usual)), np.tanh(v / (0.5 * usual))])
 
 
 def checked_gains(model: RobotModel, gains: object, check: EffortCheck | None) -> tuple[Array, tuple[str, ...]]:
-    """Factors (nv,) from recorded values to efforts, and findings about estimated factors. check: of the recorded
-    values, needed for estimates.
+    """Factors (nv,) that make efforts of what was recorded, and findings about those that were estimated, which takes
+    a check of the efforts as they were recorded.
     """
     if gains is None:
         return np.ones(model.nv), ()
@@ -88,14 +155,14 @@ def checked_gains(model: RobotModel, gains: object, check: EffortCheck | None) -
         if gains != "estimate":
             raise RbdError(f"gains: expected numbers, names → numbers, or \"estimate\", got {shown(gains)}")
         assert check is not None
-        clear = check.share > 0.5
-        factors = np.where(clear, 1.0 / np.where(check.factor == 0.0, 1.0, check.factor), 1.0)
-        names = [f"{name} {gain:.4g}" for name, gain in zip(model.velocity_names, factors, strict=True)]
+        clear = check.error < CLEAR
+        found = np.where(clear, 1.0 / np.where(check.factor == 0.0, 1.0, check.factor), 1.0)
+        names = [f"{name} {gain:.4g}" for name, gain in zip(model.velocity_names, found, strict=True)]
         notes = [f"gains from the description's inertias, which scale the result: {', '.join(names)}"]
         if not clear.all():
             doubtful = [name for name, good in zip(model.velocity_names, clear, strict=True) if not good]
             notes.append(f"gains that cannot be estimated, taken as 1: {', '.join(doubtful)}")
-        return factors, tuple(notes)
+        return found, tuple(notes)
     values = np.ones(model.nv)
     if isinstance(gains, dict):
         for name, value in gains.items():
@@ -111,9 +178,9 @@ def _gain(value: object) -> float:
 
 
 def _gains(value: object, count: int) -> Array:
-    raw: ArrayLike = value    # type: ignore[assignment]
+    given: ArrayLike = value    # type: ignore[assignment]
     try:
-        array = np.asarray(raw, dtype=np.float64)
+        array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         array = np.zeros(0)
     if array.shape != (count,) or not np.isfinite(array).all() or not array.all():
@@ -122,8 +189,8 @@ def _gains(value: object, count: int) -> Array:
 
 
 def estimate_delay(equations: Equations, rows: Rows, known: Array, weights: Array) -> float | None:
-    """Delay (s) of efforts relative to states, by the least residual of the base regressor `rows` after subtraction of
-    the efforts `known` (N, nv); 0 without a clear minimum, None for a minimum at the ends of ±50 ms.
+    """How much later than states efforts are (s), by the least residual of the base regressor `rows`, efforts `known`
+    (N, nv) taken off; 0 where there is no clear least one, None where it is at the end of ±50 ms.
     """
     root = np.sqrt(weights)
     A = (rows.X * root[..., None]).reshape(-1, rows.X.shape[-1])
@@ -141,11 +208,11 @@ def estimate_delay(equations: Equations, rows: Rows, known: Array, weights: Arra
     steps = range(-STEPS, STEPS + 1)
     for k in range(3):
         values = [left(best + width * step) for step in steps]
-        index = int(np.argmin(values))
-        if index in (0, len(values) - 1):
-            return None if k == 0 and now - values[index] > clear else 0.0
-        before, least, after = values[index - 1:index + 2]
+        at = int(np.argmin(values))
+        if at in (0, len(values) - 1):
+            return None if k == 0 and now - values[at] > clear else 0.0
+        before, least, after = values[at - 1:at + 2]
         curvature = before - 2.0 * least + after
-        best += width * (steps[index] + (0.5 * (before - after) / curvature if curvature > 0.0 else 0.0))
+        best += width * (steps[at] + (0.5 * (before - after) / curvature if curvature > 0.0 else 0.0))
         steps, width = range(-2, 3), 0.25 * width
     return best if now - left(best) > clear else 0.0

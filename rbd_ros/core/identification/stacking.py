@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..derivatives.regressor import inertial_regressor
 from ..model.robot_model import RobotModel
 from .closed_chain import ClosedChain
 from .linear_fit import Rows
@@ -52,6 +53,15 @@ class Equations:
     def efforts(self, delay: float) -> Array:
         """y (N, nv) with efforts read `delay` (s) later."""
         return np.concatenate([self._efforts(shifted(piece, delay)) for piece in self.prepared.pieces])
+
+    def gravity(self) -> Array:
+        """The regressor of the inertias (N, nv, 10·nb) at rest in the rows' positions."""
+        found = []
+        for piece in self.prepared.pieces:
+            q = piece.q[decimation(self.prepared, piece)]
+            Y = inertial_regressor(self.model, q, np.zeros_like(q), np.zeros_like(q))
+            found.append(Y if self.chain is None else self.chain.reduced(q, Y))
+        return np.concatenate(found)
 
     def left_out(self, rows: Rows) -> list[str]:
         """Report of excluded efforts of sticking joints."""
