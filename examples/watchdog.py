@@ -1,14 +1,3 @@
-<<<<<<< HEAD
-"""Switch to a controller that holds the arm as soon as node `feedforward` is silent: killed, frozen or inactive.
-
-    python3 examples/watchdog.py effort_controller holding_controller
-
-forward_command_controller repeats the last torque of a killed node for ever, and the arm falls. An active node is never
-silent (docs/safety.md): on silence, this program requests /controller_manager to deactivate the first controller and to
-activate the second one, in one request, and ends. Give it real-time priority, and start it after the node. It cannot
-help if the machine freezes: that requires the robot's brakes. For another node or manager: `--ros-args -r
-feedforward/effort:=flatness/effort -r controller_manager/switch_controller:=arm/controller_manager/switch_controller`.
-=======
 """Lets a controller hold the arm as soon as node `feedforward` is silent, or the controller of its torque inactive.
 
     python3 examples/watchdog.py effort_controller holding_controller
@@ -20,7 +9,6 @@ second: engage the brakes, and end this, before you deactivate both. Give it rea
 node is there; it ends when it has asked. It cannot help where the machine freezes: that is for the robot's brakes. For
 another node or manager: `--ros-args -r feedforward/effort:=flatness/effort` and `-r`, both for
 `controller_manager/switch_controller` and for `controller_manager/activity`, to `arm/controller_manager/…`.
->>>>>>> gaps
 """
 import sys
 import time
@@ -84,10 +72,6 @@ def main() -> int:
             heard.clear()
             begin = time.monotonic()
             rclpy.spin_once(node, timeout_sec=TURN)
-<<<<<<< HEAD
-            # at most one turn: time in which this process stood still is not counted
-            silent = 0.0 if heard else silent + min(time.monotonic() - begin, TURN)
-=======
             # at most a turn: time in which this process stood still does not count
             turn = min(time.monotonic() - begin, TURN)
             silent = 0.0 if heard else silent + turn
@@ -95,7 +79,6 @@ def main() -> int:
         reason = f"{torque} is not active" if holders.left else "no torque"
         if holders.left:    # a strict request to deactivate it would be refused
             request.deactivate_controllers = []
->>>>>>> gaps
         answer = manager.call_async(request)
         rclpy.spin_until_future_complete(node, answer, timeout_sec=5.0)
         if not answer.done():
