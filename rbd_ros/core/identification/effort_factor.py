@@ -57,7 +57,7 @@ def effort_factor(y: Array, b: Array, D: tuple[Array, ...], free: Array, frictio
     columns -= Q @ (Q.T @ columns)
     freedoms = len(y) - Q.shape[1] - m
     sizes = np.linalg.norm(columns[:, :m + 1], axis=0)
-    if freedoms < 2 or (sizes <= SMALLEST * np.linalg.norm(np.column_stack([y, b]), axis=0)).any():
+    if freedoms < 2 or (sizes <= SMALLEST * np.linalg.norm(np.column_stack([y, b]), axis=0).max()).any():
         return None
     basis, turned = np.linalg.qr(columns[:, 1:])
     own, parts = basis.T @ columns[:, 0], tuple(turned[:, m + k * p:m + (k + 1) * p] for k in range(m))
