@@ -22,8 +22,8 @@ Array = NDArray[np.float64]
 LONGEST_DELAY = 0.05     # s
 STEPS = 20               # of the search on each side
 RARE = 1e-3              # of recordings with right efforts in which something is found
-KINDS = 4                # of findings per joint
-RIGHT = (0.5, 1.0, 2.0)  # factors that a gain does not explain
+KINDS = 5                # of findings per joint
+LOW, HIGH = 0.5, 2.0     # factors between which there is nothing to be said
 SPREAD = 0.25            # standard deviation of a body's mass, shape and place in its own units: see `body_map`
 PLACE = 0.02             # m: of its centre of mass besides
 LOAD, LEVER = 0.05, 0.1  # of what hangs on the last links and is not described: share of the robot's mass, m
@@ -52,7 +52,8 @@ def check_efforts(equations: Equations, rows: Rows, loaded: str | None = None) -
     model = equations.model
     end = columns_of(model, "inertial").stop
     theta, doubt = parameters_of(model), _doubt(model, loaded)
-    gravity, filtered = equations.gravity(), 2.0 * float(rows.correlation.sum()) - 1.0
+    gravity = equations.gravity()
+    level = 2.0 * float(rows.correlation.sum()) - 1.0, RARE / (KINDS * model.nv)
     findings: list[str] = []
     turned: list[str] = []
     factor, error = np.ones(model.nv), np.full(model.nv, np.inf)
@@ -62,7 +63,7 @@ def check_efforts(equations: Equations, rows: Rows, loaded: str | None = None) -
         moving = X[:, :end] - heavy
         weigh, move = heavy @ theta[:end], moving @ theta[:end]
         free, friction = _free(model, X, int(j), weigh + move)
-        whole = effort_factor(y, (weigh + move)[:, None], (X[:, :end] @ doubt,), free, friction, filtered)
+        whole = effort_factor(y, (weigh + move)[:, None], (X[:, :end] @ doubt,), free, friction, *level)
         if whole is None:
             continue
         k, spread = 1.0, np.inf
@@ -71,45 +72,36 @@ def check_efforts(equations: Equations, rows: Rows, loaded: str | None = None) -
             k, spread = float(found[0]), float(errors[0])
         factor[j], error[j] = k, spread / max(abs(k), 1e-12)
         apart = effort_factor(y, np.column_stack([weigh, move]), (heavy @ doubt, moving @ doubt), free,
-                              friction, filtered)
-        limit, off = _limit(whole, model.nv), [whole.off(np.array([x])) for x in (0.0, *RIGHT)]
-        if max(off) < -limit or _rubs_backwards(model, X, y, int(j), weigh + move, X[:, :end] @ doubt, filtered):
+                              friction, *level)
+        if whole.below(0.0, LOW, 1.0) or _rubs_backwards(model, X, y, int(j), weigh + move, X[:, :end] @ doubt, level):
             turned.append(name)
             findings.append(f"effort of {name} has the opposite sign of what the description and friction say: its "
                             f"gain is negative. Give it, as {name}=-1, and those of the others")
-        elif apart is not None and _weightless(apart, model.nv):
+        elif apart is not None and _weightless(apart):
             findings.append(f"effort of {name} is without gravity: it is gravity-compensated")
-        elif (k > RIGHT[-1] and min(off[1:]) > limit) or (0.0 < k < RIGHT[0] and max(off[1:]) < -limit):
+        elif (k > HIGH and whole.above(1.0, HIGH)) or (0.0 < k < LOW and whole.below(LOW, 1.0)):
             findings.append(f"effort of {name} is {k:.3g} times what the description says: a current, or a torque "
                             f"before the gear{', or without gravity' if k < 1.0 else ''}? Its gain is unknown")
     return EffortCheck(factor, error, tuple(findings), tuple(turned))
 
 
-def _limit(factor: EffortFactor, joints: int) -> float:
-    """Standard errors that right efforts exceed once in `1 / RARE` recordings, all findings about all joints counted.
-    """
-    from scipy.special import stdtrit
-
-    return -float(stdtrit(factor.freedoms, RARE / (KINDS * joints)))
-
-
-def _weightless(apart: EffortFactor, joints: int) -> bool:
+def _weightless(apart: EffortFactor) -> bool:
     """Whether there is no gravity in an effort that has what motion needs."""
-    limit, (found, error) = _limit(apart, joints), apart.given(np.array([0.0, 1.0]))
-    return (max(apart.off(np.array([x, 1.0])) for x in RIGHT) < -limit and abs(found[0]) < 0.5 * RIGHT[0] < found[1]
-            and abs(found[1] - 1.0) < limit * error[1] < found[1])
+    found, error = apart.given(np.array([0.0, 1.0]))
+    return (apart.below(LOW, 1.0) and abs(found[0]) < 0.5 * LOW < found[1]
+            and bool(abs(found[1] - 1.0) < apart.limit * error[1] < found[1]))
 
 
-def _rubs_backwards(model: RobotModel, X: Array, y: Array, j: int, told: Array, doubt: Array, filtered: float) -> bool:
+def _rubs_backwards(model: RobotModel, X: Array, y: Array, j: int, told: Array, doubt: Array,
+                    level: tuple[float, float]) -> bool:
     """Whether most of an effort is friction that drives its joint."""
     slip, end = X[:, columns_of(model, "coulomb").start + j], columns_of(model, "inertial").stop
     free = np.delete(X, np.r_[:end, columns_of(model, "viscous"), columns_of(model, "coulomb")], axis=1)
-    factor = effort_factor(y, np.column_stack([told, slip]), (doubt, 0.0 * doubt), free, free[:, :0], filtered)
-    if factor is None:
+    factor = effort_factor(y, np.column_stack([slip, told]), (0.0 * doubt, doubt), free, free[:, :0], *level)
+    if factor is None or not factor.below(0.0):
         return False
-    size = float(factor.given(np.array([1.0, 0.0]))[0][1]) * float(np.linalg.norm(slip))
-    return size < -MOSTLY * float(np.linalg.norm(y - y.mean())) and max(
-        factor.off(np.array([x, 0.0]), 1) for x in RIGHT) < -_limit(factor, model.nv)
+    size = float(factor.given(np.array([0.0, 1.0]))[0][0]) * float(np.linalg.norm(slip))
+    return size < -MOSTLY * float(np.linalg.norm(y - y.mean()))
 
 
 def _doubt(model: RobotModel, loaded: str | None) -> Array:

@@ -19,20 +19,20 @@ ROUNDS = 30          # of the noise's variance
 INDEPENDENT = 1e-8   # singular values of columns of length one
 SMALLEST = 1e-6      # share of an effort, or of a part of it, that friction does not explain
 MISFIT = 0.02        # share of friction that no law of friction says, in any direction
-WIDTH = 5            # lines of the spectrum, half a period per recording apart, that are one
+WIDTH = 9            # lines of the spectrum, half a period per recording apart, that are one
 
 
 @dataclass(frozen=True, eq=False)
 class EffortFactor:
     """Of one joint, without what friction explains: b (r, m), D (m of (r, p)), y (r,), in r directions of time; noise:
-    variance σ² of a direction, correlation in time and misfit of friction included; freedoms: of its estimate.
+    variance σ² of a direction; limit: standard errors that are exceeded as rarely as was asked for.
     """
 
     b: Array
     D: tuple[Array, ...]
     y: Array
     noise: float
-    freedoms: float
+    limit: float
 
     def given(self, factors: Array) -> tuple[Array, Array]:
         """k̂ (m,) and its standard errors, as they are if these factors (m,) are the true ones."""
@@ -41,17 +41,28 @@ class EffortFactor:
         covariance = np.linalg.inv(self.b.T @ apply(self.b))
         return covariance @ (self.b.T @ apply(self.y)), np.sqrt(np.diag(covariance))
 
-    def off(self, factors: Array, part: int = 0) -> float:
-        """By how many standard errors the estimate of one factor is above these."""
-        found, error = self.given(factors)
-        return float((found[part] - factors[part]) / error[part])
+    def above(self, *factors: float) -> bool:
+        """Whether the first factor is more than all of these, the others being one."""
+        return min(self._off(factors)) > self.limit
+
+    def below(self, *factors: float) -> bool:
+        """Whether it is less than all of these."""
+        return max(self._off(factors)) < -self.limit
+
+    def _off(self, factors: tuple[float, ...]) -> list[float]:
+        """By how many standard errors the estimate is above each."""
+        each = [self.given(np.array([k, *[1.0] * (len(self.D) - 1)])) for k in factors]
+        return [float((found[0] - k) / error[0]) for k, (found, error) in zip(factors, each, strict=True)]
 
 
 def effort_factor(y: Array, b: Array, D: tuple[Array, ...], free: Array, friction: Array,
-                  filtered: float) -> EffortFactor | None:
+                  filtered: float, rare: float) -> EffortFactor | None:
     """Of y (n,), b (n, m), D (m of (n, p)), free columns F: (n, f), and those of friction, (n, g). filtered: how many
-    samples of filtered white noise say as much as one without correlation. None where nothing is left to be compared.
+    samples of filtered white noise say as much as one without correlation. rare: how often a factor may be excluded
+    that is right; noise of which few samples tell counts more. None where nothing is left to be compared.
     """
+    from scipy.special import ndtri, stdtrit
+
     m, p = b.shape[1], D[0].shape[1]
     Q, columns = _basis(np.column_stack([free, friction])), np.column_stack([y, b, *D])
     columns -= Q @ (Q.T @ columns)
@@ -67,7 +78,9 @@ def effort_factor(y: Array, b: Array, D: tuple[Array, ...], free: Array, frictio
     variance, k, share = _noise(own, turned[:, :m], parts, outside, freedoms)
     left = columns[:, 0] - columns[:, 1:] @ np.concatenate([k, share])
     slower = max(filtered, _correlated(left))
-    return EffortFactor(turned[:, :m], parts, own, variance * slower + misfit, max(freedoms / slower, 1.0))
+    limit = -float(ndtri(rare))
+    fewer = float(stdtrit(max(freedoms / slower, 1.0), rare)) / limit
+    return EffortFactor(turned[:, :m], parts, own, variance * slower * fewer**2 + misfit, limit)
 
 
 def _noise(y: Array, b: Array, parts: tuple[Array, ...], outside: float, freedoms: int) -> tuple[float, Array, Array]:
