@@ -30,7 +30,7 @@ SILENCE, TURN, PATIENCE = 0.05, 0.005, 2.0    # s
 
 
 class Holders:
-    """Which of the two controllers are active. left: whether the arm had the first one, and has neither now."""
+    """States of both controllers. left: whether the torque controller was active and neither of them is now."""
 
     def __init__(self, torque: str, holding: str) -> None:
         self.torque, self.names = torque, {torque, holding}

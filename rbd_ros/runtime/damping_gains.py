@@ -1,4 +1,4 @@
-"""The largest damping gain that a loop carries: kd = 0.6 rate M, with M the smallest inertia that the joint feels.
+"""Largest stable damping gain of a control loop: kd = 0.6 rate M, with M the smallest inertia reflected to the joint.
 
 With two cycles between state and torque, v[k+1] = v[k] - kd/(rate M) v[k-2] oscillates from 2 sin(π/10) = 0.618 on. The
 rule is the same for the gains of a node and for those of a joint_trajectory_controller.
@@ -16,13 +16,13 @@ from ..core.model.robot_model import RobotModel
 
 Array = NDArray[np.float64]
 STABLE = 0.6       # kd/M over the rate
-SAMPLES = 32       # poses in which the inertia is looked for
-LARGEST = 300      # degrees of freedom: of a larger robot the inertia would take seconds
+SAMPLES = 32       # poses at which the inertia is evaluated
+LARGEST = 300      # degrees of freedom; the inertia of a larger robot takes seconds
 
 
 class DampingGains(NamedTuple):
-    """Gains (n,) of one parameter by the joints' names, and the inertia (n,) that each acts on; 0: not known. rotors:
-    whether the model has a rotor there.
+    """Damping gains (n,) of one parameter by joint name; inertia (n,) that each gain acts on, 0 if unknown; rotors
+    (n,): whether the model has a rotor inertia at the joint.
     """
 
     parameter: str
@@ -33,8 +33,8 @@ class DampingGains(NamedTuple):
 
 
 def felt_inertia(matrices: Array) -> Array | None:
-    """Smallest inertia (nv,) that each joint feels while the others give way, of mass matrices (n, nv, nv); None where
-    one of them is not positive definite.
+    """Smallest inertia (nv,) reflected to each joint with all others free, over mass matrices (n, nv, nv); None if one
+    of them is not positive definite.
     """
     if not np.isfinite(matrices).all() or np.linalg.eigvalsh(matrices).min() <= 0.0:
         return None
@@ -42,7 +42,7 @@ def felt_inertia(matrices: Array) -> Array | None:
 
 
 def sampled_inertia(model: RobotModel) -> Array:
-    """The same of a robot in some poses (nv,); 0: not known."""
+    """`felt_inertia` (nv,) of a robot over sampled poses; 0 if unknown."""
     if model.nv > LARGEST:
         return np.zeros(model.nv)
     rng = np.random.default_rng(0)
@@ -52,12 +52,12 @@ def sampled_inertia(model: RobotModel) -> Array:
 
 
 def largest_damping(inertia: Array, rate: float) -> Array:
-    """The largest kd that a loop of this rate (Hz) carries on this inertia."""
+    """Largest kd that is stable at this rate (Hz) with this inertia."""
     return STABLE * rate * inertia
 
 
 def high_damping(gains: DampingGains, rate: float) -> str:
-    """What is wrong with gains at this rate (Hz), by name and with the remedy; "" if nothing is."""
+    """Warning of gains that are too high at this rate (Hz), by joint and with the remedy; "" if there are none."""
     most = largest_damping(gains.inertia, rate)
     high = np.flatnonzero((gains.kd > most) & (most > 0.0)).tolist()
     if not high:

@@ -1,4 +1,4 @@
-"""`rbd identify ROBOT RECORDING`: from a recorded motion to a description that deserves the torque."""
+"""`rbd identify ROBOT RECORDING`: identify a robot description from a recorded motion."""
 from __future__ import annotations
 
 import argparse
@@ -94,7 +94,7 @@ def run(namespace: argparse.Namespace) -> int:
 
 
 def locked(given: Sequence[str]) -> dict[str, float]:
-    """Positions of joints that stand still, by name."""
+    """Positions of locked joints, by name."""
     try:
         return {name: float(value or 0.0) for name, _, value in (word.partition("=") for word in given)}
     except ValueError:

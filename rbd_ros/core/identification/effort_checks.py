@@ -1,7 +1,7 @@
-"""What a recording's efforts are: delayed, of the other sign, currents, or without gravity. Findings in words.
+"""Checks of a recording's efforts: delay, sign, currents in place of efforts, missing gravity; with findings as text.
 
-A finding is a test: what it says is wrong is told of right efforts once in `1 / RARE` recordings, however much of them
-is friction and however short they are, as long as descriptions are wrong by no more than `SPREAD`, `PLACE` and `LOAD`.
+A finding is a hypothesis test: `RARE` is its rate of false findings per recording, for any friction and length, if the
+errors of the description are no larger than `SPREAD`, `PLACE` and `LOAD`.
 """
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from .stacking import Equations
 
 Array = NDArray[np.float64]
 LONGEST_DELAY = 0.05     # s
-STEPS = 20               # of the search on each side
-RARE = 1e-3              # of recordings with right efforts in which something is found
-KINDS = 5                # of findings per joint
-LOW, HIGH = 0.5, 2.0     # factors between which there is nothing to be said
+STEPS = 20               # steps of the search on each side
+RARE = 1e-3              # rate of recordings with right efforts and a false finding
+KINDS = 5                # tests per joint
+LOW, HIGH = 0.5, 2.0     # factors in between are no finding
 SPREAD = 0.25            # standard deviation of a body's mass, shape and place in its own units: see `body_map`
-PLACE = 0.02             # m: of its centre of mass besides
-LOAD, LEVER = 0.05, 0.1  # of what hangs on the last links and is not described: share of the robot's mass, m
-ROUNDS = 5               # of the estimate of a factor
-LEAST = 0.01             # factor whose error counts for smaller ones
-MOSTLY = 0.7             # share of an effort that is friction
-CLEAR = 0.25             # standard error over a factor, up to where it is an estimate
+PLACE = 0.02             # m, additional standard deviation of the centre of mass
+LOAD, LEVER = 0.05, 0.1  # undescribed load on the last links: share of the robot's mass, lever (m)
+ROUNDS = 5               # iterations of the estimate of a factor
+LEAST = 0.01             # smallest factor at which its standard error is evaluated
+MOSTLY = 0.7             # smallest share of friction in an effort that is mostly friction
+CLEAR = 0.25             # largest relative standard error of a usable factor
 
 
 @dataclass(frozen=True)
 class EffortCheck:
-    """Per joint: factor (nv,) between effort and description, error (nv,): its standard error as a share, infinite
-    where nothing is shown; reversed: joints whose effort has the other sign.
+    """Per joint: factor (nv,) between effort and description, and its relative standard error (nv,), infinite if the
+    motion does not show it; reversed: joints whose effort has the wrong sign.
     """
 
     factor: Array
@@ -46,8 +46,8 @@ class EffortCheck:
 
 
 def check_efforts(equations: Equations, rows: Rows, loaded: str | None = None) -> EffortCheck:
-    """Efforts as a multiple of what the description says, friction, rotors and offset taken off. loaded: a body with a
-    load of which nothing is known.
+    """Test efforts against those of the description, with friction, rotors and offsets free. loaded: a body with an
+    unknown load.
     """
     model = equations.model
     end = columns_of(model, "inertial").stop
@@ -67,7 +67,7 @@ def check_efforts(equations: Equations, rows: Rows, loaded: str | None = None) -
         if whole is None:
             continue
         k, spread = 1.0, np.inf
-        for _ in range(ROUNDS):    # with the doubt that belongs to the factor
+        for _ in range(ROUNDS):    # with the covariance at the factor
             found, errors = whole.given(np.full(1, max(abs(k), LEAST)))
             k, spread = float(found[0]), float(errors[0])
         factor[j], error[j] = k, spread / max(abs(k), 1e-12)
@@ -86,7 +86,7 @@ def check_efforts(equations: Equations, rows: Rows, loaded: str | None = None) -
 
 
 def _weightless(apart: EffortFactor) -> bool:
-    """Whether there is no gravity in an effort that has what motion needs."""
+    """Whether an effort lacks gravity but has the rest of the description's effort."""
     found, error = apart.given(np.array([0.0, 1.0]))
     return (apart.below(LOW, 1.0) and abs(found[0]) < 0.5 * LOW < found[1]
             and bool(abs(found[1] - 1.0) < apart.limit * error[1] < found[1]))
@@ -94,7 +94,7 @@ def _weightless(apart: EffortFactor) -> bool:
 
 def _rubs_backwards(model: RobotModel, X: Array, y: Array, j: int, told: Array, doubt: Array,
                     level: tuple[float, float]) -> bool:
-    """Whether most of an effort is friction that drives its joint."""
+    """Whether an effort is mostly friction of the wrong sign."""
     slip, end = X[:, columns_of(model, "coulomb").start + j], columns_of(model, "inertial").stop
     free = np.delete(X, np.r_[:end, columns_of(model, "viscous"), columns_of(model, "coulomb")], axis=1)
     factor = effort_factor(y, np.column_stack([slip, told]), (0.0 * doubt, doubt), free, free[:, :0], *level)
@@ -105,9 +105,7 @@ def _rubs_backwards(model: RobotModel, X: Array, y: Array, j: int, told: Array, 
 
 
 def _doubt(model: RobotModel, loaded: str | None) -> Array:
-    """What the inertial parameters (10·nb,) of a robot are more than its description's, in columns of which each
-    counts about N(0, 1) times.
-    """
+    """Columns (10·nb, p) of the assumed error of the description's inertial parameters, with coefficients N(0, 1)."""
     theta, parents = model.inertial_parameters, {joint.parent for joint in model.description.joints}
     columns: list[Array] = []
     for k, name in enumerate(model.body_names):
@@ -126,8 +124,8 @@ def _doubt(model: RobotModel, loaded: str | None) -> Array:
 
 
 def _free(model: RobotModel, X: Array, j: int, load: Array) -> tuple[Array, Array]:
-    """Columns that are no matter of the factor: rotors and offsets of all joints that act on this row; and friction,
-    which may depend on direction, load and speed in other ways, too.
+    """Free columns of the test: rotors and offsets of all joints that act on this row; and friction, with further
+    dependence on direction, load and speed.
     """
     v, slip = X[:, columns_of(model, "viscous").start + j], X[:, columns_of(model, "coulomb").start + j]
     usual = max(float(np.sqrt(np.mean(v**2))), 1e-9)

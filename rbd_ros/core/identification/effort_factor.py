@@ -1,10 +1,10 @@
-"""How many times what the description says a joint's effort is, and which such factors it excludes.
+"""Factor between a joint's effort and the effort of the description, as a hypothesis test.
 
-`y = Σ_i k_i (b_i + D_i e) + F φ + r`: of k_i times parts b_i of what the description says (its whole, or gravity and
-the rest). e ~ N(0, 1) is what the description may be wrong by, φ friction, rotor and offset, of which nothing is known,
-r the noise. For given factors k the noise of y is `S(k) = σ² 1 + D(k) D(k)ᵀ`, and k̂ the generalised least squares: a k
-is excluded if k̂ is further from it than noise of that covariance explains. Unlike an interval about k̂ this holds
-however little is known of the description (Fieller's theorem).
+`y = Σ_i k_i (b_i + D_i e) + F φ + r`: b_i are parts of the description's effort (its whole, or gravity and the rest)
+and k_i their factors; e ~ N(0, 1) is the error of the description, φ are free coefficients of friction, rotor and
+offset, r is the noise. For factors k the covariance of y is `S(k) = σ² 1 + D(k) D(k)ᵀ`, and k̂ is the generalised least
+squares estimate. A factor k is rejected if k̂ is further from k than `S(k)` explains. Unlike an interval about k̂, this
+test keeps its level however uncertain the description is (Fieller's theorem).
 """
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 ROUNDS = 30          # of the noise's variance
 INDEPENDENT = 1e-8   # singular values of columns of length one
-SMALLEST = 1e-6      # share of an effort, or of a part of it, that friction does not explain
-MISFIT = 0.02        # share of friction that no law of friction says, in any direction
-WIDTH = 9            # lines of the spectrum, half a period per recording apart, that are one
+SMALLEST = 1e-6      # smallest share of an effort, or of a part, that remains after projecting out friction
+MISFIT = 0.02        # share of friction that none of the friction columns models
+WIDTH = 9            # lines over which the spectrum is smoothed, half a period per recording apart
 
 
 @dataclass(frozen=True, eq=False)
 class EffortFactor:
-    """Of one joint, without what friction explains: b (r, m), D (m of (r, p)), y (r,), in r directions of time; noise:
-    variance σ² of a direction; limit: standard errors that are exceeded as rarely as was asked for.
+    """Test problem of one joint, friction projected out, in r orthonormal directions of time: b (r, m), D (m of
+    (r, p)), y (r,). noise: variance σ² per direction; limit: critical value in standard errors.
     """
 
     b: Array
@@ -35,31 +35,32 @@ class EffortFactor:
     limit: float
 
     def given(self, factors: Array) -> tuple[Array, Array]:
-        """k̂ (m,) and its standard errors, as they are if these factors (m,) are the true ones."""
+        """Estimate k̂ (m,) and standard errors (m,), with the covariance S(k) of these factors (m,)."""
         D = sum(k * part for k, part in zip(factors, self.D, strict=True))
         apply = _inverse(np.asarray(D), self.noise)
         covariance = np.linalg.inv(self.b.T @ apply(self.b))
         return covariance @ (self.b.T @ apply(self.y)), np.sqrt(np.diag(covariance))
 
     def above(self, *factors: float) -> bool:
-        """Whether the first factor is more than all of these, the others being one."""
+        """Whether the test rejects each of these values of the first factor from above; other factors are 1."""
         return min(self._off(factors)) > self.limit
 
     def below(self, *factors: float) -> bool:
-        """Whether it is less than all of these."""
+        """Whether the test rejects each of these values of the first factor from below; other factors are 1."""
         return max(self._off(factors)) < -self.limit
 
     def _off(self, factors: tuple[float, ...]) -> list[float]:
-        """By how many standard errors the estimate is above each."""
+        """Distances of the estimate above these values of the first factor, in standard errors."""
         each = [self.given(np.array([k, *[1.0] * (len(self.D) - 1)])) for k in factors]
         return [float((found[0] - k) / error[0]) for k, (found, error) in zip(factors, each, strict=True)]
 
 
 def effort_factor(y: Array, b: Array, D: tuple[Array, ...], free: Array, friction: Array,
                   filtered: float, rare: float) -> EffortFactor | None:
-    """Of y (n,), b (n, m), D (m of (n, p)), free columns F: (n, f), and those of friction, (n, g). filtered: how many
-    samples of filtered white noise say as much as one without correlation. rare: how often a factor may be excluded
-    that is right; noise of which few samples tell counts more. None where nothing is left to be compared.
+    """The test problem of y (n,), b (n, m), D (m of (n, p)), free columns (n, f) and columns of friction (n, g).
+
+    filtered: samples of filtered white noise per independent sample. rare: level of the test, one-sided; the noise
+    is scaled by Student's t where few independent samples estimate it. None if nothing remains to compare.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -84,8 +85,8 @@ def effort_factor(y: Array, b: Array, D: tuple[Array, ...], free: Array, frictio
 
 
 def _noise(y: Array, b: Array, parts: tuple[Array, ...], outside: float, freedoms: int) -> tuple[float, Array, Array]:
-    """The variance that explains itself, with the factors and the coefficients (m p,) of D that belong to it: what the
-    description may be wrong by takes from the residual as much as it can, and from its freedoms likewise.
+    """Noise variance by fixed-point iteration, with the factors (m,) and the coefficients (m p,) of D at it: the error
+    of the description is estimated with its prior, and takes effective degrees of freedom from the residual.
     """
     variance, k = (float(y @ y) + outside) / freedoms, np.ones(b.shape[1])
     for _ in range(ROUNDS):
@@ -117,7 +118,7 @@ def _inverse(D: Array, variance: float) -> Callable[[Array], Array]:
 
 
 def _basis(columns: Array) -> Array:
-    """Orthonormal, of their span."""
+    """Orthonormal basis of the span of the columns."""
     lengths = np.linalg.norm(columns, axis=0)
     columns = columns[:, lengths > 1e-12] / lengths[lengths > 1e-12]
     U, s, _ = np.linalg.svd(columns, full_matrices=False)
@@ -126,8 +127,8 @@ def _basis(columns: Array) -> Array:
 
 
 def _correlated(r: Array) -> float:
-    """How many samples say as much as one: the largest density of the residual over its mean. What is left of friction
-    repeats with the motion, at the frequencies at which the rest of the effort is, too.
+    """Samples per independent sample: peak of the residual's smoothed spectral density over its mean. Unmodelled
+    friction repeats with the motion, at the frequencies of the rest of the effort.
     """
     density = np.abs(np.fft.rfft(r, 2 * len(r)))**2
     smooth = np.convolve(density, np.full(WIDTH, 1.0 / WIDTH), "valid") if len(density) > WIDTH else density
