@@ -142,7 +142,7 @@ def test_a_cache_that_nothing_can_be_written_to_is_noticed(tmp_path, monkeypatch
 
 def test_a_change_of_how_all_is_compiled_compiles_nothing_anew():
     core = kernel_cache._CORE
-    assert all(core / "ahead.py" not in kernel_cache.dependencies(path)
+    assert all(core / "compiled" / "ahead.py" not in kernel_cache.dependencies(path)
                for path in core.rglob("*.py") if path.name != "ahead.py")
 
 
@@ -296,7 +296,7 @@ def test_each_helper_gets_what_shares_most_with_what_it_did():
             given.append((self, keys[0][0]))
             return len(given)
 
-    a, b = (kernel_cache._CORE / name for name in ("compile.py", "ahead.py"))
+    a, b = (kernel_cache._CORE / "compiled" / name for name in ("entry.py", "ahead.py"))
     given: list = []
     helpers = [ahead._Helper(Pool(), set()) for _ in range(2)]
     jobs, at_work = [job("a", a), job("both", a, b), job("more a", a), job("b", b)], {}

@@ -61,6 +61,28 @@ def center(H):
     return (-H[1, 5] / H[3, 3], H[0, 5] / H[3, 3], -H[0, 4] / H[3, 3])
 
 
+@routine
+def inverted(A):
+    """A⁻¹ (n, n); NaN where A is singular: an error would not leave compiled code."""
+    result = np.full_like(A, np.nan)
+    try:
+        result = np.linalg.inv(A)
+    except Exception:    # noqa: BLE001, S110 (numba knows no other)
+        pass
+    return result
+
+
+@routine
+def solved_for(A, b):
+    """A⁻¹ b (n,), NaN where A is singular."""
+    result = np.full_like(b, np.nan)
+    try:
+        result = np.linalg.solve(A, b)
+    except Exception:    # noqa: BLE001, S110
+        pass
+    return result
+
+
 @entry("void(float64[::1], float64[::1], float64[::1], float64, float64[:, ::1], float64[:, ::1], float64[::1], "
        "float64[::1], float64[:, :, ::1], float64[::1], boolean)")
 def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
@@ -92,7 +114,7 @@ def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
     assign_rows(out[3], H)
     if stiffness.shape[0] > 0:
         H = H + 0.25 * h * h * stiffness
-    inverse = np.linalg.inv(H)
+    inverse = inverted(H)
     inverse = 0.5 * (inverse + inverse.T)
     if damping.shape[0] == 0:
         assign_rows(out[0], inverse)
@@ -101,7 +123,7 @@ def prepare_entry(B, q, v, h, damping, stiffness, p, xi, out, frame, known):
         return
     D = h * damping
     assign_rows(out[2], D @ inverse)
-    assign_rows(out[0], np.linalg.inv(H + D + 0.5 * (out[2] @ D)))
+    assign_rows(out[0], inverted(H + D + 0.5 * (out[2] @ D)))
     response = out[0] @ (np.eye(n) + out[2])
     assign_rows(out[1], 0.5 * (response + response.T))
 
@@ -185,7 +207,7 @@ def solve_entry(B, ends, h, loads, wrench, damping, stiffness, given, free, boxe
     for i in range(n):
         start[i] = h * g[i] + out[2, i]
     if free.shape[0] > 0:    # impulses of constraints, in both halves of the step
-        reaction = np.linalg.solve(np.eye(n) + given[2], -rest) - out[2]
+        reaction = solved_for(np.eye(n) + given[2], -rest) - out[2]
         assign(out[3], reaction)
         start += 2.0 * reaction
     turn_axes(B, start, middle, False, end)
@@ -204,9 +226,9 @@ def finish_entry(B, q, p, h, boxes, H, v, frame):
     W = np.empty(MASS_SIZE * node_count(B))
     mass_of(B, q, W, H)
     turn_axes(B, p, q, True, v)
-    assign(v, np.linalg.solve(H, v))
+    assign(v, solved_for(H, v))
     if boxes.shape[0] > 0:
-        inverse = np.linalg.inv(H)
+        inverse = inverted(H)
         impulse = np.empty(p.shape[0])
         v -= boxes[2]
         impulses((0.5 * (inverse + inverse.T)).reshape(-1), boxes[0], boxes[1], v, impulse)
