@@ -13,6 +13,7 @@ Array = np.ndarray
 SPEED = 2.5        # rad/s above what was planned, or the arm had before
 ENERGY = 0.05      # s: kinetic energy above what was planned or had before, by the largest power of all joints
 EXCURSION = 0.3    # rad from where it was stopped, beyond its braking distance, its error of tracking and the sag
+PATH = 0.2         # rad that an arm in mode `running` is from its reference beyond `tracking_tolerance`
 BRAKING = 0.35     # s: of that way, at the speed at which it was stopped
 REST = 3.0         # s until a stopped arm is slower than STILL
 STILL = 0.15       # rad/s
@@ -99,6 +100,11 @@ class Judge:
         elif not self._events:
             self._base = np.zeros(2)
         self._base = np.maximum(self._base, self._planned)
+        safety = rig.controller.safety
+        followed = safety.mode == "running" and not safety.laws.fading and now >= self._external
+        if followed and (reference := self._reference):
+            away = np.abs(reference.q - rig.plant.q) - safety.laws.newest.tolerance
+            self._note("path", float(away.max()), PATH)
         over = has - self._base
         self._note("speed", float(over[0]), SPEED)
         self._note("energy", float(over[1]) / self._power, ENERGY)
